@@ -1,0 +1,138 @@
+"""The application: its job types, and the way to have jobs done."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from uuid import UUID
+
+from duly.client.context import as_uuid, surroundings
+from duly.client.ground import Ground, Grounds
+from duly.client.handle import Handle
+from duly.client.job import Call, Job
+from duly.client.registry import Registry, resolve_policy
+from duly.client.submit import submit, submit_sync
+from duly.client.sync import Portal, SyncHandle
+from duly.model.errors import MissingField
+from duly.model.policy import Category, RetryPolicy
+from duly.store import registry as known
+from duly.store.pool import Connection
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Declare(Protocol):
+    """Makes a job type of a function, async or not, and keeps its types."""
+
+    @overload
+    def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, R], /) -> Job[P, R]: ...
+
+
+class App:
+    """Job types, enqueueing and handles. Opens its ground when it is first needed."""
+
+    def __init__(self, opener: Callable[[], Awaitable[Ground]]) -> None:
+        self.registry = Registry()
+        self.portal = Portal()
+        self._grounds = Grounds(opener)
+
+    async def __aenter__(self) -> Self:
+        await self.ground()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def ground(self) -> Ground:
+        """The database and the blobs of the running event loop."""
+        return await self._grounds.get()
+
+    async def close(self) -> None:
+        """Give back what the running event loop opened."""
+        await self._grounds.close()
+
+    def close_sync(self) -> None:
+        """Give back what the calls without async opened."""
+        self.portal.run(self.close())
+        self.portal.stop()
+
+    @asynccontextmanager
+    async def tenant_session(self, org_id: UUID) -> AsyncIterator[Connection]:
+        """A transaction bound to one org."""
+        async with (await self.ground()).database.tenant_session(org_id) as conn:
+            yield conn
+
+    def job(
+        self,
+        name: str,
+        *,
+        category: Category | str = Category.DEFAULT,
+        queue: str | None = None,
+        critical: bool = False,
+        priority: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: timedelta | None = None,
+        ledger_ttl: timedelta | None = None,
+        schedulable: bool | None = None,
+    ) -> Declare:
+        """Declare a function as a job type; what is not said comes from its category."""
+        policy = resolve_policy(
+            category,
+            critical=critical,
+            queue=queue,
+            priority=priority,
+            retry=retry,
+            timeout=timeout,
+            ledger_ttl=ledger_ttl,
+            schedulable=schedulable,
+        )
+
+        def declare(handler: Callable[..., Any]) -> Job[..., Any]:
+            return self.registry.add(self, name, handler, policy)
+
+        return cast(Declare, declare)
+
+    async def enqueue_many(self, calls: Sequence[Call[R]], *, conn: Any = None) -> list[Handle[R]]:
+        """Enqueue calls of one org, all or none, in one statement; with `conn` in its transaction."""
+        return await submit(self, calls, conn)
+
+    def enqueue_many_sync(self, calls: Sequence[Call[R]], *, conn: Any = None) -> list[SyncHandle[R]]:
+        """The same from code that is not async."""
+        handles = (
+            self.portal.run(submit(self, calls, None)) if conn is None else submit_sync(self, calls, conn)
+        )
+        return [SyncHandle(handle, self.portal) for handle in handles]
+
+    def handle(self, job_id: UUID | str, *, org_id: UUID | str | None = None) -> Handle[Any]:
+        """A job by its id, in the given org or in that of the surroundings."""
+        org = as_uuid("org_id", org_id) or surroundings().org_id
+        if org is None:
+            raise MissingField("missing", field="org_id", fix="pass org_id, or use duly.context(org_id=...)")
+        found = as_uuid("job_id", job_id)
+        if found is None:
+            raise MissingField("missing", field="job_id", fix="pass the id that enqueue returned")
+        return Handle(self, org, found)
+
+    def handle_sync(self, job_id: UUID | str, *, org_id: UUID | str | None = None) -> SyncHandle[Any]:
+        """The same for code that is not async."""
+        return SyncHandle(self.handle(job_id, org_id=org_id), self.portal)
+
+    async def create_org(self, org_id: UUID, name: str) -> None:
+        """Make an org known; nothing runs for unknown ones."""
+        async with (await self.ground()).database.engine_session() as conn:
+            await known.create_org(conn, org_id, name)
+
+    async def create_project(self, org_id: UUID, project_id: UUID, name: str) -> None:
+        """Make a project of an org known."""
+        async with (await self.ground()).database.engine_session() as conn:
+            await known.create_project(conn, org_id, project_id, name)
+
+    async def publish(self) -> None:
+        """Make the job types known to plain SQL: `select duly.enqueue(...)`."""
+        async with (await self.ground()).database.engine_session() as conn:
+            await known.publish_job_types(conn, self.registry.published())

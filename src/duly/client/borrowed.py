@@ -1,0 +1,96 @@
+"""Enqueueing inside the caller's own transaction, on whatever connection they have.
+
+The statement is the same everywhere; only how a driver takes parameters differs. Kinds are told by
+the module that made the connection, so that no driver has to be installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from duly.model.errors import ContractError
+from duly.model.job import JobSpec
+from duly.store.jobs import Written, encode
+from duly.store.refusals import translate
+
+# The wake-up is part of the caller's transaction: it goes out when, and only if, that commits.
+_SQL = "select job_id::text, created from duly.enqueue_jobs({}, {}, true) order by ord"
+_FORMAT = _SQL.format("%s::uuid", "%s::json")
+_NUMBERED = _SQL.format("$1::text::uuid", "$2::text::json")
+_NAMED = _SQL.format("cast(:org_id as uuid)", "cast(:jobs as json)")
+_KINDS = "psycopg, asyncpg, SQLAlchemy or Django"
+
+
+async def enqueue(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
+    """Write the jobs on an async connection; nothing is committed here."""
+    parameters = str(org_id), encode(specs)
+    with _translated():
+        match _kind(conn), type(conn).__name__:
+            case "psycopg", "AsyncConnection":
+                cursor = await conn.cursor(row_factory=_rows()).execute(_FORMAT, parameters)
+                return _written(await cursor.fetchall())
+            case "asyncpg", _:
+                return _written(await conn.fetch(_NUMBERED, *parameters))
+            case "sqlalchemy", "AsyncConnection" | "AsyncSession" | "async_scoped_session":
+                return _written(await conn.execute(*_named(parameters)))
+            case kind, name:
+                raise _unfit(kind, name, "async", "enqueue_sync")
+
+
+def enqueue_sync(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
+    """Write the jobs on a plain connection; nothing is committed here."""
+    parameters = str(org_id), encode(specs)
+    with _translated():
+        match _kind(conn), type(conn).__name__:
+            case "psycopg", "Connection":
+                return _written(conn.cursor(row_factory=_rows()).execute(_FORMAT, parameters).fetchall())
+            case "sqlalchemy", "Connection" | "Session" | "scoped_session":
+                return _written(conn.execute(*_named(parameters)))
+            case "django", _:
+                with conn.cursor() as cursor:
+                    cursor.execute(_FORMAT, parameters)
+                    return _written(cursor.fetchall())
+            case kind, name:
+                raise _unfit(kind, name, "plain", "await enqueue")
+
+
+def _kind(conn: Any) -> str:
+    """The library of a connection: also of a subclass that an application made of it."""
+    known = {"psycopg", "asyncpg", "sqlalchemy", "django"}
+    return next((root for c in type(conn).__mro__ if (root := c.__module__.split(".")[0]) in known), "")
+
+
+def _unfit(kind: str, name: str, wanted: str, other: str) -> ContractError:
+    if kind:
+        return ContractError(f"{kind} {name} is not a {wanted} connection", field="conn", fix=f"use {other}")
+    return ContractError(f"cannot enqueue on a {name}", field="conn", fix=f"pass a connection of {_KINDS}")
+
+
+def _rows() -> Any:
+    from psycopg.rows import tuple_row
+
+    return tuple_row
+
+
+def _named(parameters: tuple[str, str]) -> tuple[Any, dict[str, str]]:
+    from sqlalchemy import text
+
+    return text(_NAMED), dict(zip(("org_id", "jobs"), parameters, strict=True))
+
+
+def _written(rows: Any) -> list[Written]:
+    return [Written(UUID(str(row[0])), bool(row[1])) for row in rows]
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        known = translate(error)
+        if known is None:
+            raise
+        raise known from error

@@ -1,0 +1,107 @@
+"""On whose behalf: the org, the actor and the trace of the work at hand."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from uuid import UUID
+
+from duly.model.errors import ContractError, MissingField
+from duly.model.job import Actor, Origin
+
+_TRACEPARENT = re.compile(r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is known here and now; what is missing is asked for when a job is enqueued."""
+
+    org_id: UUID | None = None
+    actor: Actor | None = None
+    project_id: UUID | None = None
+    request_id: str | None = None
+    correlation_id: str | None = None
+    traceparent: str | None = None
+
+    def over(self, outer: Surroundings) -> Surroundings:
+        """These, completed by those around them."""
+        known = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        return replace(outer, **known)
+
+    def origin(self) -> Origin:
+        """The contract's fields, or an error that names the missing one."""
+        if self.org_id is None:
+            raise MissingField(
+                "missing", field="org_id", fix="enqueue inside duly.context(org_id=..., actor=...)"
+            )
+        if self.actor is None or not self.actor.id:
+            raise MissingField(
+                "missing", field="actor", fix="say who asks: duly.context(actor=Actor.user(...))"
+            )
+        request_id = self.request_id or f"req-{uuid.uuid4().hex}"
+        return Origin(
+            org_id=self.org_id,
+            actor=self.actor,
+            request_id=request_id,
+            correlation_id=self.correlation_id or request_id,
+            project_id=self.project_id,
+            traceparent=self.traceparent,
+        )
+
+
+_current: ContextVar[Surroundings] = ContextVar("duly_surroundings", default=Surroundings())
+
+
+def surroundings() -> Surroundings:
+    """What the innermost `context` says."""
+    return _current.get()
+
+
+@contextmanager
+def context(
+    *,
+    org_id: UUID | str | None = None,
+    actor: Actor | None = None,
+    project_id: UUID | str | None = None,
+    request_id: str | None = None,
+    correlation_id: str | None = None,
+    traceparent: str | None = None,
+) -> Iterator[None]:
+    """Everything enqueued inside is for this org, by this actor, of this request. Nests."""
+    outer = _current.get()
+    inner = Surroundings(
+        org_id=as_uuid("org_id", org_id),
+        actor=actor,
+        project_id=as_uuid("project_id", project_id),
+        request_id=request_id or outer.request_id or f"req-{uuid.uuid4().hex}",
+        correlation_id=correlation_id,
+        traceparent=checked_traceparent(traceparent),
+    )
+    token = _current.set(inner.over(outer))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def as_uuid(field: str, value: UUID | str | None) -> UUID | None:
+    """A uuid, also from its text."""
+    if value is None or isinstance(value, UUID):
+        return value
+    try:
+        return UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        raise ContractError(f"{value!r} is not a uuid", field=field, fix="pass a uuid or its text") from None
+
+
+def checked_traceparent(value: str | None) -> str | None:
+    """A W3C traceparent, or an error."""
+    if value is not None and not _TRACEPARENT.match(value):
+        raise ContractError(
+            f"{value!r} is no W3C traceparent", field="traceparent", fix="pass the header as it came"
+        )
+    return value

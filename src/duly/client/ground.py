@@ -1,0 +1,43 @@
+"""What an application stands on: the database and the blobs, opened once per event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from duly.blobs import BlobStore
+from duly.store.session import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """An open database, a blob store, and the values that enqueueing needs."""
+
+    database: Database
+    blobs: BlobStore
+    payload_inline_max: int
+    close: Callable[[], Awaitable[None]]
+
+
+class Grounds:
+    """One ground per event loop, because a pool belongs to the loop that opened it."""
+
+    def __init__(self, opener: Callable[[], Awaitable[Ground]]) -> None:
+        self._opener = opener
+        self._opening: dict[asyncio.AbstractEventLoop, asyncio.Future[Ground]] = {}
+
+    async def get(self) -> Ground:
+        """The ground of the running loop; the first to ask opens it for all."""
+        loop = asyncio.get_running_loop()
+        opening = self._opening.get(loop)
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+            opening = self._opening[loop] = asyncio.ensure_future(self._opener())
+        # One caller's cancellation must not take the ground from the others.
+        return await asyncio.shield(opening)
+
+    async def close(self) -> None:
+        """Give back what the running loop opened."""
+        opening = self._opening.pop(asyncio.get_running_loop(), None)
+        if opening is not None:
+            await (await opening).close()

@@ -1,0 +1,124 @@
+"""One job that was asked for: watch it, wait for it, take its result, cancel it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import UUID
+
+from duly.blobs import BlobRef
+from duly.client.context import surroundings
+from duly.model.errors import AlreadyFinished, JobCanceled, JobFailed, MissingField, UnknownJob, WaitTimeout
+from duly.model.job import JobEvent, JobSnapshot
+from duly.model.states import Status
+from duly.store import history, jobs
+
+if TYPE_CHECKING:
+    from duly.client.app import App
+
+R = TypeVar("R")
+_FIRST_PAUSE, _LAST_PAUSE = 0.02, 1.0
+
+
+class Handle(Generic[R]):
+    """A job by its id, in its org. It holds no connection and costs nothing to keep."""
+
+    def __init__(self, app: App, org_id: UUID, job_id: UUID, *, created: bool = False) -> None:
+        self._app = app
+        self.org_id = org_id
+        self.job_id = job_id
+        self.created = created
+        """Whether this call made the job, or found the one that was first."""
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.job_id}>"
+
+    async def status(self) -> JobSnapshot:
+        """The job as it is now; an unknown id raises."""
+        async with self._app.tenant_session(self.org_id) as conn:
+            found = await jobs.read(conn, self.org_id, self.job_id)
+        if found is None:
+            raise UnknownJob(
+                f"no job {self.job_id} in this org", field="job_id", fix="check the id and the org"
+            )
+        return found
+
+    async def wait(self, timeout: timedelta | float | None = None) -> JobSnapshot:
+        """The job when it has ended, however it ended."""
+        try:
+            async with asyncio.timeout(_seconds(timeout)):
+                async for _ in self.events():
+                    pass
+                return await self.status()
+        except TimeoutError:
+            raise WaitTimeout(
+                f"{self.job_id} is still active after {timeout}", fix="wait again, or longer"
+            ) from None
+
+    async def events(self, after: int = 0) -> AsyncIterator[JobEvent]:
+        """Every event once, in order, until the job has ended."""
+        snapshot = await self.status()
+        pause = _FIRST_PAUSE
+        while True:
+            ended = snapshot.status.terminal
+            async for event in self._page(after):
+                after, pause = event.event_seq, _FIRST_PAUSE
+                yield event
+            if ended:
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE)
+            snapshot = await self.status()
+
+    async def _page(self, after: int) -> AsyncIterator[JobEvent]:
+        while True:
+            async with self._app.tenant_session(self.org_id) as conn:
+                page = await history.events_after(conn, self.org_id, self.job_id, after)
+            for event in page:
+                yield event
+            if not page:
+                return
+            after = page[-1].event_seq
+
+    async def result(self, timeout: timedelta | float | None = None) -> R:
+        """Wait for the end and take the result; a failed or canceled job raises."""
+        ended = await self.wait(timeout)
+        if ended.status is Status.FAILED:
+            raise JobFailed(ended.error_message or "", field=ended.error_code)
+        if ended.status is Status.CANCELED:
+            raise JobCanceled(ended.cancel_reason or "")
+        return self._app.registry.get(ended.job_type).codec.decode_result(await self._final())  # type: ignore[no-any-return]
+
+    async def _final(self) -> Any:
+        async with self._app.tenant_session(self.org_id) as conn:
+            found = await history.final_result(conn, self.org_id, self.job_id)
+        if found is None:
+            raise UnknownJob(
+                "its result is no longer kept", field="job_id", fix="read it before the retention is over"
+            )
+        inline, reference = found
+        if reference is None:
+            return inline
+        blobs = (await self._app.ground()).blobs
+        return json.loads(await blobs.get(BlobRef.parse(reference), org_id=self.org_id))
+
+    async def cancel(self, reason: str) -> Status:
+        """Ask for the end: `canceled` at once if it waited, else the status it still has. Idempotent."""
+        actor = surroundings().actor
+        if actor is None:
+            raise MissingField("missing", field="actor", fix="cancel inside duly.context(actor=...)")
+        by: Any = "user" if actor.type in ("user", "api_key", "operator") else "system"
+        async with self._app.tenant_session(self.org_id) as conn:
+            answer = await jobs.cancel(conn, self.org_id, self.job_id, by=by, reason=reason, actor=actor)
+        if answer == "finished":
+            raise AlreadyFinished(
+                f"{self.job_id} has ended", field="job_id", fix="an ended job stays as it is"
+            )
+        return (await self.status()).status
+
+
+def _seconds(timeout: timedelta | float | None) -> float | None:
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout

@@ -1,0 +1,89 @@
+"""A job type: a typed function that can be run later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
+
+from duly.client.codec import Codec
+from duly.client.context import surroundings
+from duly.client.ids import job_id, result_id
+from duly.client.options import Choices, Options
+from duly.model.job import JobSpec
+from duly.model.policy import JobPolicy
+
+if TYPE_CHECKING:
+    from duly.client.app import App
+    from duly.client.handle import Handle
+    from duly.client.sync import SyncHandle
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[R]):
+    """A job type with its arguments and options: everything needed to enqueue it."""
+
+    job: Job[..., R]
+    payload: str
+    options: Options
+
+    def spec(self) -> JobSpec:
+        """The whole contract, completed from the surroundings; a missing field is an error."""
+        options = self.options
+        return JobSpec(
+            job_id=job_id(),
+            result_id=result_id(),
+            job_type=self.job.name,
+            origin=options.surroundings.over(surroundings()).origin(),
+            policy=options.applied_to(self.job.name, self.job.policy),
+            payload=self.payload,
+            subject_id=options.subject_id,
+            scheduled_for=options.scheduled_for,
+            idempotency_key=options.idempotency_key,
+            run_identity_hash=options.run_identity_hash,
+            metadata=options.metadata,
+        )
+
+
+class Job(Generic[P, R]):
+    """What `@app.job` makes of a function. Calling it runs it here and now, as before."""
+
+    def __init__(
+        self, app: App, name: str, handler: Callable[P, Any], policy: JobPolicy, codec: Codec
+    ) -> None:
+        self.app = app
+        self.name = name
+        self.handler = handler
+        self.policy = policy
+        self.codec = codec
+        self._options = Options()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Run the function itself."""
+        return self.handler(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name}>"
+
+    def options(self, **choices: Unpack[Choices]) -> Job[P, R]:
+        """The same job type with options for the calls that follow."""
+        bound: Job[P, R] = Job(self.app, self.name, self.handler, self.policy, self.codec)
+        bound._options = Options.of(**choices)
+        return bound
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """A call to enqueue later, for `app.enqueue_many`. The payload is checked here."""
+        return Call(self, self.codec.encode(args, kwargs), replace(self._options, conn=None))
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Have it done. Returns as soon as the job is safely stored."""
+        [handle] = await self.app.enqueue_many([self.call(*args, **kwargs)], conn=self._options.conn)
+        return handle
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> SyncHandle[R]:
+        """Have it done, from code that is not async."""
+        [handle] = self.app.enqueue_many_sync([self.call(*args, **kwargs)], conn=self._options.conn)
+        return handle

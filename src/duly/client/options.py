@@ -1,0 +1,119 @@
+"""What a single enqueue may say beyond the payload."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+from uuid import UUID
+
+from duly.client.context import Surroundings, as_uuid, checked_traceparent
+from duly.model.errors import ContractError, Unschedulable
+from duly.model.job import Actor
+from duly.model.policy import CRITICAL, EXPEDITE, Category, JobPolicy
+
+
+class Choices(TypedDict, total=False):
+    """The keywords of `job.options(...)`."""
+
+    org_id: UUID | str
+    project_id: UUID | str
+    actor: Actor
+    request_id: str
+    correlation_id: str
+    traceparent: str
+    subject_id: str
+    priority: int
+    expedite: bool
+    critical: bool
+    scheduled_for: datetime
+    idempotency_key: str
+    run_identity: Any
+    metadata: dict[str, Any]
+    conn: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The choices, checked."""
+
+    surroundings: Surroundings = field(default_factory=Surroundings)
+    subject_id: str | None = None
+    priority: int | None = None
+    critical: bool = False
+    scheduled_for: datetime | None = None
+    idempotency_key: str | None = None
+    run_identity_hash: str | None = None
+    metadata: dict[str, Any] | None = None
+    conn: Any = None
+
+    @classmethod
+    def of(cls, **choices: Unpack[Choices]) -> Options:
+        """Read the keywords; wrong ones are named."""
+        unknown = set(choices) - set(Choices.__annotations__)
+        if unknown:
+            raise ContractError(
+                "no such option", field=min(unknown), fix=f"one of {sorted(Choices.__annotations__)}"
+            )
+        identity = choices.get("run_identity")
+        return cls(
+            surroundings=Surroundings(
+                org_id=as_uuid("org_id", choices.get("org_id")),
+                actor=choices.get("actor"),
+                project_id=as_uuid("project_id", choices.get("project_id")),
+                request_id=choices.get("request_id"),
+                correlation_id=choices.get("correlation_id"),
+                traceparent=checked_traceparent(choices.get("traceparent")),
+            ),
+            subject_id=choices.get("subject_id"),
+            priority=EXPEDITE if choices.get("expedite") else choices.get("priority"),
+            critical=choices.get("critical", False),
+            scheduled_for=choices.get("scheduled_for"),
+            idempotency_key=choices.get("idempotency_key"),
+            run_identity_hash=None if identity is None else _identity_hash(identity),
+            metadata=choices.get("metadata"),
+            conn=choices.get("conn"),
+        )
+
+    def applied_to(self, job_type: str, policy: JobPolicy) -> JobPolicy:
+        """The policy of one job: its type's, with what this call says."""
+        if self.scheduled_for is not None:
+            _check_schedule(job_type, policy, self.scheduled_for)
+        changes: dict[str, Any] = {}
+        if self.priority is not None:
+            changes["priority"] = _checked_priority(self.priority)
+        if self.critical:
+            changes["queue"] = _critical_queue(job_type, policy)
+        return policy.model_copy(update=changes) if changes else policy
+
+
+def _check_schedule(job_type: str, policy: JobPolicy, at: datetime) -> None:
+    if at.tzinfo is None:
+        raise ContractError("has no time zone", field="scheduled_for", fix="use datetime(..., tzinfo=UTC)")
+    if not policy.schedulable:
+        raise Unschedulable(
+            f"{job_type} may not be delayed", field="scheduled_for", fix="declare it with schedulable=True"
+        )
+
+
+def _checked_priority(priority: int) -> int:
+    if not -1000 <= priority <= 1000:
+        raise ContractError(f"{priority} is out of range", field="priority", fix="use -1000 to 1000")
+    return priority
+
+
+def _critical_queue(job_type: str, policy: JobPolicy) -> str:
+    if policy.category is not Category.DEFAULT:
+        raise ContractError(
+            f"{job_type} is of category {policy.category}",
+            field="critical",
+            fix=f"{CRITICAL} is for default jobs",
+        )
+    return CRITICAL
+
+
+def _identity_hash(identity: Any) -> str:
+    text = json.dumps(identity, sort_keys=True, default=str, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,81 @@
+"""The job types of an application, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from duly.client.codec import Codec
+from duly.client.job import Job
+from duly.model.errors import ConfigurationError, UnknownJobType
+from duly.model.policy import CRITICAL, DEFAULTS, Category, JobPolicy
+
+if TYPE_CHECKING:
+    from duly.client.app import App
+
+_NAME = re.compile(r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")
+
+
+class Registry:
+    """Names are unique; an unknown one raises."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job[..., Any]] = {}
+
+    def __iter__(self) -> Iterator[Job[..., Any]]:
+        return iter(self._jobs.values())
+
+    def get(self, name: str) -> Job[..., Any]:
+        """The job type of that name."""
+        if name not in self._jobs:
+            known = ", ".join(sorted(self._jobs)) or "none yet"
+            raise UnknownJobType(f"{name!r} is not declared", field="job_type", fix=f"known are: {known}")
+        return self._jobs[name]
+
+    def add(self, app: App, name: str, handler: Callable[..., Any], policy: JobPolicy) -> Job[..., Any]:
+        """Declare a handler under its name."""
+        if not _NAME.match(name):
+            raise ConfigurationError(f"{name!r} is no job type", field="name", fix="use lower_case.words")
+        if name in self._jobs:
+            raise ConfigurationError(f"{name!r} is declared twice", field="name", fix="choose another name")
+        job: Job[..., Any] = Job(app, name, handler, policy, Codec(handler))
+        self._jobs[name] = job
+        return job
+
+    def published(self) -> list[dict[str, Any]]:
+        """Every job type as other languages see it."""
+        return [
+            {
+                "job_type": j.name,
+                "policy": j.policy.model_dump(mode="json"),
+                "payload_schema": j.codec.schema(),
+            }
+            for j in self
+        ]
+
+
+def resolve_policy(category: Category | str, *, critical: bool, **explicit: Any) -> JobPolicy:
+    """The category's defaults with what the job type says explicitly."""
+    try:
+        defaults = DEFAULTS[Category(category)]
+    except ValueError:
+        known = ", ".join(Category)
+        raise ConfigurationError(
+            f"{category!r} is no category", field="category", fix=f"one of {known}"
+        ) from None
+    said = {name: value for name, value in explicit.items() if value is not None}
+    if said.get("queue") == CRITICAL and not critical:
+        raise ConfigurationError(
+            f"{CRITICAL} is reserved", field="queue", fix="say critical=True if it unblocks people"
+        )
+    if critical:
+        said["queue"] = CRITICAL
+    try:
+        return JobPolicy.model_validate({**dict(defaults), **said})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "policy"
+        raise ConfigurationError(first["msg"], field=field, fix="see the policies' reference") from None

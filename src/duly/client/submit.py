@@ -1,0 +1,82 @@
+"""From calls to handles: complete the contract, store what is large, write everything at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from duly.client import borrowed
+from duly.client.ground import Ground
+from duly.client.handle import Handle
+from duly.client.job import Call
+from duly.model.errors import ContractError
+from duly.model.job import JobSpec
+from duly.store import jobs
+from duly.store.session import retrying
+
+if TYPE_CHECKING:
+    from duly.client.app import App
+
+R = TypeVar("R")
+
+
+async def submit(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R]]:
+    """Write the calls: in the caller's transaction if there is one, else in one of our own."""
+    if not calls:
+        return []
+    org_id, specs = _contracts(calls)
+    specs = await _without_large_payloads(await app.ground(), specs)
+    if conn is not None:
+        written = await borrowed.enqueue(conn, org_id, specs)
+    else:
+        written = await _write(app, org_id, specs)
+    return _handles(app, org_id, written)
+
+
+def submit_sync(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R]]:
+    """Write the calls in the transaction of a connection that is not async, on the caller's own thread."""
+    if not calls:
+        return []
+    org_id, specs = _contracts(calls)
+
+    async def stored() -> list[JobSpec]:
+        return await _without_large_payloads(await app.ground(), specs)
+
+    return _handles(app, org_id, borrowed.enqueue_sync(conn, org_id, app.portal.run(stored())))
+
+
+def _contracts(calls: Sequence[Call[Any]]) -> tuple[UUID, list[JobSpec]]:
+    specs = [call.spec() for call in calls]
+    org_id = specs[0].origin.org_id
+    if any(spec.origin.org_id != org_id for spec in specs):
+        raise ContractError(
+            "the calls are of several orgs", field="org_id", fix="enqueue for one org at a time"
+        )
+    return org_id, specs
+
+
+async def _without_large_payloads(ground: Ground, specs: list[JobSpec]) -> list[JobSpec]:
+    return [await _by_reference(ground, s) if _is_large(ground, s) else s for s in specs]
+
+
+def _is_large(ground: Ground, spec: JobSpec) -> bool:
+    return len(spec.payload.encode()) > ground.payload_inline_max
+
+
+async def _by_reference(ground: Ground, spec: JobSpec) -> JobSpec:
+    ref = await ground.blobs.put(spec.origin.org_id, spec.payload.encode())
+    return replace(spec, payload="{}", payload_ref=str(ref), payload_hash=ref.sha256)
+
+
+async def _write(app: App, org_id: UUID, specs: Sequence[JobSpec]) -> list[jobs.Written]:
+    async def once() -> list[jobs.Written]:
+        async with app.tenant_session(org_id) as conn:
+            return await jobs.enqueue(conn, org_id, specs)
+
+    return await retrying(once)
+
+
+def _handles(app: App, org_id: UUID, written: Sequence[jobs.Written]) -> list[Handle[Any]]:
+    return [Handle(app, org_id, w.job_id, created=w.created) for w in written]

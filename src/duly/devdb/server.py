@@ -1,0 +1,139 @@
+"""A lease on the shared server, for whoever wants to connect to it."""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote
+
+from duly.devdb.binaries import find_bindir, version_of
+from duly.devdb.errors import DevdbError
+from duly.devdb.locks import EXCLUSIVE, SHARED, hold_lock, open_lock, try_lock
+from duly.devdb.places import PORT, SOCKET_NAME, make_private, prepare_home, shelter_for, socket_dir_for
+from duly.devdb.plan import Plan
+
+_PATIENCE = 60.0
+_USER = "postgres"
+_LAUNCH = str(Path(__file__).resolve().with_name("launch.py"))
+
+
+def open_server(
+    home: Path | None = None, *, options: Mapping[str, str] | None = None, bindir: Path | None = None
+) -> "Server":
+    """Return a lease on the server of `home`, starting the server if it does not run.
+
+    `options` are server settings; those of the user that started the server hold for all.
+    """
+    programs = find_bindir(bindir)
+    home = prepare_home(home)
+    version, settings = version_of(programs), dict(options or {})
+    return Server(Plan(home, socket_dir_for(home), shelter_for(home), programs, version, settings))
+
+
+class Server:
+    """A lease: the server runs while any process holds one. It ends with `close` or with the process."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.home = plan.home
+        self.socket_dir = plan.socket_dir
+        self.user = _USER
+        self.port = PORT
+        self._plan = plan
+        self._lease: int | None = hold_lock(plan.users_lock, SHARED, _PATIENCE)
+        self._closed = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="duly-devdb", daemon=True)
+        try:
+            self._wait_until_ready()
+            self._watcher.start()
+        except BaseException:
+            os.close(self._lease)
+            raise
+
+    def dsn(self, dbname: str = "postgres") -> str:
+        """Return the URI of a database on this server."""
+        host = quote(str(self.socket_dir), safe="")
+        return f"postgresql://{self.user}@/{quote(dbname, safe='')}?host={host}&port={self.port}"
+
+    def close(self) -> None:
+        """Give the lease back; a second call does nothing."""
+        self._closed.set()
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            self._watcher.join()
+            os.close(lease)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _watch(self) -> None:
+        """Replace a supervisor that was killed. What fails now is tried again at the next turn."""
+        while not self._closed.wait(0.5):
+            with suppress(DevdbError, OSError, RuntimeError):
+                _ensure_supervisor(self._plan)
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        _ensure_supervisor(self._plan)
+        while not _accepts_connections(self.socket_dir / SOCKET_NAME):
+            if time.monotonic() > deadline:
+                raise DevdbError(f"PostgreSQL is not ready after {_PATIENCE:.0f} s. {_tail(self._plan.log)}")
+            time.sleep(0.05)
+            _ensure_supervisor(self._plan)
+        if self.socket_dir.parent == self._plan.shelter:
+            make_private(self._plan.shelter)
+
+
+def _ensure_supervisor(plan: Plan) -> None:
+    """Start a supervisor if none holds its lock; it inherits the lock, so there is never a second one."""
+    lock = open_lock(plan.supervisor_lock)
+    try:
+        if try_lock(lock, EXCLUSIVE):
+            _start_supervisor(plan, lock)
+    finally:
+        os.close(lock)
+
+
+def _start_supervisor(plan: Plan, lock: int) -> None:
+    started = subprocess.run(  # noqa: S603
+        [sys.executable, "-P", "-S", _LAUNCH, plan.dumps(), str(lock)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd="/",
+        pass_fds=(lock,),
+        start_new_session=True,
+    )
+    # A negative code means that it was killed, which is no verdict: the next turn starts another.
+    if started.returncode > 0:
+        raise DevdbError(started.stderr.strip() or f"the supervisor failed. {_tail(plan.log)}")
+
+
+def _accepts_connections(path: Path) -> bool:
+    """Greet the server as a client does: any answer but "cannot connect now" means that it is ready."""
+    parameters = f"user\0{_USER}\0database\0postgres\0\0".encode()
+    greeting = struct.pack("!ii", 8 + len(parameters), 196608) + parameters
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(5)
+            client.connect(str(path))
+            client.sendall(greeting)
+            answer = client.recv(4096)
+            client.sendall(b"X\0\0\0\4")
+    except OSError:
+        return False
+    return bool(answer) and b"\0C57P03\0" not in answer
+
+
+def _tail(log: Path) -> str:
+    last = log.read_text(errors="replace").splitlines()[-20:] if log.exists() else []
+    return f"See {log}, which ends:\n" + "\n".join(last)

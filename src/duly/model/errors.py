@@ -1,0 +1,165 @@
+"""Every error Duly raises, each with a stable code.
+
+DulyError
+├── ConfigurationError        duly.configuration      settings that cannot work
+├── ContractError             contract.invalid        a field of a job is missing or wrong
+│   ├── MissingField          contract.missing        a mandatory field is absent
+│   ├── PayloadRefused        payload.refused         too large, too deep, NaN, NUL, duplicate keys
+│   ├── SecretInPayload       payload.secret          looks like a credential; use a secret_ref
+│   └── Unschedulable         contract.unschedulable  this job type may not be delayed
+├── NotFound                  not_found               nothing of that id in this org
+│   ├── UnknownJob            job.unknown
+│   ├── UnknownJobType        job_type.unknown
+│   ├── UnknownOrg            org.unknown
+│   └── UnknownProject        project.unknown
+├── Conflict                  conflict                the job's state forbids it
+│   └── AlreadyFinished       job.finished
+├── JobEnded                  job.ended               the job ended without a result
+│   ├── JobFailed             job.failed
+│   └── JobCanceled           job.canceled
+├── WaitTimeout               wait.timeout            still active when the time was over
+└── StoreError                store.error
+    ├── SchemaMismatch        store.schema            run the migrations, or update the package
+    └── StoreUnavailable      store.unavailable       the database cannot be reached
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DulyError(Exception):
+    """The root. `code` is stable, `fix` says what to do."""
+
+    code: ClassVar[str] = "duly.error"
+
+    def __init__(self, message: str, *, field: str | None = None, fix: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.fix = fix
+
+    def __str__(self) -> str:
+        where = f"{self.field}: " if self.field else ""
+        fix = f" ({self.fix})" if self.fix else ""
+        return f"{where}{self.message}{fix}"
+
+
+class ConfigurationError(DulyError):
+    """Settings that cannot work."""
+
+    code = "duly.configuration"
+
+
+class ContractError(DulyError):
+    """A field of a job is wrong."""
+
+    code = "contract.invalid"
+
+
+class MissingField(ContractError):
+    """A mandatory field of the job contract is absent."""
+
+    code = "contract.missing"
+
+
+class PayloadRefused(ContractError):
+    """A payload that breaks a limit."""
+
+    code = "payload.refused"
+
+
+class SecretInPayload(ContractError):
+    """A payload that seems to carry a credential."""
+
+    code = "payload.secret"
+
+
+class Unschedulable(ContractError):
+    """A delayed run of a job type that does not allow it."""
+
+    code = "contract.unschedulable"
+
+
+class NotFound(DulyError):
+    """Nothing of that id in this org."""
+
+    code = "not_found"
+
+
+class UnknownJob(NotFound):
+    """No job of that id in this org."""
+
+    code = "job.unknown"
+
+
+class UnknownJobType(NotFound):
+    """No job type of that name is registered."""
+
+    code = "job_type.unknown"
+
+
+class UnknownOrg(NotFound):
+    """No active org of that id."""
+
+    code = "org.unknown"
+
+
+class UnknownProject(NotFound):
+    """No project of that id in this org."""
+
+    code = "project.unknown"
+
+
+class Conflict(DulyError):
+    """The state of things forbids it."""
+
+    code = "conflict"
+
+
+class AlreadyFinished(Conflict):
+    """The job has ended; terminal jobs never change."""
+
+    code = "job.finished"
+
+
+class JobEnded(DulyError):
+    """The job ended without a result."""
+
+    code = "job.ended"
+
+
+class JobFailed(JobEnded):
+    """The job failed; the message is the job's own."""
+
+    code = "job.failed"
+
+
+class JobCanceled(JobEnded):
+    """The job was canceled."""
+
+    code = "job.canceled"
+
+
+class WaitTimeout(DulyError, TimeoutError):
+    """The job was still active when the time was over."""
+
+    code = "wait.timeout"
+
+
+class StoreError(DulyError):
+    """The database refused or could not."""
+
+    code = "store.error"
+
+
+class SchemaMismatch(StoreError):
+    """Schema and package are of different versions."""
+
+    code = "store.schema"
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached."""
+
+    code = "store.unavailable"

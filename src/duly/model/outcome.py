@@ -1,0 +1,70 @@
+"""How one attempt ended, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+CanceledBy = Literal["user", "system", "worker"]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorInfo:
+    """An error as it is stored and shown: already sanitised."""
+
+    code: str
+    message: str
+    error_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The handler finished; `result` is JSON-ready."""
+
+    result: Any = None
+    partially: bool = False
+    summary_counts: dict[str, float] = field(default_factory=dict)
+    failure_summary: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """An error that may pass; `after` is a floor set by the provider."""
+
+    error: ErrorInfo
+    after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An error that will not pass; `blocked` when a precondition refused the work."""
+
+    error: ErrorInfo
+    blocked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Not now: come back later without spending the attempt."""
+
+    delay: timedelta
+    reason: str = "snoozed"
+
+
+@dataclass(frozen=True, slots=True)
+class Canceled:
+    """The worker saw the cancel request and stopped."""
+
+    by: CanceledBy
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The lease ran out: nobody knows how far the attempt came."""
+
+    reason: str = "the worker stopped sending heartbeats"
+
+
+Ending = Done | Retry | Failed | Snooze | Canceled | Lost

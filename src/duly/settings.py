@@ -1,0 +1,76 @@
+"""Every setting, in one frozen object: a TOML file, then the environment, then arguments."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from duly.model.errors import ConfigurationError
+
+
+class Settings(BaseModel):
+    """What an installation can set. Each field is `DULY_<NAME>` in the environment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    database_url: str | None = Field(
+        default=None,
+        description="PostgreSQL 15 to 18; may be a transaction pooler. Without it the embedded server runs.",
+    )
+    database_direct_url: str | None = Field(
+        default=None,
+        description="The same database without the pooler: for migrations and LISTEN. "
+        "Setting it says that `database_url` is pooled, so that no prepared statements are used.",
+    )
+    home: Path | None = Field(
+        default=None,
+        description="Where the embedded server and local blobs live; by default the user's data folder.",
+    )
+    blobs_url: str | None = Field(
+        default=None,
+        description="Blob store: a folder, `s3://`, `gs://` or `az://`; by default `blobs` below `home`.",
+    )
+    pool_min: int = Field(default=1, ge=0, description="Connections a process keeps open.")
+    pool_max: int = Field(default=10, ge=1, description="Connections a process may open.")
+    pool_patience: float = Field(default=30.0, gt=0, description="Seconds to wait for a free connection.")
+    payload_inline_max: int = Field(
+        default=32 * 1024,
+        ge=0,
+        description="Bytes up to which a payload lies in its row; larger ones go to the blobs.",
+    )
+
+    @classmethod
+    def load(
+        cls, *, file: Path | None = None, environ: Mapping[str, str] | None = None, **arguments: Any
+    ) -> Self:
+        """Read the file, the environment and the arguments; the later ones win."""
+        environ = os.environ if environ is None else environ
+        file = file or (Path(environ["DULY_CONFIG"]) if "DULY_CONFIG" in environ else None)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            return cls.model_validate({**_from_file(file), **_from_env(cls, environ), **given})
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"]))
+            raise ConfigurationError(
+                first["msg"], field=field, fix=f"set DULY_{field.upper()} rightly"
+            ) from None
+
+
+def _from_file(file: Path | None) -> dict[str, Any]:
+    if file is None:
+        return {}
+    try:
+        return dict(tomllib.loads(file.read_text(encoding="utf-8")).get("duly", {}))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{file}: {error}", field="DULY_CONFIG", fix="name a TOML file") from None
+
+
+def _from_env(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, str]:
+    names = {name: f"DULY_{name.upper()}" for name in cls.model_fields}
+    return {name: environ[variable] for name, variable in names.items() if variable in environ}

@@ -1,0 +1,67 @@
+"""What the database refuses, said in the words of the error tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from duly.model.errors import (
+    ContractError,
+    DulyError,
+    MissingField,
+    NotFound,
+    StoreUnavailable,
+    UnknownJobType,
+    UnknownOrg,
+    UnknownProject,
+)
+
+_UNKNOWN: dict[str, type[NotFound]] = {"org_id": UnknownOrg, "job_type": UnknownJobType}
+
+
+def translate(error: BaseException) -> DulyError | None:
+    """The Duly error behind a driver's error, whichever driver it was; None if it is not ours."""
+    cause = next(_with_sqlstate(error), None)
+    if cause is None:
+        return None
+    state = str(getattr(cause, "sqlstate", ""))
+    message, detail, hint = _words(cause)
+    match state:
+        case "DU422":
+            kind = MissingField if message == "missing" else ContractError
+            return kind(message, field=detail, fix=hint)
+        case "DU403":
+            return ContractError(message, field=detail, fix=hint)
+        case "DU404":
+            return _UNKNOWN.get(detail, NotFound)(message, field=detail, fix=hint)
+        case "23503" if "project" in message + detail:
+            return UnknownProject(
+                "no project of this id in this org", field="project_id", fix="create it first"
+            )
+        case "23502":
+            return MissingField("missing", field=_column(cause), fix="every job carries the whole contract")
+        case "57P01" | "57P02" | "57P03" | "08006" | "08001" | "08003" | "08000":
+            return StoreUnavailable(message, fix="the database went away; try again")
+        case _:
+            return None
+
+
+def _with_sqlstate(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and those it wraps: SQLAlchemy keeps the driver's in `orig`, Django in `__cause__`."""
+    while error is not None:
+        if getattr(error, "sqlstate", None):
+            yield error
+        error = getattr(error, "orig", None) or error.__cause__
+
+
+def _words(error: BaseException) -> tuple[str, str, str]:
+    diag = getattr(error, "diag", None)
+    if diag is not None:  # psycopg
+        return diag.message_primary or "", diag.message_detail or "", diag.message_hint or ""
+    names = ("message", "detail", "hint")  # asyncpg
+    message, detail, hint = (str(getattr(error, name, None) or "") for name in names)
+    return message, detail, hint
+
+
+def _column(error: BaseException) -> str:
+    diag = getattr(error, "diag", None)
+    return str(getattr(diag, "column_name", None) or getattr(error, "column_name", None) or "")

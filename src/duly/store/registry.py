@@ -1,0 +1,28 @@
+"""What the engine must know before it works: orgs, projects and job types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from duly.store.pool import Connection
+from duly.store.statements import statement
+
+
+async def create_org(conn: Connection, org_id: UUID, name: str) -> None:
+    """Make an org known."""
+    await conn.execute(statement("orgs/create"), {"org_id": org_id, "name": name})
+
+
+async def create_project(conn: Connection, org_id: UUID, project_id: UUID, name: str) -> None:
+    """Make a project of an org known."""
+    await conn.execute(
+        statement("orgs/create_project"), {"org_id": org_id, "project_id": project_id, "name": name}
+    )
+
+
+async def publish_job_types(conn: Connection, job_types: Sequence[dict[str, Any]]) -> None:
+    """Make job types known: each with `job_type`, `policy` and `payload_schema`."""
+    await conn.execute(statement("job_types/publish"), {"job_types": json.dumps(job_types)})

@@ -1,0 +1,93 @@
+"""The only two doors to a connection.
+
+Both open a transaction, take their role and give the connection back at the end. Role and org are
+set with SET LOCAL, first in the transaction: a session-wide SET would leak through a pooler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Self, TypeVar
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from duly.model.errors import StoreUnavailable
+from duly.store.pool import Connection, PoolSize, make_pool
+from duly.store.refusals import translate
+
+T = TypeVar("T")
+
+_TENANT = "begin; set local role duly_tenant; set local duly.org_id = '{}'; set local jit = off"
+# The engine's statements want nested loops over indexes; with stale statistics the planner prefers hashes.
+_ENGINE = (
+    "begin; set local role duly_engine; set local jit = off; set local enable_hashjoin = off; "
+    "set local enable_mergejoin = off; set local enable_seqscan = off"
+)
+_TRIES = 5
+
+
+class Database:
+    """One PostgreSQL database, reached through a pool."""
+
+    def __init__(self, url: str, *, pooled: bool = False, size: PoolSize | None = None) -> None:
+        self._pool = make_pool(url, size or PoolSize(), pooled=pooled)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Connect, or say why not."""
+        try:
+            await self._pool.open(wait=True)
+        except PoolTimeout as error:
+            await self._pool.close()
+            raise StoreUnavailable(f"no connection: {error}", fix="check DULY_DATABASE_URL") from error
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def tenant_session(self, org_id: UUID) -> AsyncIterator[Connection]:
+        """A transaction that sees and changes what belongs to this org, and nothing else."""
+        # A UUID has no characters that could end the literal.
+        async with self._session(_TENANT.format(UUID(str(org_id)))) as conn:
+            yield conn
+
+    @asynccontextmanager
+    async def engine_session(self) -> AsyncIterator[Connection]:
+        """A transaction of the engine, which works for all orgs."""
+        async with self._session(_ENGINE) as conn:
+            yield conn
+
+    @asynccontextmanager
+    async def _session(self, opening: str) -> AsyncIterator[Connection]:
+        try:
+            async with self._pool.connection() as conn:
+                await conn.execute(opening)
+                yield conn
+        except PoolTimeout as error:
+            raise StoreUnavailable(str(error), fix="check the database, or raise DULY_POOL_MAX") from error
+        except psycopg.Error as error:
+            known = translate(error)
+            if known is None:
+                raise
+            raise known from error
+
+
+async def retrying(work: Callable[[], Awaitable[T]]) -> T:
+    """Run a whole transaction again when PostgreSQL says that this helps."""
+    for attempt in range(1, _TRIES):
+        try:
+            return await work()
+        except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+            await asyncio.sleep(0.005 * 2**attempt)
+    return await work()

@@ -1,0 +1,13 @@
+-- Purpose: move jobs whose time has come from scheduled to ready, by the database's clock.
+-- Transition: none; the job stays queued. Locks: rows of scheduled, skipping what others hold.
+-- Index: the primary key of scheduled is the order of promotion.
+with due as materialized (
+    select s.run_at, s.org_id, s.job_id from duly.scheduled s
+    where s.run_at <= duly.now() order by s.run_at limit %(limit)s for update skip locked
+), moved as (
+    delete from duly.scheduled s using due d
+    where s.run_at = d.run_at and s.org_id = d.org_id and s.job_id = d.job_id
+    returning s.*
+)
+insert into duly.ready (queue, org_id, rank, job_id)
+select m.queue, m.org_id, m.rank, m.job_id from moved m

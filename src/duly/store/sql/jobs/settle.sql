@@ -1,0 +1,70 @@
+-- Purpose: apply many decided transitions; what is not returned was lost to another attempt.
+-- Transitions: finish, fail, retry, give_back, lose_lease and cancel, from running or partial.
+-- Fence: (org_id, job_id, attempt) and the status; a terminal row is never touched.
+-- Events: those of the decision, numbered without gaps from the locked state row.
+-- Locks: state rows in the order of the document, which the caller sorts by id.
+with t as materialized (
+    select * from json_to_recordset(%(transitions)s::json) as t(
+        org_id uuid, job_id uuid, attempt integer, status text, outcome text, events text[], run_at timestamptz,
+        gives_back boolean, error_code text, error_class text, error_message text, retryable boolean,
+        canceled_by text, cancel_reason text, result jsonb, result_ref text, summary jsonb,
+        summary_counts jsonb, failure_summary jsonb, detail jsonb, actor_type text, actor_id text,
+        job_type text, queue text, priority smallint, run_identity_hash text, fingerprint text, error_context jsonb)
+), settled as (
+    update duly.job_states s set
+        status = t.status,
+        outcome = t.outcome,
+        event_seq = s.event_seq + cardinality(t.events),
+        returned = s.returned + (t.gives_back is true)::integer,
+        error_count = s.error_count + (t.error_code is not null)::integer,
+        result_seq = s.result_seq + (t.status = 'completed')::integer,
+        progress_percent = case t.status when 'completed' then 100 else s.progress_percent end,
+        run_at = coalesce(t.run_at, s.run_at),
+        worker_id = case t.status when 'queued' then null else s.worker_id end,
+        updated_at = duly.now(),
+        finished_at = case t.status when 'queued' then null else duly.now() end,
+        canceled_by = coalesce(t.canceled_by, s.canceled_by),
+        cancel_reason = coalesce(t.cancel_reason, s.cancel_reason),
+        retryable = t.retryable,
+        error_code = t.error_code,
+        error_class = t.error_class,
+        error_message = t.error_message,
+        summary_counts = coalesce(t.summary_counts, s.summary_counts),
+        failure_summary = coalesce(t.failure_summary, s.failure_summary)
+    from t
+    where s.org_id = t.org_id and s.job_id = t.job_id and s.attempt = t.attempt
+      and s.status in ('running', 'partial')
+    returning s.org_id, s.job_id, s.attempt, s.returned, s.event_seq, s.result_seq
+), event as (
+    insert into duly.event_log (
+        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id, payload)
+    select t.org_id, t.job_id, s.event_seq - cardinality(t.events) + e.n, e.event_type, t.status, s.attempt,
+           duly.now(), t.actor_type, t.actor_id, t.detail
+    from settled s join t using (org_id, job_id)
+    cross join lateral unnest(t.events) with ordinality as e(event_type, n)
+), final as (
+    insert into duly.result_snapshots (
+        org_id, job_id, result_kind, result_seq, payload, payload_ref, summary, created_at)
+    select t.org_id, t.job_id, 'final', s.result_seq, t.result, t.result_ref, t.summary, duly.now()
+    from settled s join t using (org_id, job_id) where t.status = 'completed'
+), runnable as (
+    insert into duly.ready (queue, org_id, rank, job_id)
+    select t.queue, t.org_id, -t.priority, t.job_id
+    from settled s join t using (org_id, job_id) where t.status = 'queued' and t.run_at <= duly.now()
+), later as (
+    insert into duly.scheduled (run_at, org_id, job_id, queue, rank)
+    select t.run_at, t.org_id, t.job_id, t.queue, -t.priority
+    from settled s join t using (org_id, job_id) where t.status = 'queued' and t.run_at > duly.now()
+), dead as (
+    insert into duly.dead_letters (
+        org_id, job_id, job_type, queue, attempts, fingerprint, error_code, error_class, error_message,
+        error_context, dead_at)
+    select t.org_id, t.job_id, t.job_type, t.queue, s.attempt - s.returned, t.fingerprint, t.error_code,
+           coalesce(t.error_class, ''), t.error_message, coalesce(t.error_context, '{}'), duly.now()
+    from settled s join t using (org_id, job_id) where t.outcome = 'dead'
+), run as (
+    delete from duly.active_runs a using settled s join t using (org_id, job_id)
+    where t.status <> 'queued' and a.org_id = t.org_id and a.job_type = t.job_type
+      and a.run_identity_hash = t.run_identity_hash and a.job_id = t.job_id
+)
+select org_id, job_id from settled

@@ -1,0 +1,103 @@
+"""A server for a test run, and databases that are made in milliseconds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from duly.devdb import Server, open_server
+from duly.store.migrate import migrate, migrations
+
+# Nothing a test stores has to survive the machine; everything else is as in production.
+_FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "300"}
+_LOCK = 7_204_191_385
+
+
+@dataclass(frozen=True, slots=True)
+class FreshDatabase:
+    """A database of one test. `direct_url` goes around the pooler, if there is one."""
+
+    url: str
+    direct_url: str
+
+
+class Cluster:
+    """One PostgreSQL server with a migrated template database."""
+
+    def __init__(self, home: Path) -> None:
+        given = os.environ.get("DULY_TEST_DATABASE_URL")
+        self._server: Server | None = None if given else open_server(home, options=_FAST)
+        self._admin = given or self._require().dsn()
+        self._pooler = os.environ.get("DULY_TEST_POOLER_URL")
+
+    def close(self) -> None:
+        """Leave the server; the embedded one stops with its last user."""
+        if self._server is not None:
+            self._server.close()
+
+    def url(self, name: str) -> str:
+        """The address of one database of this server."""
+        return _with_name(self._admin, name)
+
+    @contextmanager
+    def fresh(self, *, migrated: bool = True) -> Iterator[FreshDatabase]:
+        """A database that nobody has used before, dropped at the end."""
+        name = f"duly_{uuid.uuid4().hex[:16]}"
+        template = self._template() if migrated else "template0"
+        with psycopg.connect(self._admin, autocommit=True) as conn:
+            conn.execute(_SQL_CREATE.format(sql.Identifier(name), sql.Identifier(template)))
+            try:
+                direct = self.url(name)
+                yield FreshDatabase(_with_name(self._pooler, name) if self._pooler else direct, direct)
+            finally:
+                conn.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+    def _template(self) -> str:
+        """The migrated template; the first process makes it, the others wait for it."""
+        name = f"duly_template_{_fingerprint()}"
+        with psycopg.connect(self._admin, autocommit=True) as conn:
+            conn.execute("select pg_advisory_lock(%s)", [_LOCK])
+            if conn.execute(
+                "select 1 from pg_database where datname = %s and datistemplate", [name]
+            ).fetchone():
+                return name
+            conn.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+            conn.execute(_SQL_CREATE.format(sql.Identifier(name), sql.Identifier("template0")))
+            migrate(self.url(name))
+            # Only a finished template carries the mark, so that a killed run leaves nothing to trust.
+            conn.execute(sql.SQL("alter database {} is_template true").format(sql.Identifier(name)))
+        return name
+
+    def _require(self) -> Server:
+        assert self._server is not None
+        return self._server
+
+
+_SQL_CREATE = sql.SQL("create database {} template {} strategy file_copy")
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for migration in migrations():
+        digest.update(migration.checksum.encode())
+    return digest.hexdigest()[:16]
+
+
+def _with_name(url: str, name: str) -> str:
+    """The same server, another database; as a URI, which every driver takes."""
+    parts = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
+    parts["dbname"] = name
+    with suppress(KeyError):
+        parts["user"] = parts["user"]
+    user = f"{parts.pop('user')}@" if "user" in parts else ""
+    query = "&".join(f"{k}={v.replace('/', '%2F')}" for k, v in parts.items() if k != "dbname")
+    return f"postgresql://{user}/{name}?{query}"

@@ -1,0 +1,68 @@
+"""One server per test run, one fresh database per test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, context
+from duly.store.session import Database
+from duly.testing import Cluster, FreshDatabase
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Cluster]:
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if worker_id != "master" else base
+    running = Cluster(shared / "server")
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def fresh(cluster: Cluster) -> Iterator[FreshDatabase]:
+    with cluster.fresh() as made:
+        yield made
+
+
+@pytest.fixture
+async def database(fresh: FreshDatabase) -> AsyncIterator[Database]:
+    async with Database(fresh.url, pooled=fresh.url != fresh.direct_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def sql(fresh: FreshDatabase) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A connection of the superuser, who sees everything: for looking, and for tampering."""
+    with psycopg.connect(fresh.direct_url, autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
+    made = Duly(
+        database_url=fresh.url,
+        database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
+        blobs_url=str(tmp_path / "blobs"),
+    )
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def org(app: Duly) -> uuid.UUID:
+    """An org that exists."""
+    org_id = uuid.uuid4()
+    await app.create_org(org_id, "Acme")
+    return org_id
+
+
+@pytest.fixture
+def acting(org: uuid.UUID) -> Iterator[uuid.UUID]:
+    """Everything in the test is asked for by user u1 of the org."""
+    with context(org_id=org, actor=Actor.user("u1"), request_id="req-1"):
+        yield org
