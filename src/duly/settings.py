@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from duly.model.errors import ConfigurationError
 
@@ -36,13 +36,23 @@ class Settings(BaseModel):
         description="Blob store: a folder, `s3://`, `gs://` or `az://`; by default `blobs` below `home`.",
     )
     pool_min: int = Field(default=1, ge=0, description="Connections a process keeps open.")
-    pool_max: int = Field(default=10, ge=1, description="Connections a process may open.")
+    pool_max: int = Field(
+        default=10, ge=1, validate_default=True, description="Connections a process may open."
+    )
     pool_patience: float = Field(default=30.0, gt=0, description="Seconds to wait for a free connection.")
     payload_inline_max: int = Field(
         default=32 * 1024,
         ge=0,
         description="Bytes up to which a payload lies in its row; larger ones go to the blobs.",
     )
+
+    @field_validator("pool_max")
+    @classmethod
+    def _holds_the_minimum(cls, value: int, info: ValidationInfo) -> int:
+        least = info.data.get("pool_min", 0)
+        if value < least:
+            raise ValueError(f"{value} is below pool_min, which is {least}")
+        return value
 
     @classmethod
     def load(
@@ -57,18 +67,21 @@ class Settings(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
-            raise ConfigurationError(
-                first["msg"], field=field, fix=f"set DULY_{field.upper()} rightly"
-            ) from None
+            known = f"set DULY_{field.upper()} rightly"
+            fix = f"one of {sorted(cls.model_fields)}" if first["type"] == "extra_forbidden" else known
+            raise ConfigurationError(first["msg"], field=field, fix=fix) from None
 
 
 def _from_file(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        return dict(tomllib.loads(file.read_text(encoding="utf-8")).get("duly", {}))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        found = tomllib.loads(file.read_text(encoding="utf-8")).get("duly", {})
+    except (OSError, ValueError) as error:  # not there, not UTF-8, not TOML
         raise ConfigurationError(f"{file}: {error}", field="DULY_CONFIG", fix="name a TOML file") from None
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{file}: duly is no table", field="DULY_CONFIG", fix="write [duly]")
+    return found
 
 
 def _from_env(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, str]:

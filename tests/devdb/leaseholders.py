@@ -3,15 +3,17 @@
 import os
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import psycopg
+
 import duly
 
-PYTHONPATH = os.pathsep.join((str(Path(duly.__path__[0]).resolve().parent), sysconfig.get_paths()["purelib"]))
+# Where the packages in use really are, for an interpreter that does not look there by itself.
+PYTHONPATH = os.pathsep.join(str(Path(package.__path__[0]).resolve().parent) for package in (duly, psycopg))
 
 _SCRIPT = """
 import sys, pathlib, duly.devdb

@@ -22,17 +22,23 @@ _FORMAT = _SQL.format("%s::uuid", "%s::json")
 _NUMBERED = _SQL.format("$1::text::uuid", "$2::text::json")
 _NAMED = _SQL.format("cast(:org_id as uuid)", "cast(:jobs as json)")
 _KINDS = "psycopg, asyncpg, SQLAlchemy or Django"
+_LIBRARIES = {"psycopg", "asyncpg", "sqlalchemy", "django"}
+# Not pools and engines: they would write outside of the caller's transaction.
+_CONNECTIONS = {
+    *("Connection", "AsyncConnection", "Session", "AsyncSession", "scoped_session", "async_scoped_session"),
+    *("PoolConnectionProxy", "ConnectionProxy", "DatabaseWrapper"),
+}
 
 
 async def enqueue(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
     """Write the jobs on an async connection; nothing is committed here."""
     parameters = str(org_id), encode(specs)
     with _translated():
-        match _kind(conn), type(conn).__name__:
+        match _kind(conn):
             case "psycopg", "AsyncConnection":
                 cursor = await conn.cursor(row_factory=_rows()).execute(_FORMAT, parameters)
                 return _written(await cursor.fetchall())
-            case "asyncpg", _:
+            case "asyncpg", "Connection" | "PoolConnectionProxy":
                 return _written(await conn.fetch(_NUMBERED, *parameters))
             case "sqlalchemy", "AsyncConnection" | "AsyncSession" | "async_scoped_session":
                 return _written(await conn.execute(*_named(parameters)))
@@ -44,7 +50,7 @@ def enqueue_sync(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Writ
     """Write the jobs on a plain connection; nothing is committed here."""
     parameters = str(org_id), encode(specs)
     with _translated():
-        match _kind(conn), type(conn).__name__:
+        match _kind(conn):
             case "psycopg", "Connection":
                 return _written(conn.cursor(row_factory=_rows()).execute(_FORMAT, parameters).fetchall())
             case "sqlalchemy", "Connection" | "Session" | "scoped_session":
@@ -57,10 +63,13 @@ def enqueue_sync(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Writ
                 raise _unfit(kind, name, "plain", "await enqueue")
 
 
-def _kind(conn: Any) -> str:
-    """The library of a connection: also of a subclass that an application made of it."""
-    known = {"psycopg", "asyncpg", "sqlalchemy", "django"}
-    return next((root for c in type(conn).__mro__ if (root := c.__module__.split(".")[0]) in known), "")
+def _kind(conn: Any) -> tuple[str, str]:
+    """Library and class of a connection, also of a subclass of it; no library for anything else."""
+    for known in type(conn).__mro__:
+        library, _, _ = known.__module__.partition(".")
+        if library in _LIBRARIES and known.__name__ in _CONNECTIONS:
+            return library, known.__name__
+    return "", type(conn).__name__
 
 
 def _unfit(kind: str, name: str, wanted: str, other: str) -> ContractError:

@@ -10,9 +10,9 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from duly.model import payload as rules
-from duly.model.errors import ConfigurationError, ContractError
+from duly.model.errors import ConfigurationError, ContractError, PayloadRefused
 
-_CONFIG = ConfigDict(extra="forbid", ser_json_inf_nan="constants")
+_CONFIG = ConfigDict(extra="forbid", ser_json_inf_nan="constants", validate_default=True)
 
 
 class Codec:
@@ -20,7 +20,7 @@ class Codec:
 
     def __init__(self, handler: Callable[..., Any]) -> None:
         self._signature = inspect.signature(handler)
-        hints = get_type_hints(handler, include_extras=True)
+        hints = _type_hints(handler)
         self.payload: type[BaseModel] = _payload_model(handler.__name__, self._signature, hints)
         self._result: TypeAdapter[Any] = TypeAdapter(hints.get("return", Any))
 
@@ -34,14 +34,21 @@ class Codec:
 
     def encode_mapping(self, values: Mapping[str, Any]) -> str:
         """A payload given by name, as checked JSON."""
-        dumped = self._validated(values).model_dump(mode="json")
-        text = json.dumps(dumped, separators=(",", ":"), ensure_ascii=False)
-        rules.check(dumped, len(text.encode()))
+        model = self._checked(self.payload.model_validate, values)
+        try:
+            # What is written must be readable again: under its alias, without computed fields.
+            dumped = model.model_dump(mode="json", by_alias=True, round_trip=True)
+            text = json.dumps(dumped, separators=(",", ":"), ensure_ascii=False)
+            size = len(text.encode())
+        except ValueError as error:
+            raise PayloadRefused(f"not JSON: {error}", field="payload", fix="pass plain values") from None
+        rules.check(dumped, size)
         return text
 
     def decode(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments for the handler, validated again."""
-        model = self._validated(values)
+        # As JSON, because a strict type takes text for a date there and nowhere else.
+        model = self._checked(self.payload.model_validate_json, json.dumps(values))
         return {name: getattr(model, name) for name in type(model).model_fields}
 
     def schema(self) -> dict[str, Any]:
@@ -50,23 +57,33 @@ class Codec:
 
     def decode_result(self, value: Any) -> Any:
         """A stored result as the type that the handler declares."""
-        return self._result.validate_python(value)
+        return self._result.validate_json(json.dumps(value))
 
-    def _validated(self, values: Mapping[str, Any]) -> BaseModel:
+    def _checked(self, validate: Callable[[Any], BaseModel], values: Any) -> BaseModel:
         try:
-            return self.payload.model_validate(values)
+            return validate(values)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             path = ".".join(["payload", *map(str, first["loc"])])
             raise ContractError(first["msg"], field=path, fix=f"the payload is {self._signature}") from None
 
 
+def _type_hints(handler: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(handler, include_extras=True)
+    except NameError as error:
+        raise ConfigurationError(
+            str(error), field=handler.__name__, fix="define the type at the top of its module"
+        ) from None
+
+
 def _payload_model(name: str, signature: inspect.Signature, hints: Mapping[str, Any]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for parameter in signature.parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+        nameless = parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if nameless or parameter.name.startswith("_"):
             raise ConfigurationError(
-                f"{name}{signature} takes *args, **kwargs or positional-only arguments",
+                f"{name}{signature} takes *args, **kwargs, positional-only or _private arguments",
                 field=parameter.name,
                 fix="name every argument: they are the payload's fields",
             )

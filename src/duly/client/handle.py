@@ -48,6 +48,10 @@ class Handle(Generic[R]):
 
     async def wait(self, timeout: timedelta | float | None = None) -> JobSnapshot:
         """The job when it has ended, however it ended."""
+        # Looked at before the clock starts: no time to wait is still time enough for an ended job.
+        found = await self.status()
+        if found.status.terminal:
+            return found
         try:
             async with asyncio.timeout(_seconds(timeout)):
                 async for _ in self.events():

@@ -99,8 +99,8 @@ def _check_schedule(job_type: str, policy: JobPolicy, at: datetime) -> None:
 
 
 def _checked_priority(priority: int) -> int:
-    if not -1000 <= priority <= 1000:
-        raise ContractError(f"{priority} is out of range", field="priority", fix="use -1000 to 1000")
+    if type(priority) is not int or not -1000 <= priority <= 1000:
+        raise ContractError(f"{priority!r} is out of range", field="priority", fix="use -1000 to 1000")
     return priority
 
 
@@ -115,5 +115,10 @@ def _critical_queue(job_type: str, policy: JobPolicy) -> str:
 
 
 def _identity_hash(identity: Any) -> str:
-    text = json.dumps(identity, sort_keys=True, default=str, separators=(",", ":"))
+    text = json.dumps(identity, sort_keys=True, default=_stable, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _stable(value: Any) -> Any:
+    # The order within a set differs from process to process.
+    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -23,6 +24,7 @@ class Portal:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.current_thread()
         self._pid = 0
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -34,7 +36,12 @@ class Portal:
             # A fork has no threads but the one that forked: the loop it inherited stands still.
             if self._loop is None or self._pid != os.getpid():
                 self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-                threading.Thread(target=self._loop.run_forever, name="duly-portal", daemon=True).start()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="duly-portal", daemon=True
+                )
+                self._thread.start()
+                # A script may just end.
+                atexit.register(self.stop)
             return self._loop
 
     def stop(self) -> None:
@@ -42,7 +49,22 @@ class Portal:
         with self._lock:
             if self._loop is not None and self._pid == os.getpid():
                 self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
             self._loop = None
+            atexit.unregister(self.stop)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(_leave())
+    loop.close()
+
+
+async def _leave() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 class SyncHandle(Generic[R]):

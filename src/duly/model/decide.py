@@ -10,6 +10,9 @@ from duly.model.outcome import Canceled, CanceledBy, Done, Ending, ErrorInfo, Fa
 from duly.model.policy import RetryPolicy
 from duly.model.states import TRANSITIONS, Outcome, Status, Trigger
 
+LONGEST_WAIT = timedelta(days=3650)
+"""Whatever a handler or a provider asks for, beyond this a wait is no wait."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -58,10 +61,10 @@ def decide(hold: Hold, ending: Ending, policy: RetryPolicy, now: datetime, chanc
         case _ if hold.cancel_requested is not None:
             return _cancel(hold, hold.cancel_requested, lost=isinstance(ending, Lost))
         case Snooze(delay):
-            return _requeue(hold, Trigger.GIVE_BACK, EventType.SNOOZED, now + delay)
+            return _requeue(hold, Trigger.GIVE_BACK, EventType.SNOOZED, _after(now, delay))
         case Retry(error, after):
             wait = max(policy.delay(hold.spent, chance), after or timedelta(0))
-            return _again(hold, Trigger.RETRY, error, policy, now + wait)
+            return _again(hold, Trigger.RETRY, error, policy, _after(now, wait))
         case Lost(reason):
             return _again(hold, Trigger.LOSE_LEASE, ErrorInfo("lease_lost", reason), policy, now)
 
@@ -112,6 +115,10 @@ def _requeue(
         gives_back=trigger is Trigger.GIVE_BACK,
         error=error,
     )
+
+
+def _after(now: datetime, wait: timedelta) -> datetime:
+    return now + min(max(wait, timedelta(0)), LONGEST_WAIT)
 
 
 def _to(hold: Hold, trigger: Trigger) -> Status:

@@ -1,6 +1,6 @@
 """Every error Duly raises, each with a stable code.
 
-DulyError
+DulyError                     duly.error              the root: catch this one for all
 ├── ConfigurationError        duly.configuration      settings that cannot work
 ├── ContractError             contract.invalid        a field of a job is missing or wrong
 │   ├── MissingField          contract.missing        a mandatory field is absent

@@ -96,6 +96,7 @@ def _verdict(
 
 def _shown(state: Freshness, signs: Signs) -> ShownFreshness:
     if state is Freshness.TERMINAL:
-        return ShownFreshness.RECONCILED_FAILED if signs.reconciled else ShownFreshness.TERMINAL_NORMAL
+        forced = signs.reconciled and signs.status is Status.FAILED
+        return ShownFreshness.RECONCILED_FAILED if forced else ShownFreshness.TERMINAL_NORMAL
     # What cannot be judged is shown with the suspicion it deserves, never as healthy.
     return ShownFreshness.FRESH_ACTIVE if state is Freshness.FRESH else ShownFreshness.LIKELY_STALE

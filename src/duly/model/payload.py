@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from duly.model.errors import PayloadRefused, SecretInPayload
 
@@ -14,7 +14,7 @@ MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
 
 _SECRET_NAME = re.compile(
-    r"(^|[_\-.])(password|passwd|passphrase|secret|private[_-]?key|api[_-]?key|access[_-]?key"
+    r"(^|[_\-.]|(?-i:(?<=[a-z0-9])(?=[A-Z])))(password|passwd|passphrase|secret|private[_-]?key|api[_-]?key|access[_-]?key"
     r"|(access|auth|bearer|refresh|session|id)[_-]?token|token|credentials?|authorization|client[_-]?secret)$",
     re.IGNORECASE,
 )
@@ -27,7 +27,7 @@ _SECRET_VALUE = re.compile(
     r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"
     r"|\b[sr]k_live_[A-Za-z0-9]{16,}\b"
     r"|\bAIza[0-9A-Za-z_\-]{35}\b"
-    r"|\beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}"
+    r"|(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}"
     r"|\bduly_[a-z]+_[A-Za-z0-9]{6,}_[A-Za-z0-9]{16,}\b"
 )
 _FIX = "store it in your secret store and pass its name as `secret_ref`"
@@ -36,8 +36,10 @@ _FIX = "store it in your secret store and pass its name as `secret_ref`"
 def parse(text: str | bytes) -> Any:
     """Read JSON as strictly as it is stored: no NaN, no infinity, no duplicate keys."""
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        raise PayloadRefused(f"nested deeper than {MAX_DEPTH}", field="payload", fix="flatten it") from None
+    except ValueError as error:  # also bytes that are no UTF-8, and integers of thousands of digits
         raise PayloadRefused(f"not JSON: {error}", field="payload", fix="send a JSON object") from None
 
 
@@ -49,52 +51,90 @@ def check(payload: Any, size: int) -> None:
             field="payload",
             fix="store it as a blob and pass its reference",
         )
-    for path, name, value, depth in _walk(payload):
-        if depth > MAX_DEPTH:
-            raise PayloadRefused(f"nested deeper than {MAX_DEPTH}", field=path, fix="flatten it")
-        _check_name(path, name, value)
-        _check_value(path, value)
+    for place in _walk(payload):
+        if place.depth > MAX_DEPTH:
+            raise PayloadRefused(f"nested deeper than {MAX_DEPTH}", field=place.path, fix="flatten it")
+        _check_name(place)
+        _check_value(place)
 
 
-def _check_name(path: str, name: str, value: Any) -> None:
-    if "\0" in name:
-        raise PayloadRefused("a NUL character in a key", field=path, fix="remove it")
-    if name and isinstance(value, str) and value and _SECRET_NAME.search(name):
-        raise SecretInPayload("the name says that this is a secret", field=path, fix=_FIX)
+class _Place(NamedTuple):
+    """One value of a payload. Its path is spelled only on refusal: a path for each can fill the memory."""
+
+    value: Any
+    step: str | int = "payload"
+    depth: int = 0
+    above: _Place | None = None
+
+    @property
+    def path(self) -> str:
+        if self.above is None:
+            return "payload"
+        return (
+            f"{self.above.path}[{self.step}]"
+            if isinstance(self.step, int)
+            else f"{self.above.path}.{self.step}"
+        )
 
 
-def _check_value(path: str, value: Any) -> None:
+def _check_name(place: _Place) -> None:
+    name, value = place.step, place.value
+    if isinstance(name, int):
+        return
+    _check_text(place, name)
+    if isinstance(value, str) and value and _SECRET_NAME.search(name):
+        raise SecretInPayload("the name says that this is a secret", field=place.path, fix=_FIX)
+
+
+def _check_value(place: _Place) -> None:
+    value = place.value
     if isinstance(value, float) and not math.isfinite(value):
-        raise PayloadRefused(f"{value} is not JSON", field=path, fix="send null or a finite number")
+        raise PayloadRefused(f"{value} is not JSON", field=place.path, fix="send null or a finite number")
     if isinstance(value, str):
-        if "\0" in value:
-            raise PayloadRefused("a NUL character", field=path, fix="remove it")
+        _check_text(place, value)
         if _SECRET_VALUE.search(value):
-            raise SecretInPayload("this looks like a credential", field=path, fix=_FIX)
+            raise SecretInPayload("this looks like a credential", field=place.path, fix=_FIX)
 
 
-def _walk(payload: Any) -> Iterator[tuple[str, str, Any, int]]:
-    """Every value with its path, its key and its depth, without recursion."""
-    stack: list[tuple[str, str, Any, int]] = [("payload", "", payload, 0)]
+def _check_text(place: _Place, text: str) -> None:
+    if "\0" in text:
+        raise PayloadRefused("a NUL character", field=place.path, fix="remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        path = place.path.encode(errors="replace").decode()
+        raise PayloadRefused("half of a surrogate pair", field=path, fix="remove it") from None
+
+
+def _walk(payload: Any) -> Iterator[_Place]:
+    """Every value, without recursion."""
+    stack = [_Place(payload)]
     while stack:
-        path, name, value, depth = stack.pop()
-        yield path, name, value, depth
-        if depth > MAX_DEPTH:
+        place = stack.pop()
+        yield place
+        if place.depth > MAX_DEPTH:
             continue
-        if isinstance(value, dict):
-            stack.extend((f"{path}.{key}", key, inner, depth + 1) for key, inner in value.items())
-        elif isinstance(value, list | tuple):
-            stack.extend((f"{path}[{i}]", "", inner, depth + 1) for i, inner in enumerate(value))
+        if isinstance(place.value, dict):
+            stack.extend(_Place(inner, key, place.depth + 1, place) for key, inner in place.value.items())
+        elif isinstance(place.value, list | tuple):
+            stack.extend(_Place(inner, i, place.depth + 1, place) for i, inner in enumerate(place.value))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise PayloadRefused(f"the key {twice!r} stands twice", field=f"payload.{twice}", fix="send it once")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise PayloadRefused(
+                f"the key {name!r} stands twice", field=f"payload.{name}", fix="send it once"
+            )
+        found[name] = value
     return found
 
 
-def _no_constant(name: str) -> Any:
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_constant(text)
+
+
+def _no_constant(name: str) -> NoReturn:
     raise PayloadRefused(f"{name} is not JSON", field="payload", fix="send null or a finite number")

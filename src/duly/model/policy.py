@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -88,6 +89,12 @@ class JobPolicy(_Value):
     def as_json(self) -> str:
         """The policy as it is stored on the job."""
         return self.model_dump_json()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, and with its own JSON: pydantic would hand on the cached one."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("as_json", None)
+        return copied
 
     @model_validator(mode="after")
     def _runs_somewhere(self) -> Self:

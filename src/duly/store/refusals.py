@@ -20,7 +20,8 @@ _UNKNOWN: dict[str, type[NotFound]] = {"org_id": UnknownOrg, "job_type": Unknown
 
 def translate(error: BaseException) -> DulyError | None:
     """The Duly error behind a driver's error, whichever driver it was; None if it is not ours."""
-    cause = next(_with_sqlstate(error), None)
+    # The innermost is the driver's own: SQLAlchemy's asyncpg wrapper has the state but not the words.
+    cause = next(reversed(list(_with_sqlstate(error))), None)
     if cause is None:
         return None
     state = str(getattr(cause, "sqlstate", ""))

@@ -31,7 +31,7 @@ grant select on
     to duly_tenant, duly_operator;
 grant select (org_id, key_id, name, environment, scopes, created_by, created_at, expires_at, revoked_at, last_used_at)
     on duly.api_keys to duly_tenant, duly_operator;
-grant select on duly.workers, duly.claims, duly.ready, duly.scheduled to duly_operator;
+grant select on duly.workers, duly.claims, duly.ready, duly.scheduled, duly.active_runs to duly_operator;
 
 -- The engine works, but records, events, results and audit rows are written once.
 grant select, insert on

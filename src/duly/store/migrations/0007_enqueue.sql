@@ -205,9 +205,10 @@ begin atomic
 end;
 
 -- The one door: many jobs of one org. Duplicates answer with the job that was first.
+-- The memory keeps the sorts of a batch of thousands off the disk.
 create function duly.enqueue_jobs(p_org uuid, p_jobs json, p_wake boolean default true)
 returns table (ord bigint, job_id uuid, created boolean)
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    language plpgsql security definer set search_path = pg_catalog, pg_temp set work_mem = '32MB'
 as $$
 declare
     v_now timestamptz := duly.now();

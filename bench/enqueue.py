@@ -1,0 +1,128 @@
+"""Bulk enqueue against a bare `insert ... select unnest` of the same rows, in one run, in turn.
+
+Ours is everything from Python arguments to handles: validation, limits, secret detection, contract, key,
+ledger, event, queue row, row level security. The floor writes the same rows into copies of the same
+tables with the same indexes and partitions, without row level security, functions or checks of ours;
+its arrays are built before the clock starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from duly import Actor, Duly, context
+from duly.devdb import open_server
+
+COPIED = ("job_records", "event_log", "ledger", "ready")
+LEFT_OUT = {"event_log": {"commit_xid"}}
+
+
+async def main() -> int:
+    """Measure, print, and fail below the target."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--jobs", type=int, default=10_000)
+    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--json", type=Path)
+    chosen = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as home, open_server(Path(home, "pg")) as server:
+        app = Duly(database_url=server.dsn(), blobs_url=str(Path(home, "blobs")))
+        app.migrate()
+        async with app:
+            figures = await measure(app, server.dsn(), chosen.jobs, chosen.rounds)
+    report(figures, chosen.jobs)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(figures, indent=2))
+    return 0 if figures["ratio"] >= 0.6 else 1
+
+
+async def measure(app: Duly, dsn: str, jobs: int, rounds: int) -> dict[str, Any]:
+    """Jobs per second of both, taken in turn."""
+
+    @app.job("bench.noop")
+    async def noop(number: int, region: str) -> None: ...
+
+    org = uuid.uuid4()
+    await app.create_org(org, "bench")
+    rates: dict[str, list[float]] = {"ours": [], "floor": []}
+
+    async def ours(start: int) -> None:
+        calls = [noop.call(start + n, "DE") for n in range(jobs)]
+        assert all(handle.created for handle in await app.enqueue_many(calls))
+
+    with context(org_id=org, actor=Actor.system("bench")), psycopg.connect(dsn, autocommit=True) as conn:
+        await ours(-jobs)
+        make_floor(conn)
+        for turn in range(rounds):
+            statements = bare_inserts(conn, jobs)
+            rates["floor"].append(jobs / timed_inserts(conn, statements))
+            start = time.perf_counter()
+            await ours(turn * jobs)
+            rates["ours"].append(jobs / (time.perf_counter() - start))
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    return {"rates": rates, "median": medians, "ratio": medians["ours"] / medians["floor"]}
+
+
+def make_floor(conn: psycopg.Connection[Any]) -> None:
+    """The same tables and indexes, and one partition, as the rows of one day lie in one."""
+    conn.execute("create schema floor")
+    for table in COPIED:
+        partitioned = table in ("job_records", "event_log")
+        by = "partition by range (job_id)" if partitioned else ""
+        conn.execute(f"create table floor.{table} (like duly.{table} including all) {by}")
+        if partitioned:
+            conn.execute(f"create table floor.{table}_all partition of floor.{table} default")
+
+
+def bare_inserts(conn: psycopg.Connection[Any], jobs: int) -> list[tuple[str, list[list[Any]]]]:
+    """The rows that enqueueing wrote last: a statement for each table, with one array a column."""
+    statements = []
+    for table in COPIED:
+        columns = [
+            (name, kind)
+            for name, kind in conn.execute(
+                "select attname, format_type(atttypid, -1) from pg_attribute "
+                "where attrelid = %s::regclass and attnum > 0",
+                [f"duly.{table}"],
+            )
+            if name not in LEFT_OUT.get(table, set())
+        ]
+        names = ", ".join(name for name, _ in columns)
+        arrays = ", ".join(f"%s::{kind}[]" for _, kind in columns)
+        text = ", ".join(f"{name}::text" for name, _ in columns)
+        rows = conn.execute(f"select {text} from duly.{table} order by job_id desc limit {jobs}").fetchall()
+        values = [list(column) for column in zip(*rows, strict=True)]
+        statements.append((f"insert into floor.{table} ({names}) select * from unnest({arrays})", values))
+    return statements
+
+
+def timed_inserts(conn: psycopg.Connection[Any], statements: list[tuple[str, list[list[Any]]]]) -> float:
+    """Seconds for all of them in one transaction, into empty tables."""
+    conn.execute("truncate " + ", ".join(f"floor.{table}" for table in COPIED))
+    start = time.perf_counter()
+    with conn.transaction():
+        for statement, values in statements:
+            conn.execute(statement, values)
+    return time.perf_counter() - start
+
+
+def report(figures: dict[str, Any], jobs: int) -> None:
+    """The table."""
+    print(f"{jobs} jobs a call, jobs/s, median of {len(figures['rates']['ours'])} rounds")
+    for name, value in figures["median"].items():
+        print(f"  {name:<6} {value:>10,.0f}   {' '.join(f'{r:,.0f}' for r in figures['rates'][name])}")
+    print(f"  ratio  {figures['ratio']:>10.2f}   (at least 0.60)")
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,128 @@
+"""Whether an active job can still be believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duly.model.freshness import Freshness, Signs, assess
+from duly.model.policy import LifecyclePolicy
+from duly.model.states import HELD, TERMINAL, Status
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR, TICK = timedelta(hours=1), timedelta(microseconds=1)
+POLICY = LifecyclePolicy(queued_stale_after=24 * HOUR, running_stale_after=6 * HOUR)
+UNCOVERED = LifecyclePolicy(covered=False)
+
+moments = st.timedeltas(-400 * HOUR, 400 * HOUR).map(NOW.__add__)
+spans = st.timedeltas(TICK, 300 * HOUR)
+policies = st.builds(
+    LifecyclePolicy, covered=st.booleans(), queued_stale_after=spans, running_stale_after=spans
+)
+
+
+def some_signs(statuses: frozenset[Status]) -> st.SearchStrategy[Signs]:
+    maybe = st.none() | moments
+    return st.builds(Signs, st.sampled_from(sorted(statuses)), moments, maybe, maybe, st.booleans())
+
+
+def ago(status: str, *, run: float = 0, started: float | None = None, seen: float | None = None) -> Signs:
+    at = [None if hours is None else NOW - hours * HOUR for hours in (started, seen)]
+    return Signs(Status(status), NOW - run * HOUR, *at)
+
+
+@pytest.mark.parametrize(
+    ("signs", "state"),
+    [
+        (ago("queued", run=1), "fresh"),
+        (ago("queued", run=24), "fresh"),
+        (ago("queued", run=24.001), "likely_stale"),
+        (ago("queued", run=-48), "fresh"),
+        (ago("queued", run=30, seen=1), "likely_stale"),
+        (ago("running", run=48, started=6), "fresh"),
+        (ago("running", run=48, started=6.001), "likely_stale"),
+        (ago("running", run=48, started=40, seen=1), "fresh"),
+        (ago("running", run=48, started=1, seen=40), "fresh"),
+        (ago("partial", run=48, seen=7), "likely_stale"),
+        (ago("running", run=1), "unknown"),
+        (ago("partial", run=1), "unknown"),
+        (ago("completed", run=900), "terminal"),
+    ],
+)
+def test_the_evidence_has_its_verdict(signs: Signs, state: str) -> None:
+    assert assess(signs, POLICY, NOW).state == state
+
+
+@given(some_signs(TERMINAL), policies, moments)
+def test_a_job_that_ended_is_terminal_whatever_else_is_known(
+    signs: Signs, policy: LifecyclePolicy, now: datetime
+) -> None:
+    verdict = assess(signs, policy, now)
+    assert (verdict.state, verdict.threshold, verdict.evaluated_at) == (Freshness.TERMINAL, None, now)
+
+
+@given(some_signs(frozenset(Status) - TERMINAL), moments)
+def test_a_job_type_that_is_not_covered_is_never_judged(signs: Signs, now: datetime) -> None:
+    assert assess(signs, UNCOVERED, now).state is Freshness.UNKNOWN
+
+
+@given(some_signs(frozenset({Status.QUEUED})), spans, moments)
+def test_a_waiting_job_is_stale_exactly_when_it_could_have_run_for_too_long(
+    signs: Signs, span: timedelta, now: datetime
+) -> None:
+    verdict = assess(signs, LifecyclePolicy(queued_stale_after=span, running_stale_after=TICK), now)
+    assert (verdict.state is Freshness.LIKELY_STALE) == (now - signs.runnable_at > span)
+    assert verdict.threshold == span
+
+
+@given(some_signs(HELD), spans, moments)
+def test_a_held_job_is_stale_exactly_when_its_newest_sign_is_too_old(
+    signs: Signs, span: timedelta, now: datetime
+) -> None:
+    state = assess(signs, LifecyclePolicy(queued_stale_after=TICK, running_stale_after=span), now).state
+    known = [at for at in (signs.attempt_started_at, signs.last_seen_at) if at]
+    if known:
+        assert state == ("likely_stale" if now - max(known) > span else "fresh")
+    else:
+        assert state == "unknown"
+
+
+@given(some_signs(HELD), policies.filter(lambda policy: policy.covered), moments)
+def test_a_new_heartbeat_makes_every_held_job_fresh(
+    signs: Signs, policy: LifecyclePolicy, now: datetime
+) -> None:
+    assert assess(replace(signs, last_seen_at=now), policy, now).state is Freshness.FRESH
+
+
+@pytest.mark.parametrize(
+    ("signs", "policy", "shown"),
+    [
+        (ago("running", seen=0), POLICY, "fresh_active"),
+        (ago("running", seen=9), POLICY, "likely_stale"),
+        (ago("running"), POLICY, "likely_stale"),
+        (ago("queued"), UNCOVERED, "likely_stale"),
+        (ago("failed"), POLICY, "terminal_normal"),
+        (replace(ago("failed"), reconciled=True), POLICY, "reconciled_failed"),
+        (replace(ago("completed"), reconciled=True), POLICY, "terminal_normal"),
+        (replace(ago("canceled"), reconciled=True), POLICY, "terminal_normal"),
+        (replace(ago("running", seen=0), reconciled=True), POLICY, "fresh_active"),
+    ],
+)
+def test_people_are_shown_no_more_health_than_there_is(
+    signs: Signs, policy: LifecyclePolicy, shown: str
+) -> None:
+    assert assess(signs, policy, NOW).shown == shown
+
+
+def test_a_verdict_names_its_evidence() -> None:
+    verdict = assess(ago("running", seen=7), POLICY, NOW)
+    assert dict(verdict.evidence) == {
+        "status": "running",
+        "since": "2026-03-01T05:00:00+00:00",
+        "age_seconds": "25200.0",
+    }
+    assert verdict.threshold == 6 * HOUR

@@ -1,0 +1,85 @@
+"""Partitions are there before they are needed, and nothing is lost when they are not."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+
+def _partitions(sql: psycopg.Connection, parent: str) -> list[str]:
+    query = "select inhrelid::regclass::text from pg_inherits where inhparent = %s::regclass order by 1"
+    return [name for (name,) in sql.execute(query, [f"duly.{parent}"])]
+
+
+def test_partitions_reach_ahead_of_the_clock(sql: psycopg.Connection) -> None:
+    for parent, step, ahead in sql.execute(
+        "select parent, step, ahead from duly.partitioned_tables"
+    ).fetchall():
+        horizon = f"now() + {ahead} * interval '1 {step}'"
+        [last] = sql.execute(
+            f"select to_char(date_trunc('{step}', ({horizon}) at time zone 'UTC'), 'YYYYMMDD')"
+        ).fetchone()
+        assert f"duly.{parent}_{last}" in _partitions(sql, parent)
+
+
+def test_making_them_again_makes_none(sql: psycopg.Connection) -> None:
+    assert sql.execute("select duly.ensure_partitions()").fetchone() == (0,)
+
+
+def test_time_passes_and_new_ones_are_made(sql: psycopg.Connection) -> None:
+    sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
+    sql.execute("set role duly_engine")
+    [made] = sql.execute("select duly.ensure_partitions()").fetchone()
+    assert made == 5 * 5 + 2 * 10
+    assert "duly.job_records_20310601" in _partitions(sql, "job_records")
+
+
+def test_rows_without_a_partition_are_kept_and_move_when_it_is_made(sql: psycopg.Connection) -> None:
+    sql.execute("""
+        insert into duly.event_log
+            (org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
+        values (gen_random_uuid(), duly.uuid7_floor('2031-03-15'), 1, 'job.queued', 'queued', 0, now(),
+                'user', 'u')
+    """)
+    assert sql.execute("select count(*) from duly.event_log_default").fetchone() == (1,)
+    sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
+    sql.execute("set role duly_engine")
+    sql.execute("select duly.ensure_partitions()")
+    sql.execute("reset role")
+    assert sql.execute("select count(*) from duly.event_log_default").fetchone() == (0,)
+    assert sql.execute("select tableoid::regclass::text from duly.event_log").fetchone() == (
+        "duly.event_log_20310310",
+    )
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Kiritimati"])
+def test_the_session_time_zone_does_not_move_the_bounds(sql: psycopg.Connection, zone: str) -> None:
+    sql.execute(f"set timezone = '{zone}'")
+    sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
+    sql.execute("select duly.ensure_partitions()")
+    query = """
+        select c.relname, pg_get_expr(c.relpartbound, c.oid) from pg_class c
+        where c.relname in ('audit_entries_20310401', 'job_states_20310401') order by 1
+    """
+    sql.execute("set timezone = 'UTC'")
+    audit, states = sql.execute(query).fetchall()
+    assert audit[1] == "FOR VALUES FROM ('2031-04-01 00:00:00+00') TO ('2031-05-01 00:00:00+00')"
+    low, high = sql.execute(
+        "select duly.uuid7_floor('2031-04-01Z'), duly.uuid7_floor('2031-05-01Z')"
+    ).fetchone()
+    assert states[1] == f"FOR VALUES FROM ('{low}') TO ('{high}')"
+
+
+def test_a_uuid7_knows_its_time(sql: psycopg.Connection) -> None:
+    query = "select abs(extract(epoch from duly.uuid7_time(duly.uuid7()) - clock_timestamp())) < 5"
+    assert sql.execute(query).fetchone() == (True,)
+    [made] = sql.execute("select duly.uuid7()").fetchone()
+    assert (made.version, made.variant) == (7, "specified in RFC 4122")
+
+
+def test_result_ids_have_128_random_bits(sql: psycopg.Connection) -> None:
+    ids = [row[0].int for row in sql.execute("select duly.random_id() from generate_series(1, 400)")]
+    assert len(set(ids)) == len(ids)
+    for bit in range(128):
+        share = sum(i >> bit & 1 for i in ids) / len(ids)
+        assert 0.3 < share < 0.7, f"bit {bit} is not random"

@@ -1,0 +1,121 @@
+"""Settings come from a file, then the environment, then arguments; the later ones win."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from duly.model.errors import ConfigurationError
+from duly.settings import Settings
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "duly.toml"
+    path.write_text(
+        '[duly]\npool_max = 20\npool_min = 2\ndatabase_url = "postgresql://file"\n', encoding="utf-8"
+    )
+    return path
+
+
+def refusal(**given: object) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as refused:
+        Settings.load(**{"environ": {}, **given})  # type: ignore[arg-type]
+    return refused.value
+
+
+def test_without_anything_the_defaults_hold() -> None:
+    assert Settings.load(environ={}) == Settings()
+
+
+def test_the_file_gives_way_to_the_environment_and_that_to_the_arguments(file: Path) -> None:
+    environ = {"DULY_POOL_MAX": "30", "DULY_DATABASE_URL": "postgresql://env"}
+    loaded = Settings.load(file=file, environ=environ, database_url="postgresql://argument")
+    assert (loaded.pool_min, loaded.pool_max, loaded.database_url) == (2, 30, "postgresql://argument")
+
+
+def test_an_argument_of_none_says_nothing(file: Path) -> None:
+    assert Settings.load(file=file, environ={}, database_url=None).database_url == "postgresql://file"
+
+
+def test_the_environment_may_name_the_file(file: Path) -> None:
+    assert Settings.load(environ={"DULY_CONFIG": str(file)}).pool_max == 20
+
+
+def test_a_file_given_by_hand_wins_over_the_one_of_the_environment(file: Path) -> None:
+    assert Settings.load(file=file, environ={"DULY_CONFIG": "/nowhere.toml"}).pool_max == 20
+
+
+def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DULY_CONFIG", raising=False)
+    monkeypatch.setenv("DULY_POOL_PATIENCE", "2.5")
+    assert Settings.load().pool_patience == 2.5
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields))
+def test_every_field_can_be_set_by_its_variable(name: str) -> None:
+    value = "7" if isinstance(getattr(Settings(), name), int | float) else "/somewhere"
+    assert str(getattr(Settings.load(environ={f"DULY_{name.upper()}": value}), name)) in (value, "7.0")
+
+
+def test_a_stranger_in_the_environment_is_left_alone() -> None:
+    assert Settings.load(environ={"DULY_NO_SUCH_THING": "1", "POOL_MAX": "99"}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("DULY_POOL_MAX", "many"),
+        ("DULY_POOL_MAX", "0"),
+        ("DULY_POOL_MIN", "-1"),
+        ("DULY_POOL_PATIENCE", "0"),
+        ("DULY_POOL_PATIENCE", "nan"),
+        ("DULY_PAYLOAD_INLINE_MAX", "32k"),
+    ],
+)
+def test_a_bad_value_names_its_field_and_its_variable(variable: str, value: str) -> None:
+    refused = refusal(environ={variable: value})
+    assert refused.field == variable.removeprefix("DULY_").lower()
+    assert variable in str(refused)
+
+
+@pytest.mark.parametrize("environ", [{"DULY_POOL_MIN": "5", "DULY_POOL_MAX": "4"}, {"DULY_POOL_MIN": "11"}])
+def test_a_pool_smaller_than_its_minimum_is_refused(environ: dict[str, str]) -> None:
+    refused = refusal(environ=environ)
+    assert refused.field == "pool_max"
+    assert f"pool_min, which is {environ['DULY_POOL_MIN']}" in str(refused)
+
+
+def test_an_unknown_key_of_the_file_is_refused_with_the_known_ones(file: Path) -> None:
+    file.write_text("[duly]\npool_mxa = 20\n", encoding="utf-8")
+    refused = refusal(file=file)
+    assert refused.field == "pool_mxa"
+    assert "pool_max" in str(refused)
+
+
+def test_an_unknown_argument_is_refused() -> None:
+    assert refusal(pool_mxa=20).field == "pool_mxa"
+
+
+def test_other_tables_of_the_file_are_not_ours(file: Path) -> None:
+    file.write_text("[other]\nx = 1\n", encoding="utf-8")
+    assert Settings.load(file=file, environ={}) == Settings()
+
+
+@pytest.mark.parametrize(
+    "content", [b"[duly", b"duly = 3", b"duly = ['pool_max']", b"[duly]\nhome = '\xff'", None]
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "broken.toml"
+    if content is not None:
+        path.write_bytes(content)
+    refused = refusal(environ={"DULY_CONFIG": str(path)})
+    assert refused.field == "DULY_CONFIG"
+    assert str(path) in str(refused)
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().pool_max = 3  # type: ignore[misc]
