@@ -30,9 +30,7 @@ async def main() -> None:
                 print(f"  {name:<22} {value}")
             print("events")
             async for event in handle.events():
-                print(
-                    f"  {event.event_seq} {event.event_type:<14} {event.occurred_at:%H:%M:%S} by {event.actor_id}"
-                )
+                print(f"  {event.event_seq} {event.event_type} by {event.actor_id}")
                 break
 
 

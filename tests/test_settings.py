@@ -119,3 +119,18 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Settings().pool_max = 3  # type: ignore[misc]
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    settings = Settings.load(environ={"DULY_DATABASE_URL": "", "DULY_POOL_MAX": ""})
+    assert (settings.database_url, settings.pool_max) == (None, 10)
+
+
+def test_the_address_of_the_database_is_not_printed() -> None:
+    settings = Settings.load(environ={"DULY_DATABASE_URL": "postgresql://app:hunter2@db/app"})
+    assert "hunter2" not in repr(settings) + str(settings)
+
+
+def test_home_may_be_below_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings.load(environ={"DULY_HOME": "~/data"}).home == tmp_path / "data"

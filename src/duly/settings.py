@@ -20,10 +20,12 @@ class Settings(BaseModel):
 
     database_url: str | None = Field(
         default=None,
+        repr=False,  # may hold a password
         description="PostgreSQL 15 to 18; may be a transaction pooler. Without it the embedded server runs.",
     )
     database_direct_url: str | None = Field(
         default=None,
+        repr=False,
         description="The same database without the pooler: for migrations and LISTEN. "
         "Setting it says that `database_url` is pooled, so that no prepared statements are used.",
     )
@@ -45,6 +47,11 @@ class Settings(BaseModel):
         ge=0,
         description="Bytes up to which a payload lies in its row; larger ones go to the blobs.",
     )
+
+    @field_validator("home")
+    @classmethod
+    def _of_this_user(cls, value: Path | None) -> Path | None:
+        return value and value.expanduser()
 
     @field_validator("pool_max")
     @classmethod
@@ -86,4 +93,5 @@ def _from_file(file: Path | None) -> dict[str, Any]:
 
 def _from_env(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, str]:
     names = {name: f"DULY_{name.upper()}" for name in cls.model_fields}
-    return {name: environ[variable] for name, variable in names.items() if variable in environ}
+    # An empty variable is one that was not set.
+    return {name: environ[variable] for name, variable in names.items() if environ.get(variable)}

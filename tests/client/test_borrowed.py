@@ -22,7 +22,7 @@ from psycopg.rows import dict_row
 from sqlalchemy import create_engine, orm, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
-from duly import Actor, Duly, Job, context, errors
+from duly import Duly, Job, errors
 from duly.testing import FreshDatabase
 
 _INSERT = "insert into note (body) values ('ours')"
@@ -309,13 +309,3 @@ async def test_the_wake_up_goes_out_with_the_commit(build: Job[[str], None], fre
             assert heard(listener, 0.1) == []
             await conn.commit()
             assert heard(listener, 10) == ["duly_ready"]
-
-
-async def test_a_job_of_another_actor_on_the_same_connection(
-    build: Job[[str], None], fresh: FreshDatabase
-) -> None:
-    async with _psycopg(fresh.direct_url) as conn:
-        with context(actor=Actor.api_key("k1"), request_id="req-2"):
-            handle = await build.options(conn=conn).enqueue("DE")
-    job = await handle.status()
-    assert (job.actor_type, job.actor_id, job.request_id) == ("api_key", "k1", "req-2")

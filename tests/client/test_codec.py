@@ -202,7 +202,8 @@ def test_nul_is_refused(value: Any, field: str) -> None:
 
 @pytest.mark.parametrize("value", [object(), "\ud800", {"\ud800": 1}, b"\xff", nested(300), nested(5000)])
 def test_what_cannot_be_written_as_json_is_refused(value: Any) -> None:
-    assert (refusal(value).code, refusal(value).field) == ("payload.refused", "payload")
+    assert refusal(value).code == "payload.refused"
+    assert (refusal(value).field or "").startswith("payload")
 
 
 def test_depth_is_bounded() -> None:

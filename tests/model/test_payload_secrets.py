@@ -66,6 +66,7 @@ def test_a_text_under_a_secret_name_is_refused(name: str) -> None:
         "glpat-" + "a1b2" * 5,
         "xoxb-" + "1234567890-abc",
         "sk_live_" + "a1b2" * 5,
+        "postgresql://app:hunter2@db.example.com/app",
         "AIza" + "a1b2c" * 7,
         JWT,
         f"Bearer {JWT}",

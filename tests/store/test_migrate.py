@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from duly import Actor, Duly, context
 from duly.model.errors import SchemaMismatch
 from duly.store.migrate import check, migrate, migrations
 from duly.store.snapshot import snapshot
@@ -65,7 +68,7 @@ def test_a_failed_migration_leaves_nothing(cluster: Cluster) -> None:
 
 
 def test_an_empty_database_is_refused_by_name(cluster: Cluster) -> None:
-    with cluster.fresh(migrated=False) as made, pytest.raises(SchemaMismatch, match="run the migrations"):
+    with cluster.fresh(migrated=False) as made, pytest.raises(SchemaMismatch, match="migrations are missing"):
         check(made.direct_url)
 
 
@@ -81,19 +84,67 @@ def test_a_rewritten_migration_is_refused(fresh: FreshDatabase, sql: psycopg.Con
         migrate(fresh.direct_url)
 
 
-def test_the_schema_can_be_made_by_a_role_that_is_no_superuser(cluster: Cluster) -> None:
-    with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
-        name = conn.info.dbname
-        conn.execute(f"create role {name}_admin login createrole")
-        conn.execute(
-            f"grant duly_owner, duly_engine, duly_tenant, duly_operator to {name}_admin with admin option"
-        )
-        conn.execute(f"grant create on database {name} to {name}_admin")
-        try:
-            migrate(made.direct_url.replace("postgres@", f"{name}_admin@"))
-            assert conn.execute(
-                "select rolsuper from pg_roles where rolname = %s", [f"{name}_admin"]
-            ).fetchone() == (False,)
-        finally:
-            conn.execute(f"drop owned by {name}_admin cascade")
-            conn.execute(f"drop role {name}_admin")
+@pytest.fixture
+def role(fresh: FreshDatabase, sql: psycopg.Connection) -> Iterator[str]:
+    """A role of this test alone, that inherits nothing."""
+    name = f"{sql.info.dbname}_role"
+    sql.execute(f"create role {name} login noinherit")
+    yield name
+    sql.execute(f"drop owned by {name} cascade")
+    sql.execute(f"drop role {name}")
+
+
+def _as(url: str, role: str) -> str:
+    return url.replace("postgres@", f"{role}@", 1)
+
+
+def test_a_role_that_is_no_superuser_can_migrate(
+    fresh: FreshDatabase, sql: psycopg.Connection, role: str
+) -> None:
+    sql.execute("drop schema duly cascade")
+    sql.execute(f"alter role {role} inherit createrole")
+    sql.execute(f"grant duly_owner, duly_engine, duly_tenant, duly_operator to {role} with admin option")
+    sql.execute(f"grant create on database {sql.info.dbname} to {role}")
+    assert migrate(_as(fresh.direct_url, role)) == migrations()
+    assert snapshot(sql).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
+
+
+async def test_an_application_needs_the_engine_and_the_tenant_role_only(
+    fresh: FreshDatabase, sql: psycopg.Connection, role: str, tmp_path: Path
+) -> None:
+    sql.execute(f"grant duly_engine, duly_tenant to {role}")
+    app = Duly(database_url=_as(fresh.direct_url, role), blobs_url=str(tmp_path))
+
+    @app.job("order.confirm")
+    async def confirm(order: int) -> None: ...
+
+    async with app:
+        org = uuid.uuid4()
+        await app.create_org(org, "Acme")
+        with context(org_id=org, actor=Actor.user("u1")):
+            assert (await confirm.enqueue(1)).created
+    with (
+        psycopg.connect(_as(fresh.direct_url, role)) as conn,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        conn.execute("select * from duly.jobs")
+
+
+def test_a_login_may_be_granted_the_functions_alone(
+    fresh: FreshDatabase, sql: psycopg.Connection, role: str
+) -> None:
+    sql.execute(f"grant usage on schema duly to {role}")
+    sql.execute(f"grant execute on function duly.enqueue, duly.cancel to {role}")
+    org = uuid.uuid4()
+    sql.execute("insert into duly.organizations (org_id, name) values (%s, 'Acme')", [org])
+    policy = (
+        '{"category":"default","queue":"q:default","priority":0,"ledger_ttl":60,"retry":{"max_attempts":5}}'
+    )
+    sql.execute("insert into duly.job_types values ('t', %s, '{}')", [policy])
+    enqueue = "select duly.enqueue(%s, 't', '{}', actor_type => 'user', actor_id => 'u', request_id => 'r')"
+    with psycopg.connect(_as(fresh.direct_url, role), autocommit=True) as conn:
+        [job_id] = conn.execute(enqueue, [org]).fetchone()
+        cancel = conn.execute("select duly.cancel(%s, %s, 'user', 'no', 'user', 'u')", [org, job_id])
+        assert cancel.fetchone() == ("canceled",)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute("select * from duly.job_records")

@@ -103,10 +103,7 @@ class App:
 
     def enqueue_many_sync(self, calls: Sequence[Call[R]], *, conn: Any = None) -> list[SyncHandle[R]]:
         """The same from code that is not async."""
-        handles = (
-            self.portal.run(submit(self, calls, None)) if conn is None else submit_sync(self, calls, conn)
-        )
-        return [SyncHandle(handle, self.portal) for handle in handles]
+        return [SyncHandle(handle, self.portal) for handle in submit_sync(self, calls, conn)]
 
     def handle(self, job_id: UUID | str, *, org_id: UUID | str | None = None) -> Handle[Any]:
         """A job by its id, in the given org or in that of the surroundings."""

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
+from psycopg.rows import tuple_row
+
 from duly.model.errors import ContractError
 from duly.model.job import JobSpec
 from duly.store.jobs import Written, encode
@@ -36,7 +38,7 @@ async def enqueue(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Wri
     with _translated():
         match _kind(conn):
             case "psycopg", "AsyncConnection":
-                cursor = await conn.cursor(row_factory=_rows()).execute(_FORMAT, parameters)
+                cursor = await conn.cursor(row_factory=tuple_row).execute(_FORMAT, parameters)
                 return _written(await cursor.fetchall())
             case "asyncpg", "Connection" | "PoolConnectionProxy":
                 return _written(await conn.fetch(_NUMBERED, *parameters))
@@ -52,7 +54,7 @@ def enqueue_sync(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Writ
     with _translated():
         match _kind(conn):
             case "psycopg", "Connection":
-                return _written(conn.cursor(row_factory=_rows()).execute(_FORMAT, parameters).fetchall())
+                return _written(conn.cursor(row_factory=tuple_row).execute(_FORMAT, parameters).fetchall())
             case "sqlalchemy", "Connection" | "Session" | "scoped_session":
                 return _written(conn.execute(*_named(parameters)))
             case "django", _:
@@ -76,12 +78,6 @@ def _unfit(kind: str, name: str, wanted: str, other: str) -> ContractError:
     if kind:
         return ContractError(f"{kind} {name} is not a {wanted} connection", field="conn", fix=f"use {other}")
     return ContractError(f"cannot enqueue on a {name}", field="conn", fix=f"pass a connection of {_KINDS}")
-
-
-def _rows() -> Any:
-    from psycopg.rows import tuple_row
-
-    return tuple_row
 
 
 def _named(parameters: tuple[str, str]) -> tuple[Any, dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
@@ -39,7 +40,7 @@ class Codec:
             # What is written must be readable again: under its alias, without computed fields.
             dumped = model.model_dump(mode="json", by_alias=True, round_trip=True)
             text = json.dumps(dumped, separators=(",", ":"), ensure_ascii=False)
-            size = len(text.encode())
+            size = len(text.encode("utf-8", "surrogatepass"))
         except ValueError as error:
             raise PayloadRefused(f"not JSON: {error}", field="payload", fix="pass plain values") from None
         rules.check(dumped, size)
@@ -57,15 +58,21 @@ class Codec:
 
     def decode_result(self, value: Any) -> Any:
         """A stored result as the type that the handler declares."""
-        return self._result.validate_json(json.dumps(value))
+        try:
+            return self._result.validate_json(json.dumps(value))
+        except ValidationError as error:
+            raise _refusal("result", error, "it was stored under another type") from None
 
     def _checked(self, validate: Callable[[Any], BaseModel], values: Any) -> BaseModel:
         try:
             return validate(values)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            path = ".".join(["payload", *map(str, first["loc"])])
-            raise ContractError(first["msg"], field=path, fix=f"the payload is {self._signature}") from None
+            raise _refusal("payload", error, f"the payload is {self._signature}") from None
+
+
+def _refusal(root: str, error: ValidationError, fix: str) -> ContractError:
+    first = error.errors(include_url=False, include_context=False)[0]
+    return ContractError(first["msg"], field=".".join([root, *map(str, first["loc"])]), fix=fix)
 
 
 def _type_hints(handler: Callable[..., Any]) -> dict[str, Any]:
@@ -91,4 +98,7 @@ def _payload_model(name: str, signature: inspect.Signature, hints: Mapping[str, 
             raise ConfigurationError("has no type", field=f"{name}({parameter.name})", fix="annotate it")
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[parameter.name] = (hints[parameter.name], default)
-    return create_model(f"{name}_payload", __config__=_CONFIG, **fields)
+    with warnings.catch_warnings():
+        # An argument may be called `schema` or `copy`: nobody calls these methods on a payload.
+        warnings.filterwarnings("ignore", message="Field name .* shadows an attribute")
+        return create_model(f"{name}_payload", __config__=_CONFIG, **fields)

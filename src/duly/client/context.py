@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from typing import Any
 from uuid import UUID
 
 from duly.model.errors import ContractError, MissingField
 from duly.model.job import Actor, Origin
 
-_TRACEPARENT = re.compile(r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
+_LONGEST = 500
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Surroundings:
             raise MissingField(
                 "missing", field="org_id", fix="enqueue inside duly.context(org_id=..., actor=...)"
             )
-        if self.actor is None or not self.actor.id:
+        if self.actor is None:
             raise MissingField(
                 "missing", field="actor", fix="say who asks: duly.context(actor=Actor.user(...))"
             )
@@ -75,10 +77,10 @@ def context(
     outer = _current.get()
     inner = Surroundings(
         org_id=as_uuid("org_id", org_id),
-        actor=actor,
+        actor=checked_actor(actor),
         project_id=as_uuid("project_id", project_id),
-        request_id=request_id or outer.request_id or f"req-{uuid.uuid4().hex}",
-        correlation_id=correlation_id,
+        request_id=checked_text("request_id", request_id) or outer.request_id or f"req-{uuid.uuid4().hex}",
+        correlation_id=checked_text("correlation_id", correlation_id),
         traceparent=checked_traceparent(traceparent),
     )
     token = _current.set(inner.over(outer))
@@ -98,9 +100,36 @@ def as_uuid(field: str, value: UUID | str | None) -> UUID | None:
         raise ContractError(f"{value!r} is not a uuid", field=field, fix="pass a uuid or its text") from None
 
 
+def checked_actor(value: Actor | None) -> Actor | None:
+    """An actor with an id, or an error."""
+    if value is None:
+        return None
+    if not isinstance(value, Actor):
+        raise ContractError(
+            f"{value!r} is no Actor", field="actor", fix="use Actor.user(...), .api_key, .system"
+        )
+    checked_text("actor.id", value.id)
+    return value
+
+
+def checked_text(field: str, value: Any) -> str | None:
+    """A short text that PostgreSQL can store, or an error."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or "\0" in value or not _is_text(value):
+        raise ContractError(
+            "not a text of 1 to 500 characters", field=field, fix="shorten it, or leave it out"
+        )
+    return value
+
+
+def _is_text(value: str) -> bool:
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+
+
 def checked_traceparent(value: str | None) -> str | None:
     """A W3C traceparent, or an error."""
-    if value is not None and not _TRACEPARENT.match(value):
+    if value is not None and not _TRACEPARENT.fullmatch(value):
         raise ContractError(
             f"{value!r} is no W3C traceparent", field="traceparent", fix="pass the header as it came"
         )

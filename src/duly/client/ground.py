@@ -39,5 +39,8 @@ class Grounds:
     async def close(self) -> None:
         """Give back what the running loop opened."""
         opening = self._opening.pop(asyncio.get_running_loop(), None)
-        if opening is not None:
-            await (await opening).close()
+        if opening is None:
+            return
+        await asyncio.wait([opening])
+        if not opening.cancelled() and opening.exception() is None:
+            await opening.result().close()

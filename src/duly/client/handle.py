@@ -15,6 +15,7 @@ from duly.model.errors import AlreadyFinished, JobCanceled, JobFailed, MissingFi
 from duly.model.job import JobEvent, JobSnapshot
 from duly.model.states import Status
 from duly.store import history, jobs
+from duly.store.session import retrying
 
 if TYPE_CHECKING:
     from duly.client.app import App
@@ -115,8 +116,12 @@ class Handle(Generic[R]):
         if actor is None:
             raise MissingField("missing", field="actor", fix="cancel inside duly.context(actor=...)")
         by: Any = "user" if actor.type in ("user", "api_key", "operator") else "system"
-        async with self._app.tenant_session(self.org_id) as conn:
-            answer = await jobs.cancel(conn, self.org_id, self.job_id, by=by, reason=reason, actor=actor)
+
+        async def once() -> str | None:
+            async with self._app.tenant_session(self.org_id) as conn:
+                return await jobs.cancel(conn, self.org_id, self.job_id, by=by, reason=reason, actor=actor)
+
+        answer = await retrying(once)
         if answer == "finished":
             raise AlreadyFinished(
                 f"{self.job_id} has ended", field="job_id", fix="an ended job stays as it is"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from duly.client.codec import Codec
@@ -59,6 +59,7 @@ class Job(Generic[P, R]):
         self.handler = handler
         self.policy = policy
         self.codec = codec
+        self._choices: Choices = {}
         self._options = Options()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -69,21 +70,22 @@ class Job(Generic[P, R]):
         return f"<Job {self.name}>"
 
     def options(self, **choices: Unpack[Choices]) -> Job[P, R]:
-        """The same job type with options for the calls that follow."""
+        """The same job type with options for the calls that follow, added to those it has."""
         bound: Job[P, R] = Job(self.app, self.name, self.handler, self.policy, self.codec)
-        bound._options = Options.of(**choices)
+        bound._choices = {**self._choices, **choices}
+        bound._options = Options.of(**bound._choices)
         return bound
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """A call to enqueue later, for `app.enqueue_many`. The payload is checked here."""
-        return Call(self, self.codec.encode(args, kwargs), replace(self._options, conn=None))
+        return Call(self, self.codec.encode(args, kwargs), self._options)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Have it done. Returns as soon as the job is safely stored."""
-        [handle] = await self.app.enqueue_many([self.call(*args, **kwargs)], conn=self._options.conn)
+        [handle] = await self.app.enqueue_many([self.call(*args, **kwargs)])
         return handle
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> SyncHandle[R]:
         """Have it done, from code that is not async."""
-        [handle] = self.app.enqueue_many_sync([self.call(*args, **kwargs)], conn=self._options.conn)
+        [handle] = self.app.enqueue_many_sync([self.call(*args, **kwargs)])
         return handle

@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
-from duly.client.context import Surroundings, as_uuid, checked_traceparent
+from duly.client.context import Surroundings, as_uuid, checked_actor, checked_text, checked_traceparent
+from duly.model import payload as rules
 from duly.model.errors import ContractError, Unschedulable
 from duly.model.job import Actor
 from duly.model.policy import CRITICAL, EXPEDITE, Category, JobPolicy
@@ -61,19 +62,19 @@ class Options:
         return cls(
             surroundings=Surroundings(
                 org_id=as_uuid("org_id", choices.get("org_id")),
-                actor=choices.get("actor"),
+                actor=checked_actor(choices.get("actor")),
                 project_id=as_uuid("project_id", choices.get("project_id")),
-                request_id=choices.get("request_id"),
-                correlation_id=choices.get("correlation_id"),
+                request_id=checked_text("request_id", choices.get("request_id")),
+                correlation_id=checked_text("correlation_id", choices.get("correlation_id")),
                 traceparent=checked_traceparent(choices.get("traceparent")),
             ),
-            subject_id=choices.get("subject_id"),
+            subject_id=checked_text("subject_id", choices.get("subject_id")),
             priority=EXPEDITE if choices.get("expedite") else choices.get("priority"),
             critical=choices.get("critical", False),
             scheduled_for=choices.get("scheduled_for"),
-            idempotency_key=choices.get("idempotency_key"),
+            idempotency_key=checked_text("idempotency_key", choices.get("idempotency_key")),
             run_identity_hash=None if identity is None else _identity_hash(identity),
-            metadata=choices.get("metadata"),
+            metadata=_checked_metadata(choices.get("metadata")),
             conn=choices.get("conn"),
         )
 
@@ -89,13 +90,26 @@ class Options:
         return policy.model_copy(update=changes) if changes else policy
 
 
-def _check_schedule(job_type: str, policy: JobPolicy, at: datetime) -> None:
-    if at.tzinfo is None:
+def _check_schedule(job_type: str, policy: JobPolicy, at: Any) -> None:
+    if not isinstance(at, datetime) or at.tzinfo is None:
         raise ContractError("has no time zone", field="scheduled_for", fix="use datetime(..., tzinfo=UTC)")
     if not policy.schedulable:
         raise Unschedulable(
             f"{job_type} may not be delayed", field="scheduled_for", fix="declare it with schedulable=True"
         )
+
+
+def _checked_metadata(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+    if metadata is None:
+        return None
+    try:
+        size = len(json.dumps(metadata))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ContractError(f"not JSON: {error}", field="metadata", fix="use plain values") from None
+    if not isinstance(metadata, dict):
+        raise ContractError("not an object", field="metadata", fix="pass a dict")
+    rules.check(metadata, size, "metadata")
+    return metadata
 
 
 def _checked_priority(priority: int) -> int:

@@ -16,7 +16,7 @@ from duly.model.policy import CRITICAL, DEFAULTS, Category, JobPolicy
 if TYPE_CHECKING:
     from duly.client.app import App
 
-_NAME = re.compile(r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")
+_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 
 
 class Registry:
@@ -37,7 +37,7 @@ class Registry:
 
     def add(self, app: App, name: str, handler: Callable[..., Any], policy: JobPolicy) -> Job[..., Any]:
         """Declare a handler under its name."""
-        if not _NAME.match(name):
+        if not _NAME.fullmatch(name):
             raise ConfigurationError(f"{name!r} is no job type", field="name", fix="use lower_case.words")
         if name in self._jobs:
             raise ConfigurationError(f"{name!r} is declared twice", field="name", fix="choose another name")

@@ -26,6 +26,7 @@ async def submit(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R
     """Write the calls: in the caller's transaction if there is one, else in one of our own."""
     if not calls:
         return []
+    conn = _one_connection(calls, conn)
     org_id, specs = _contracts(calls)
     specs = await _without_large_payloads(await app.ground(), specs)
     if conn is not None:
@@ -36,7 +37,10 @@ async def submit(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R
 
 
 def submit_sync(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R]]:
-    """Write the calls in the transaction of a connection that is not async, on the caller's own thread."""
+    """The same without async. A given connection is used on the caller's own thread."""
+    conn = _one_connection(calls, conn)
+    if conn is None:
+        return app.portal.run(submit(app, calls, None))
     if not calls:
         return []
     org_id, specs = _contracts(calls)
@@ -45,6 +49,15 @@ def submit_sync(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R]
         return await _without_large_payloads(await app.ground(), specs)
 
     return _handles(app, org_id, borrowed.enqueue_sync(conn, org_id, app.portal.run(stored())))
+
+
+def _one_connection(calls: Sequence[Call[Any]], conn: Any) -> Any:
+    given = [c for c in (conn, *(call.options.conn for call in calls)) if c is not None]
+    if any(other is not given[0] for other in given):
+        raise ContractError(
+            "the calls name several connections", field="conn", fix="enqueue on one at a time"
+        )
+    return given[0] if given else None
 
 
 def _contracts(calls: Sequence[Call[Any]]) -> tuple[UUID, list[JobSpec]]:

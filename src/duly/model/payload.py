@@ -28,6 +28,7 @@ _SECRET_VALUE = re.compile(
     r"|\b[sr]k_live_[A-Za-z0-9]{16,}\b"
     r"|\bAIza[0-9A-Za-z_\-]{35}\b"
     r"|(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}"
+    r"|://[^/\s:@]{1,256}:[^/\s@]{1,256}@"
     r"|\bduly_[a-z]+_[A-Za-z0-9]{6,}_[A-Za-z0-9]{16,}\b"
 )
 _FIX = "store it in your secret store and pass its name as `secret_ref`"
@@ -43,15 +44,13 @@ def parse(text: str | bytes) -> Any:
         raise PayloadRefused(f"not JSON: {error}", field="payload", fix="send a JSON object") from None
 
 
-def check(payload: Any, size: int) -> None:
-    """Refuse a payload that is too large, too deep, not storable, or likely to hold a secret."""
+def check(payload: Any, size: int, field: str = "payload") -> None:
+    """Refuse what is too large, too deep, not storable, or likely to hold a secret."""
     if size > MAX_BYTES:
         raise PayloadRefused(
-            f"{size} bytes, {MAX_BYTES} allowed",
-            field="payload",
-            fix="store it as a blob and pass its reference",
+            f"{size} bytes, {MAX_BYTES} allowed", field=field, fix="store it as a blob and pass its reference"
         )
-    for place in _walk(payload):
+    for place in _walk(payload, field):
         if place.depth > MAX_DEPTH:
             raise PayloadRefused(f"nested deeper than {MAX_DEPTH}", field=place.path, fix="flatten it")
         _check_name(place)
@@ -62,19 +61,16 @@ class _Place(NamedTuple):
     """One value of a payload. Its path is spelled only on refusal: a path for each can fill the memory."""
 
     value: Any
-    step: str | int = "payload"
+    step: str | int
     depth: int = 0
     above: _Place | None = None
 
     @property
     def path(self) -> str:
         if self.above is None:
-            return "payload"
-        return (
-            f"{self.above.path}[{self.step}]"
-            if isinstance(self.step, int)
-            else f"{self.above.path}.{self.step}"
-        )
+            return str(self.step)
+        step = f"[{self.step}]" if isinstance(self.step, int) else f".{self.step}"
+        return self.above.path + step
 
 
 def _check_name(place: _Place) -> None:
@@ -99,6 +95,8 @@ def _check_value(place: _Place) -> None:
 def _check_text(place: _Place, text: str) -> None:
     if "\0" in text:
         raise PayloadRefused("a NUL character", field=place.path, fix="remove it")
+    if text.isascii():
+        return
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -106,9 +104,9 @@ def _check_text(place: _Place, text: str) -> None:
         raise PayloadRefused("half of a surrogate pair", field=path, fix="remove it") from None
 
 
-def _walk(payload: Any) -> Iterator[_Place]:
+def _walk(payload: Any, field: str) -> Iterator[_Place]:
     """Every value, without recursion."""
-    stack = [_Place(payload)]
+    stack = [_Place(payload, field)]
     while stack:
         place = stack.pop()
         yield place

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -15,15 +16,7 @@ from duly.model.errors import SchemaMismatch
 # Any fixed number will do, as long as every version of the package uses the same one.
 _LOCK = 4_846_231_970
 
-_GROUND = """
-    create schema if not exists duly;
-    create table if not exists duly.schema_versions (
-        version integer primary key,
-        name text not null,
-        checksum text not null,
-        applied_at timestamptz not null default now()
-    );
-"""
+Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +49,7 @@ def migrate(dsn: str, *, upto: int | None = None) -> list[Migration]:
     """Bring the database to this package's version; safe to call from many processes at once."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("select pg_advisory_lock(%s)", [_LOCK])
-        conn.execute(_GROUND)
-        pending = [m for m in _pending(conn) if upto is None or m.version <= upto]
+        pending = [m for m in _pending(conn, "duly_owner") if upto is None or m.version <= upto]
         for migration in pending:
             _apply(conn, migration)
         return pending
@@ -66,39 +58,40 @@ def migrate(dsn: str, *, upto: int | None = None) -> list[Migration]:
 def check(dsn: str) -> None:
     """Refuse a database whose schema is not this package's."""
     with psycopg.connect(dsn, autocommit=True) as conn:
-        exists = conn.execute("select to_regclass('duly.schema_versions') is not null").fetchone()
-        missing = _pending(conn) if exists and exists[0] else migrations()
+        missing = _pending(conn, "duly_engine")
     if missing:
-        raise SchemaMismatch(
-            f"{len(missing)} migrations are missing", fix="run the migrations: duly.migrate(url)"
-        )
+        raise SchemaMismatch(f"{len(missing)} migrations are missing", fix="migrate it: Duly().migrate()")
 
 
-def _pending(conn: psycopg.Connection[tuple[object, ...]]) -> list[Migration]:
+def _pending(conn: Connection, role: str) -> list[Migration]:
     known = {m.version: m for m in migrations()}
-    applied = {
-        int(str(version)): str(checksum)
-        for version, checksum in conn.execute("select version, checksum from duly.schema_versions")
-    }
-    for version, checksum in applied.items():
+    for version, checksum in _applied(conn, role):
         if version not in known:
             raise SchemaMismatch(
                 f"the database is at version {version}, newer than this package", fix="update duly"
             )
-        if known[version].checksum != checksum:
+        if known.pop(version).checksum != checksum:
             raise SchemaMismatch(
                 f"migration {version} was applied in another form",
                 fix="restore its file: migrations never change",
             )
-    return [m for m in known.values() if m.version not in applied]
+    return list(known.values())
 
 
-def _apply(conn: psycopg.Connection[tuple[object, ...]], migration: Migration) -> None:
+def _applied(conn: Connection, role: str) -> list[tuple[Any, ...]]:
+    if not conn.execute("select 1 from pg_namespace where nspname = 'duly'").fetchone():
+        return []
+    with conn.transaction():
+        # The login role need not inherit any rights.
+        conn.execute(sql.SQL("set local role {}").format(sql.Identifier(role)))
+        return conn.execute("select version, checksum from duly.schema_versions order by version").fetchall()
+
+
+def _apply(conn: Connection, migration: Migration) -> None:
     with conn.transaction():
         if migration.version > 1:  # the first one makes the owner
             conn.execute("set local role duly_owner")
         conn.execute(sql.SQL(migration.text))
-        conn.execute("reset role")
         conn.execute(
             "insert into duly.schema_versions (version, name, checksum) values (%s, %s, %s)",
             [migration.version, migration.name, migration.checksum],

@@ -6,9 +6,10 @@ import hashlib
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import sql
@@ -16,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from duly.devdb import Server, open_server
 from duly.store.migrate import migrate, migrations
+from duly.testing.pooler import Pooler
 
 # Nothing a test stores has to survive the machine; everything else is as in production.
 _FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "300"}
@@ -37,10 +39,12 @@ class Cluster:
         given = os.environ.get("DULY_TEST_DATABASE_URL")
         self._server: Server | None = None if given else open_server(home, options=_FAST)
         self._admin = given or self._require().dsn()
-        self._pooler = os.environ.get("DULY_TEST_POOLER_URL")
+        self._pooler = Pooler(self._admin) if os.environ.get("DULY_TEST_POOLER") else None
 
     def close(self) -> None:
         """Leave the server; the embedded one stops with its last user."""
+        if self._pooler is not None:
+            self._pooler.close()
         if self._server is not None:
             self._server.close()
 
@@ -57,7 +61,7 @@ class Cluster:
             conn.execute(_SQL_CREATE.format(sql.Identifier(name), sql.Identifier(template)))
             try:
                 direct = self.url(name)
-                yield FreshDatabase(_with_name(self._pooler, name) if self._pooler else direct, direct)
+                yield FreshDatabase(_with_name(self._pooler.url, name) if self._pooler else direct, direct)
             finally:
                 conn.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
@@ -95,9 +99,8 @@ def _fingerprint() -> str:
 def _with_name(url: str, name: str) -> str:
     """The same server, another database; as a URI, which every driver takes."""
     parts = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
-    parts["dbname"] = name
-    with suppress(KeyError):
-        parts["user"] = parts["user"]
-    user = f"{parts.pop('user')}@" if "user" in parts else ""
-    query = "&".join(f"{k}={v.replace('/', '%2F')}" for k, v in parts.items() if k != "dbname")
-    return f"postgresql://{user}/{name}?{query}"
+    user = quote(parts.pop("user", ""), safe="")
+    password = quote(parts.pop("password", ""), safe="")
+    login = f"{user}{':' if password else ''}{password}@" if user else ""
+    parts.pop("dbname", None)
+    return f"postgresql://{login}/{name}?{urlencode(parts, quote_via=quote, safe='')}"

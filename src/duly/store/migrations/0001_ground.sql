@@ -23,8 +23,18 @@ begin
     end if;
 end $$;
 
-alter schema duly owner to duly_owner;
+create schema duly authorization duly_owner;
 grant usage on schema duly to duly_engine, duly_tenant, duly_operator;
+-- From here on everything belongs to the owner.
+set local role duly_owner;
+
+create table duly.schema_versions (
+    version integer primary key,
+    name text not null,
+    checksum text not null,
+    applied_at timestamptz not null default now()
+);
+grant select on duly.schema_versions to duly_engine;
 
 -- The database's clock is the only one. Tests may set it.
 create function duly.now() returns timestamptz

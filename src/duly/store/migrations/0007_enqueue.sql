@@ -87,7 +87,8 @@ begin atomic
     ) h;
 end;
 
--- A session that is bound to an org acts for no other.
+-- A session that is bound to an org acts for no other, and a tenant without an org for none. The setting `role`
+-- still tells who called when a definer function has taken another user.
 create function duly.check_session(p_org uuid) returns void
     language plpgsql stable
 as $$
@@ -95,7 +96,7 @@ begin
     if p_org is null then
         perform duly.refuse('DU422', 'org_id', 'missing', 'say for which org');
     end if;
-    if duly.current_org() <> p_org then
+    if duly.current_org() <> p_org or (duly.current_org() is null and current_setting('role') = 'duly_tenant') then
         perform duly.refuse('DU403', 'org_id', 'this session belongs to another org', 'act for the org of the session');
     end if;
 end $$;
@@ -232,6 +233,12 @@ begin
     end if;
 end $$;
 
+-- The short form of what the Python client looks for: telling names of texts, and well-known shapes.
+create function duly.has_secret(p_payload jsonb) returns boolean
+    language sql immutable parallel safe
+    return p_payload::text ~* '["_.-](password|passwd|passphrase|secret|private_?key|api_?key|access_?key|token|credentials?|authorization)": "[^"]'
+        or p_payload::text ~ '-----BEGIN [A-Z ]*PRIVATE KEY-----|\m(AKIA|ASIA)[0-9A-Z]{16}\M|\mgh[pousr]_[A-Za-z0-9]{36}|\meyJ[A-Za-z0-9_-]{8,}[.]eyJ';
+
 -- For people and other languages: one job, checked field by field.
 create function duly.enqueue(
     org_id uuid,
@@ -271,6 +278,16 @@ begin
     if jsonb_typeof(payload) <> 'object' then
         perform duly.refuse('DU422', 'payload', 'not a JSON object', 'pass an object');
     end if;
+    if actor_type not in ('user', 'api_key', 'system', 'worker', 'operator') then
+        perform duly.refuse('DU422', 'actor_type', format('%L is no type of actor', actor_type),
+            'one of user, api_key, system, worker, operator');
+    end if;
+    if priority not between -1000 and 1000 then
+        perform duly.refuse('DU422', 'priority', 'out of range', 'use -1000 to 1000');
+    end if;
+    if duly.has_secret(payload) then
+        perform duly.refuse('DU422', 'payload', 'seems to hold a secret', 'store it elsewhere and pass a secret_ref');
+    end if;
     if octet_length(payload::text) > 262144 then
         perform duly.refuse('DU422', 'payload', 'larger than 262144 bytes', 'store it as a blob and pass its reference');
     end if;
@@ -299,6 +316,6 @@ revoke create on schema duly from duly_engine;
 
 revoke execute on all functions in schema duly from public;
 grant execute on function
-    duly.refuse, duly.canonical, duly.stable_hash, duly.parse_jobs, duly.check_session, duly.check_org, duly.reserve_runs,
+    duly.refuse, duly.canonical, duly.stable_hash, duly.parse_jobs, duly.check_session, duly.check_org, duly.has_secret, duly.reserve_runs,
     duly.settle_runs, duly.write_jobs, duly.enqueue_jobs, duly.enqueue to duly_engine;
 grant execute on function duly.enqueue_jobs, duly.enqueue to duly_tenant;

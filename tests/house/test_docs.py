@@ -1,0 +1,87 @@
+"""What the pages say is what the code does."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from duly.testing import FreshDatabase
+from tests.house.pages import PAGES, ROOT, made
+
+TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def _blocks(language: str) -> list[tuple[str, str]]:
+    return [
+        (f"{path.relative_to(ROOT)}:{number}", block)
+        for path in TEXTS
+        for number, block in enumerate(
+            re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.S), 1
+        )
+    ]
+
+
+def _environment(fresh: FreshDatabase, home: Path) -> dict[str, str]:
+    pooled = {"DULY_DATABASE_DIRECT_URL": fresh.direct_url} if fresh.url != fresh.direct_url else {}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "PYTEST_"))}
+    return {**kept, **pooled, "DULY_DATABASE_URL": fresh.url, "DULY_HOME": str(home)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_parts_are_up_to_date(page: str) -> None:
+    """Write them with `python -m tests.house.pages`."""
+    assert (ROOT / page).read_text(encoding="utf-8") == made(page)
+
+
+@pytest.mark.parametrize(("place", "program"), _blocks("python"), ids=lambda v: v if ":" in v[:60] else "")
+def test_every_documented_program_runs(
+    place: str, program: str, fresh: FreshDatabase, tmp_path: Path
+) -> None:
+    environment = _environment(fresh, tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{place}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(("place", "statements"), _blocks("sql"), ids=lambda v: v if ":" in v[:60] else "")
+def test_every_documented_statement_runs(place: str, statements: str, sql: psycopg.Connection) -> None:
+    with sql.transaction(force_rollback=True):
+        # Roles are the cluster's: another test may have one of that name.
+        if "create role" not in statements:
+            sql.execute("create role app")
+        sql.execute(statements)
+
+
+@pytest.mark.parametrize(("place", "commands"), _blocks("sh"), ids=lambda v: v if ":" in v[:60] else "")
+def test_every_documented_command_exists(place: str, commands: str) -> None:
+    offered = subprocess.run(
+        [sys.executable, ROOT / "dev"], capture_output=True, text=True, check=False
+    ).stderr
+    known = set(re.findall(r"^\./dev (\w+)", offered, re.M))
+    for line in commands.strip().splitlines():
+        words = [word for word in line.split() if not re.match(r"[A-Z_]+=", word)]
+        assert words[0] == "./dev", f"{place}: {line}"
+        assert words[1] in known, f"{place}: {line}"
+
+
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda p: p.stem)
+def test_every_example_runs(example: Path, fresh: FreshDatabase, tmp_path: Path) -> None:
+    environment = _environment(fresh, tmp_path)
+    done = subprocess.run(
+        [sys.executable, example], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "job.queued" in done.stdout
+
+
+def test_every_link_leads_somewhere() -> None:
+    for path in TEXTS:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.relative_to(ROOT)}: {target}"

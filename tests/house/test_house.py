@@ -1,0 +1,93 @@
+"""The house rules that no linter knows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import duly
+from tests.house.pages import ROOT
+
+TRACKED = [
+    ROOT / name
+    for name in subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.splitlines()
+] or [path for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts]
+SOURCES = [path for path in TRACKED if path.suffix == ".py" and path.exists()]
+
+
+def test_the_front_door_offers_what_it_always_did() -> None:
+    assert duly.__all__ == [
+        *("Actor", "Call", "Category", "Duly", "DulyError", "Handle", "Job", "JobEvent", "JobSnapshot"),
+        *("Outcome", "RetryPolicy", "Settings", "Status", "SyncHandle", "context", "errors"),
+    ]
+    assert all(hasattr(duly, name) for name in duly.__all__)
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    assert {str(p): n for p in SOURCES if (n := len(p.read_text().splitlines())) > 400} == {}
+
+
+def test_rooms_have_names_that_say_something() -> None:
+    vague = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
+    assert [p for p in SOURCES if p.stem in vague] == []
+
+
+def test_every_room_says_what_lives_there() -> None:
+    rooms = list(ROOT.glob("src/duly/*/__init__.py"))
+    assert len(rooms) >= 6
+    for room in rooms:
+        assert re.match(r'"""[A-Z]', room.read_text()), room
+
+
+def test_no_path_of_a_machine_and_no_registry_host_is_committed() -> None:
+    # Spelled in parts, so that this file does not find itself.
+    hosts = ["pypi" + ".org", "pythonhosted" + ".org", "npmjs" + ".org"]
+    machine = re.compile(r"(?<![\w.])/(?:root|home|work)/\w")
+    for path in TRACKED:
+        if not path.is_file() or path.suffix in {".png", ".ico"}:
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        assert not machine.search(text), f"{path}: {machine.search(text)}"
+        assert not any(host in text for host in hosts), path
+
+
+def test_tests_wait_on_events_and_never_sleep() -> None:
+    pattern = re.compile(r"\b(?:time|asyncio)\.sle" + r"ep\(")
+    assert [p for p in SOURCES if "tests" in p.parts and pattern.search(p.read_text())] == []
+
+
+def test_every_dependency_has_its_decision() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"].values()
+    wanted = [*project["project"]["dependencies"], *(d for extra in extras for d in extra)]
+    decided = " ".join(p.read_text().lower() for p in ROOT.glob("docs/decisions/*.md"))
+    for dependency in [*wanted, *project["dependency-groups"]["dev"]]:
+        name = re.match(r"[\w-]+", dependency)[0].lower().removeprefix("pytest-")
+        assert name in decided, name
+
+
+_LOAD_A_ROOM = """
+import importlib, pkgutil, sys, types
+package = types.ModuleType("duly")  # without the front door, which loads everything
+package.__path__ = [sys.argv[1]]
+sys.modules["duly"] = package
+room = importlib.import_module(sys.argv[2])
+for module in pkgutil.iter_modules(room.__path__):
+    importlib.import_module(f"{sys.argv[2]}.{module.name}")
+assert not [m for m in sys.modules if m.startswith(("duly.devdb", "duly.testing", "django", "sqlalchemy"))]
+"""
+
+
+@pytest.mark.parametrize("floor", ["duly.model", "duly.store", "duly.client"])
+def test_a_lower_floor_loads_neither_the_embedded_server_nor_foreign_drivers(floor: str) -> None:
+    subprocess.run([sys.executable, "-c", _LOAD_A_ROOM, ROOT / "src" / "duly", floor], check=True)

@@ -1,0 +1,50 @@
+"""The public API as a type checker sees it: read by mypy, never run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from duly import Call, Duly, Handle, JobSnapshot, SyncHandle
+
+app = Duly()
+
+
+class Report(BaseModel):
+    rows: int
+
+
+@app.job("typed.build")
+async def build(region: str, year: int = 2026) -> Report:
+    return Report(rows=year)
+
+
+@app.job("typed.count")
+def count(text: str) -> int:
+    return len(text)
+
+
+async def with_async() -> None:
+    handle = await build.enqueue("DE", year=2025)
+    assert_type(handle, Handle[Report])
+    assert_type(await handle.result(), Report)
+    assert_type(await handle.status(), JobSnapshot)
+    assert_type(await build.options(priority=5).enqueue(region="DE"), Handle[Report])
+    assert_type(await app.enqueue_many([count.call("a"), count.call("b")]), list[Handle[int]])
+    assert_type(handle.job_id, UUID)
+
+
+def without_async() -> None:
+    assert_type(count.enqueue_sync("abc"), SyncHandle[int])
+    assert_type(count.enqueue_sync("abc").result(timeout=1), int)
+    assert_type(count.call("abc"), Call[int])
+
+
+async def refused() -> None:
+    await build.enqueue(7)  # type: ignore[arg-type]
+    await build.enqueue("DE", yeer=2025)  # type: ignore[call-arg]
+    await build.enqueue()  # type: ignore[call-arg]
+    build.options(prioritty=5)  # type: ignore[call-arg]
+    count.enqueue_sync(b"abc")  # type: ignore[arg-type]
