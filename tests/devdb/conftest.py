@@ -10,6 +10,12 @@ from leaseholders import Leaseholder, postmasters, supervisors, wait_until
 from duly.devdb.places import shelter_for
 
 
+@pytest.fixture(autouse=True)
+def _usual_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The binaries are found as users find them, whatever the rest of the run uses."""
+    monkeypatch.delenv("DULY_PG_BINDIR", raising=False)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
     home = tmp_path / "home"

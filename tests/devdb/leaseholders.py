@@ -75,8 +75,16 @@ def postmasters(parent: Path) -> list[int]:
 
 
 def _running(matches: Callable[[str], bool]) -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-axwwo", "pid=,stat=,command="], capture_output=True, text=True, check=True
-    )
-    rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
-    return [int(row[0]) for row in rows if len(row) == 3 and row[1][0] != "Z" and matches(row[2])]
+    """The living processes of a command line: from /proc, because a small machine may have no `ps`."""
+    return [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and (command := _command(entry)) and matches(command)
+    ]
+
+
+def _command(entry: Path) -> str:
+    try:
+        return (entry / "cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""  # it has just ended
