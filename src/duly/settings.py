@@ -26,7 +26,7 @@ class Settings(BaseModel):
     database_direct_url: str | None = Field(
         default=None,
         repr=False,
-        description="The same database without the pooler: for migrations and LISTEN. "
+        description="The same database without the pooler: for migrations. "
         "Setting it says that `database_url` is pooled, so that no prepared statements are used.",
     )
     home: Path | None = Field(

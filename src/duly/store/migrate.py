@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from duly.model.errors import SchemaMismatch
+from duly.model.errors import SchemaMismatch, StoreUnavailable
 
 # Any fixed number will do, as long as every version of the package uses the same one.
 _LOCK = 4_846_231_970
@@ -47,7 +47,7 @@ def _read() -> Iterator[Migration]:
 
 def migrate(dsn: str, *, upto: int | None = None) -> list[Migration]:
     """Bring the database to this package's version; safe to call from many processes at once."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
+    with _connected(dsn) as conn:
         conn.execute("select pg_advisory_lock(%s)", [_LOCK])
         pending = [m for m in _pending(conn, "duly_owner") if upto is None or m.version <= upto]
         for migration in pending:
@@ -57,10 +57,17 @@ def migrate(dsn: str, *, upto: int | None = None) -> list[Migration]:
 
 def check(dsn: str) -> None:
     """Refuse a database whose schema is not this package's."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
+    with _connected(dsn) as conn:
         missing = _pending(conn, "duly_engine")
     if missing:
         raise SchemaMismatch(f"{len(missing)} migrations are missing", fix="migrate it: Duly().migrate()")
+
+
+def _connected(dsn: str) -> Connection:
+    try:
+        return psycopg.connect(dsn, autocommit=True)
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(str(error).strip(), fix="check DULY_DATABASE_URL and the server") from error
 
 
 def _pending(conn: Connection, role: str) -> list[Migration]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from psycopg import OperationalError
+
 from duly.model.errors import (
     ContractError,
     DulyError,
@@ -15,6 +17,7 @@ from duly.model.errors import (
     UnknownProject,
 )
 
+_AWAY = "the database went away; look whether the work was done, and try again"
 _UNKNOWN: dict[str, type[NotFound]] = {"org_id": UnknownOrg, "job_type": UnknownJobType}
 
 
@@ -23,7 +26,10 @@ def translate(error: BaseException) -> DulyError | None:
     # The innermost is the driver's own: SQLAlchemy's asyncpg wrapper has the state but not the words.
     cause = next(reversed(list(_with_sqlstate(error))), None)
     if cause is None:
-        return None
+        # A broken connection carries no state: nobody was left to send one.
+        return (
+            StoreUnavailable(str(error).strip(), fix=_AWAY) if isinstance(error, OperationalError) else None
+        )
     state = str(getattr(cause, "sqlstate", ""))
     message, detail, hint = _words(cause)
     match state:
@@ -41,7 +47,7 @@ def translate(error: BaseException) -> DulyError | None:
         case "23502":
             return MissingField("missing", field=_column(cause), fix="every job carries the whole contract")
         case "57P01" | "57P02" | "57P03" | "08006" | "08001" | "08003" | "08000":
-            return StoreUnavailable(message, fix="the database went away; try again")
+            return StoreUnavailable(message, fix=_AWAY)
         case _:
             return None
 

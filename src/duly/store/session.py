@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Self, TypeVar
 from uuid import UUID
 
@@ -46,7 +46,7 @@ class Database:
     async def open(self) -> None:
         """Connect, or say why not."""
         try:
-            await self._pool.open(wait=True)
+            await self._pool.open(wait=True, timeout=self._pool.timeout)
         except PoolTimeout as error:
             await self._pool.close()
             raise StoreUnavailable(f"no connection: {error}", fix="check DULY_DATABASE_URL") from error
@@ -70,17 +70,39 @@ class Database:
 
     @asynccontextmanager
     async def _session(self, opening: str) -> AsyncIterator[Connection]:
+        conn = await self._opened(opening)
         try:
-            async with self._pool.connection() as conn:
-                await conn.execute(opening)
-                yield conn
-        except PoolTimeout as error:
-            raise StoreUnavailable(str(error), fix="check the database, or raise DULY_POOL_MAX") from error
-        except psycopg.Error as error:
-            known = translate(error)
+            yield conn
+            await conn.commit()
+        except BaseException as error:
+            with suppress(psycopg.Error):
+                await conn.rollback()
+            known = translate(error) if isinstance(error, psycopg.Error) else None
             if known is None:
                 raise
             raise known from error
+        finally:
+            await self._pool.putconn(conn)
+
+    async def _opened(self, opening: str) -> Connection:
+        """An open transaction. A connection that died while idle is replaced: nothing was sent yet."""
+        for _ in range(self._pool.max_size + 1):
+            try:
+                conn = await self._pool.getconn()
+            except PoolTimeout as error:
+                raise StoreUnavailable(
+                    str(error), fix="check the database, or raise DULY_POOL_MAX"
+                ) from error
+            try:
+                await conn.execute(opening)
+            except psycopg.OperationalError:
+                await self._pool.putconn(conn)
+            except BaseException:
+                await self._pool.putconn(conn)
+                raise
+            else:
+                return conn
+        raise StoreUnavailable("every connection was dead", fix="check the database, and try again")
 
 
 async def retrying(work: Callable[[], Awaitable[T]]) -> T:

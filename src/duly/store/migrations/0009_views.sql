@@ -15,6 +15,7 @@ select
     coalesce(s.status, 'queued') as status,
     coalesce(s.outcome, 'pending') as outcome,
     coalesce(s.attempt - s.returned, 0) as attempt,
+    coalesce(s.attempt - s.returned, 0) as attempts,
     coalesce(s.attempt, 0) as fence,
     r.max_attempts,
     coalesce(s.progress_percent, 0) as progress_percent,
@@ -34,7 +35,9 @@ select
     s.retryable, s.error_code, s.error_class, s.error_message,
     coalesce(s.summary_counts, '{}') as summary_counts,
     coalesce(s.failure_summary, '[]') as failure_summary,
-    coalesce(s.context, '{}') as context
+    coalesce(s.context, '{}') as context,
+    (select f.payload from duly.result_snapshots f
+     where f.org_id = r.org_id and f.job_id = r.job_id and f.result_kind = 'final') as result
 from duly.job_records r
 left join duly.job_states s using (org_id, job_id);
 

@@ -1,0 +1,108 @@
+"""The doors to a connection, when the database misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import psycopg
+import pytest
+
+from duly.model.errors import StoreUnavailable
+from duly.store.pool import PoolSize
+from duly.store.session import Database, retrying
+from duly.testing import FreshDatabase
+
+KILL = """
+    select pg_terminate_backend(pid, 5000) from pg_stat_activity
+    where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'
+"""
+
+
+async def _backend(database: Database) -> int:
+    async with database.engine_session() as conn:
+        row = await (await conn.execute("select pg_backend_pid()")).fetchone()
+    assert row
+    return int(row[0])
+
+
+async def test_a_connection_that_died_while_idle_is_replaced(
+    fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
+    async with Database(fresh.direct_url) as database:
+        before = await _backend(database)
+        sql.execute(KILL)
+        assert await _backend(database) != before
+
+
+async def test_a_connection_that_dies_at_work_is_told(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+    async with Database(fresh.direct_url) as database:
+        with pytest.raises(StoreUnavailable, match="try again"):
+            async with database.engine_session() as conn:
+                sql.execute(KILL)
+                await conn.execute("select 1")
+        assert await _backend(database)
+
+
+async def test_nothing_of_a_failed_session_stays(database: Database) -> None:
+    org = uuid.uuid4()
+    with pytest.raises(RuntimeError):
+        async with database.engine_session() as conn:
+            await conn.execute("insert into duly.organizations (org_id, name) values (%s, 'x')", [org])
+            raise RuntimeError
+    async with database.engine_session() as conn:
+        found = await conn.execute("select 1 from duly.organizations where org_id = %s", [org])
+        assert await found.fetchone() is None
+
+
+async def test_a_full_pool_says_so(fresh: FreshDatabase) -> None:
+    size = PoolSize(smallest=1, largest=1, patience=0.1)
+    async with Database(fresh.direct_url, size=size) as database, database.engine_session():
+        with pytest.raises(StoreUnavailable, match="DULY_POOL_MAX"):
+            async with database.engine_session():
+                pass
+
+
+async def test_a_canceled_session_gives_its_connection_back(fresh: FreshDatabase) -> None:
+    size = PoolSize(smallest=1, largest=1, patience=5)
+    async with Database(fresh.direct_url, size=size) as database:
+        inside = asyncio.Event()
+
+        async def hold() -> None:
+            async with database.engine_session() as conn:
+                inside.set()
+                await conn.execute("select pg_sleep(60)")
+
+        task = asyncio.create_task(hold())
+        await inside.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await _backend(database)
+
+
+async def test_an_unreachable_database_is_told_with_what_to_check() -> None:
+    size = PoolSize(patience=0.1)
+    with pytest.raises(StoreUnavailable, match="DULY_DATABASE_URL"):
+        async with Database("postgresql://nobody@127.0.0.1:1/none", size=size):
+            pass
+
+
+async def test_a_deadlock_is_tried_again_and_other_errors_are_not() -> None:
+    tries: list[int] = []
+
+    async def deadlocked_twice() -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise psycopg.errors.DeadlockDetected
+        return "done"
+
+    async def broken() -> str:
+        tries.append(1)
+        raise psycopg.errors.UndefinedTable
+
+    assert await retrying(deadlocked_twice) == "done"
+    tries.clear()
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        await retrying(broken)
+    assert len(tries) == 1
