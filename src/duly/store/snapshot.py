@@ -46,7 +46,7 @@ _PARTS = {
     """,
     "functions": """
         select p.oid::regprocedure::text, case when p.prosecdef then 'as ' || p.proowner::regrole::text end,
-               md5(coalesce(p.prosrc, '')), coalesce(array_to_string(p.proconfig, ' '), ''),
+               md5(nullif(p.prosrc, '')), coalesce(array_to_string(p.proconfig, ' '), ''),
                coalesce((select string_agg(a.grantee::regrole::text, ' ' order by a.grantee::regrole::text)
                          from aclexplode(p.proacl) a where a.grantee <> p.proowner), '')
         from pg_proc p where p.pronamespace = 'duly'::regnamespace

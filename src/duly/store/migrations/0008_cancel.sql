@@ -1,15 +1,13 @@
 -- Asking for the end of a job: at once while it waits, by request while a worker holds it.
 
--- queued -> canceled. Nothing is written when the job does not wait.
-create function duly.cancel_waiting(
-    p_org uuid, p_job uuid, p_by text, p_reason text, p_actor_type text, p_actor_id text
-) returns boolean
+-- Take a waiting job out of the queue it is in: nothing if a worker was faster. Locks: the queue row.
+create function duly.take_out(p_org uuid, p_job uuid)
+returns table (org_id uuid, job_id uuid, job_type text, run_identity_hash text, due_at timestamptz)
     language sql
 begin atomic
     with job as (
-        select r.*, s.attempt, s.event_seq, coalesce(s.run_at, r.run_at) as due_at, s.status
-        from duly.job_records r
-        left join duly.job_states s using (org_id, job_id)
+        select r.*, coalesce(s.run_at, r.run_at) as due_at
+        from duly.job_records r left join duly.job_states s using (org_id, job_id)
         where r.org_id = p_org and r.job_id = p_job
     ), from_ready as (
         delete from duly.ready q using job j
@@ -19,14 +17,26 @@ begin atomic
         delete from duly.scheduled q using job j
         where q.run_at = j.due_at and q.org_id = j.org_id and q.job_id = j.job_id
         returning q.job_id
-    ), waiting as (
-        select job_id from from_ready union all select job_id from from_scheduled
+    )
+    select j.org_id, j.job_id, j.job_type, j.run_identity_hash, j.due_at
+    from job j
+    where exists (select from from_ready) or exists (select from from_scheduled);
+end;
+
+-- queued -> canceled. Nothing is written when the job does not wait.
+create function duly.cancel_waiting(
+    p_org uuid, p_job uuid, p_by text, p_reason text, p_actor_type text, p_actor_id text
+) returns boolean
+    language sql
+begin atomic
+    with job as materialized (
+        select * from duly.take_out(p_org, p_job)
     ), ended as (
         insert into duly.job_states as s (
             org_id, job_id, status, outcome, event_seq, run_at, updated_at, finished_at, cancel_requested_at,
             canceled_by, cancel_reason)
         select j.org_id, j.job_id, 'canceled', 'canceled', 2, j.due_at, duly.now(), duly.now(), duly.now(), p_by, p_reason
-        from job j join waiting w using (job_id)
+        from job j
         on conflict (org_id, job_id) do update set
             status = 'canceled', outcome = 'canceled', event_seq = s.event_seq + 1, updated_at = duly.now(),
             finished_at = duly.now(), cancel_requested_at = duly.now(), canceled_by = p_by, cancel_reason = p_reason
@@ -105,5 +115,5 @@ grant create on schema duly to duly_engine;
 alter function duly.cancel owner to duly_engine;
 revoke create on schema duly from duly_engine;
 revoke execute on all functions in schema duly from public;
-grant execute on function duly.cancel_waiting, duly.request_cancel, duly.cancel to duly_engine;
+grant execute on function duly.take_out, duly.cancel_waiting, duly.request_cancel, duly.cancel to duly_engine;
 grant execute on function duly.cancel to duly_tenant;

@@ -1,18 +1,8 @@
 -- Purpose: end a job that waited in vain; for the reconciler only.
 -- Transition: reconcile, queued -> failed. Events: job.reconciled, then job.failed.
 -- Fence: the queue row; a job that was claimed meanwhile has none. Locks: queue row, then state row.
-with job as (
-    select r.*, coalesce(s.run_at, r.run_at) as due_at
-    from duly.job_records r left join duly.job_states s using (org_id, job_id)
-    where r.org_id = %(org_id)s and r.job_id = %(job_id)s
-), from_ready as (
-    delete from duly.ready q using job j
-    where q.queue = j.queue and q.org_id = j.org_id and q.rank = -j.priority and q.job_id = j.job_id
-    returning q.job_id
-), from_scheduled as (
-    delete from duly.scheduled q using job j
-    where q.run_at = j.due_at and q.org_id = j.org_id and q.job_id = j.job_id
-    returning q.job_id
+with job as materialized (
+    select * from duly.take_out(%(org_id)s, %(job_id)s)
 ), ended as (
     insert into duly.job_states as s (
         org_id, job_id, status, outcome, event_seq, run_at, updated_at, finished_at, retryable, error_count,
@@ -21,7 +11,6 @@ with job as (
            %(error_code)s, %(error_message)s, jsonb_build_object('reconciliation', %(record)s::jsonb),
            jsonb_build_array(%(record)s::jsonb)
     from job j
-    where exists (select from from_ready) or exists (select from from_scheduled)
     on conflict (org_id, job_id) do update set
         status = 'failed', outcome = 'failed', event_seq = s.event_seq + 2, updated_at = duly.now(),
         finished_at = duly.now(), retryable = true, error_count = s.error_count + 1,
