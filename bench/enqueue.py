@@ -3,7 +3,8 @@
 Ours is everything from Python arguments to handles: validation, limits, secret detection, contract, key,
 ledger, event, queue row, row level security. The floor writes the same rows into copies of the same
 tables with the same indexes and partitions, without row level security, functions or checks of ours;
-its arrays are built before the clock starts.
+its arrays are built before the clock starts. The server floor has its arrays in the server already: what
+remains is writing rows and indexes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ async def measure(app: Duly, dsn: str, jobs: int, rounds: int) -> dict[str, Any]
 
     org = uuid.uuid4()
     await app.create_org(org, "bench")
-    rates: dict[str, list[float]] = {"ours": [], "floor": []}
+    rates: dict[str, list[float]] = {"ours": [], "floor": [], "server floor": []}
 
     async def ours(start: int) -> None:
         calls = [noop.call(start + n, "DE") for n in range(jobs)]
@@ -66,6 +67,7 @@ async def measure(app: Duly, dsn: str, jobs: int, rounds: int) -> dict[str, Any]
         for turn in range(rounds):
             statements = bare_inserts(conn, jobs)
             rates["floor"].append(jobs / timed_inserts(conn, statements))
+            rates["server floor"].append(jobs / timed_inserts(conn, within_the_server(conn, statements)))
             start = time.perf_counter()
             await ours(turn * jobs)
             rates["ours"].append(jobs / (time.perf_counter() - start))
@@ -106,6 +108,21 @@ def bare_inserts(conn: psycopg.Connection[Any], jobs: int) -> list[tuple[str, li
     return statements
 
 
+def within_the_server(
+    conn: psycopg.Connection[Any], statements: list[tuple[str, list[list[Any]]]]
+) -> list[tuple[str, list[list[Any]]]]:
+    """The same inserts from arrays that lie in temporary tables."""
+    moved: list[tuple[str, list[list[Any]]]] = []
+    for number, (statement, values) in enumerate(statements):
+        insert, arrays = statement.split(" select * from unnest(")
+        columns = [f"{array} as c{n}" for n, array in enumerate(arrays.removesuffix(")").split(", "))]
+        conn.execute(f"drop table if exists pg_temp.arrays{number}")
+        conn.execute(f"create temporary table arrays{number} as select {', '.join(columns)}", values)
+        names = ", ".join(f"a.c{n}" for n in range(len(columns)))
+        moved.append((f"{insert} select u.* from arrays{number} a, unnest({names}) u", []))
+    return moved
+
+
 def timed_inserts(conn: psycopg.Connection[Any], statements: list[tuple[str, list[list[Any]]]]) -> float:
     """Seconds for all of them in one transaction, into empty tables."""
     conn.execute("truncate " + ", ".join(f"floor.{table}" for table in COPIED))
@@ -120,8 +137,9 @@ def report(figures: dict[str, Any], jobs: int) -> None:
     """The table."""
     print(f"{jobs} jobs a call, jobs/s, median of {len(figures['rates']['ours'])} rounds")
     for name, value in figures["median"].items():
-        print(f"  {name:<6} {value:>10,.0f}   {' '.join(f'{r:,.0f}' for r in figures['rates'][name])}")
-    print(f"  ratio  {figures['ratio']:>10.2f}   (at least 0.60)")
+        print(f"  {name:<12} {value:>10,.0f}   {' '.join(f'{r:,.0f}' for r in figures['rates'][name])}")
+    print(f"  ours / floor {figures['ratio']:>10.2f}   (at least 0.60)")
+    print(f"  to the server's {figures['median']['ours'] / figures['median']['server floor']:>7.2f}")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ async def test_a_tenant_without_an_org_acts_for_none(
     who = "actor_type => 'user', actor_id => 'u', request_id => 'r'"
     for query, values in [
         (f"select duly.enqueue(%s, 'report.build', {who})", [acting]),
-        ("select * from duly.enqueue_jobs(%s, '[]')", [acting]),
+        ("select * from duly.enqueue_jobs(%s, '[]', '[]')", [acting]),
         ("select duly.cancel(%s, %s, 'user', 'no', 'user', 'u')", [acting, handle.job_id]),
     ]:
         with pytest.raises(psycopg.Error) as caught:

@@ -19,10 +19,10 @@ from duly.store.jobs import Written, encode
 from duly.store.refusals import translate
 
 # The wake-up is part of the caller's transaction: it goes out when, and only if, that commits.
-_SQL = "select job_id::text, created from duly.enqueue_jobs({}, {}, true) order by ord"
-_FORMAT = _SQL.format("%s::uuid", "%s::json")
-_NUMBERED = _SQL.format("$1::text::uuid", "$2::text::json")
-_NAMED = _SQL.format("cast(:org_id as uuid)", "cast(:jobs as json)")
+_SQL = "select job_id::text, created from duly.enqueue_jobs({}, {}, {}, true) order by ord"
+_FORMAT = _SQL.format("%s::uuid", "%s::jsonb", "%s::json")
+_NUMBERED = _SQL.format("$1::text::uuid", "$2::text::jsonb", "$3::text::json")
+_NAMED = _SQL.format("cast(:org_id as uuid)", "cast(:policies as jsonb)", "cast(:jobs as json)")
 _KINDS = "psycopg, asyncpg, SQLAlchemy or Django"
 _LIBRARIES = {"psycopg", "asyncpg", "sqlalchemy", "django"}
 # Not pools and engines: they would write outside of the caller's transaction.
@@ -34,7 +34,7 @@ _CONNECTIONS = {
 
 async def enqueue(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
     """Write the jobs on an async connection; nothing is committed here."""
-    parameters = str(org_id), encode(specs)
+    parameters = str(org_id), *encode(specs)
     with _translated():
         match _kind(conn):
             case "psycopg", "AsyncConnection":
@@ -50,7 +50,7 @@ async def enqueue(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Wri
 
 def enqueue_sync(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
     """Write the jobs on a plain connection; nothing is committed here."""
-    parameters = str(org_id), encode(specs)
+    parameters = str(org_id), *encode(specs)
     with _translated():
         match _kind(conn):
             case "psycopg", "Connection":
@@ -80,10 +80,10 @@ def _unfit(kind: str, name: str, wanted: str, other: str) -> ContractError:
     return ContractError(f"cannot enqueue on a {name}", field="conn", fix=f"pass a connection of {_KINDS}")
 
 
-def _named(parameters: tuple[str, str]) -> tuple[Any, dict[str, str]]:
+def _named(parameters: tuple[str, str, str]) -> tuple[Any, dict[str, str]]:
     from sqlalchemy import text
 
-    return text(_NAMED), dict(zip(("org_id", "jobs"), parameters, strict=True))
+    return text(_NAMED), dict(zip(("org_id", "policies", "jobs"), parameters, strict=True))
 
 
 def _written(rows: Any) -> list[Written]:

@@ -31,6 +31,8 @@ class Surroundings:
 
     def over(self, outer: Surroundings) -> Surroundings:
         """These, completed by those around them."""
+        if self == _NOTHING:
+            return outer
         known = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         return replace(outer, **known)
 
@@ -55,7 +57,8 @@ class Surroundings:
         )
 
 
-_current: ContextVar[Surroundings] = ContextVar("duly_surroundings", default=Surroundings())
+_NOTHING = Surroundings()
+_current: ContextVar[Surroundings] = ContextVar("duly_surroundings", default=_NOTHING)
 
 
 def surroundings() -> Surroundings:

@@ -27,9 +27,6 @@ declare
     stable text := p_payload::text;
     instant text;
 begin
-    if stable !~ '\dT\d\d:\d\d' then
-        return stable;
-    end if;
     for instant in
         select distinct m[1]
         from regexp_matches(stable, '"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d))"', 'g') m
@@ -56,7 +53,9 @@ create type duly.job_input as (
     policy jsonb, metadata jsonb, scheduled_for timestamptz, replay_of uuid, parent_id uuid
 );
 
-create function duly.parse_jobs(p_org uuid, p_jobs json, p_now timestamptz) returns setof duly.job_input
+-- The policies of a batch are few: each is sent once, and a job names its own by number.
+create function duly.parse_jobs(p_org uuid, p_policies jsonb, p_jobs json, p_now timestamptz)
+returns setof duly.job_input
     language sql volatile
 begin atomic
     select
@@ -70,12 +69,12 @@ begin atomic
         coalesce(j.idempotency_key, concat_ws(':', j.job_type, p_org, j.project_id,
             case when j.subject_id is null and j.scheduled_for is null then h.payload_hash
             else duly.stable_hash(concat_ws(' ', h.payload_hash, j.subject_id, extract(epoch from j.scheduled_for))) end)),
-        j.run_identity_hash, j.payload, j.payload_ref, h.payload_hash, j.policy, j.metadata, j.scheduled_for,
+        j.run_identity_hash, j.payload, j.payload_ref, h.payload_hash, p_policies -> j.policy, j.metadata, j.scheduled_for,
         j.replay_of, j.parent_id
     from rows from (json_to_recordset(p_jobs) as (
         job_id uuid, result_id uuid, job_type text, project_id uuid, subject_id text, actor_type text,
         actor_id text, request_id text, correlation_id text, traceparent text, idempotency_key text,
-        run_identity_hash text, payload jsonb, payload_ref text, payload_hash text, policy jsonb, metadata jsonb,
+        run_identity_hash text, payload jsonb, payload_ref text, payload_hash text, policy integer, metadata jsonb,
         scheduled_for timestamptz, replay_of uuid, parent_id uuid
     )) with ordinality as j(
         job_id, result_id, job_type, project_id, subject_id, actor_type, actor_id, request_id, correlation_id,
@@ -83,7 +82,9 @@ begin atomic
         scheduled_for, replay_of, parent_id, ord
     )
     cross join lateral (
-        select coalesce(j.payload_hash, duly.stable_hash(duly.canonical(j.payload))) as payload_hash
+        -- Most payloads hold no instant and are their own canonical form: spare them the call.
+        select coalesce(j.payload_hash, duly.stable_hash(case
+            when j.payload::text like '%T__:__%' then duly.canonical(j.payload) else j.payload::text end)) as payload_hash
     ) h;
 end;
 
@@ -207,7 +208,7 @@ end;
 
 -- The one door: many jobs of one org. Duplicates answer with the job that was first.
 -- The memory keeps the sorts of a batch of thousands off the disk.
-create function duly.enqueue_jobs(p_org uuid, p_jobs json, p_wake boolean default true)
+create function duly.enqueue_jobs(p_org uuid, p_policies jsonb, p_jobs json, p_wake boolean default true)
 returns table (ord bigint, job_id uuid, created boolean)
     language plpgsql security definer set search_path = pg_catalog, pg_temp set work_mem = '32MB'
 as $$
@@ -217,7 +218,7 @@ declare
     v_runs duly.active_runs[];
 begin
     perform duly.check_org(p_org);
-    v_jobs := array(select j from duly.parse_jobs(p_org, p_jobs, v_now) j);
+    v_jobs := array(select j from duly.parse_jobs(p_org, p_policies, p_jobs, v_now) j);
     if exists (select from unnest(v_jobs) j where j.scheduled_for < v_now - interval '60 seconds') then
         perform duly.refuse('DU422', 'scheduled_for', 'lies in the past', 'give a time to come; 60 s of drift are tolerated');
     end if;
@@ -299,8 +300,8 @@ begin
         v_policy := jsonb_set(v_policy, '{priority}', to_jsonb(priority));
     end if;
     return (
-        select w.job_id from duly.enqueue_jobs(org_id, json_build_array(json_build_object(
-            'job_id', duly.uuid7(), 'job_type', job_type, 'payload', payload, 'policy', v_policy,
+        select w.job_id from duly.enqueue_jobs(org_id, jsonb_build_array(v_policy), json_build_array(json_build_object(
+            'job_id', duly.uuid7(), 'job_type', job_type, 'payload', payload, 'policy', 0,
             'actor_type', actor_type, 'actor_id', actor_id, 'request_id', request_id,
             'correlation_id', coalesce(correlation_id, request_id), 'project_id', project_id,
             'subject_id', subject_id, 'idempotency_key', idempotency_key, 'run_identity_hash', run_identity_hash,

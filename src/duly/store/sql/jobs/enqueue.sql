@@ -2,4 +2,4 @@
 -- Transition: enqueue, none -> queued. Event: job.queued.
 -- Locks: ledger rows in the order of their keys; rows of active_runs where an identity is given.
 -- The function is the same for foreign connections and plain SQL; the wake-up is sent by the client.
-select job_id, created from duly.enqueue_jobs(%(org_id)s, %(jobs)s, %(wake)s) order by ord
+select job_id, created from duly.enqueue_jobs(%(org_id)s, %(policies)s, %(jobs)s, %(wake)s) order by ord
