@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 from duly.blobs import BlobRef
-from duly.client.context import surroundings
+from duly.client.context import checked_text, surroundings
 from duly.model.errors import AlreadyFinished, JobCanceled, JobFailed, MissingField, UnknownJob, WaitTimeout
 from duly.model.job import JobEvent, JobSnapshot
 from duly.model.states import Status
@@ -55,28 +55,34 @@ class Handle(Generic[R]):
             return found
         try:
             async with asyncio.timeout(_seconds(timeout)):
-                async for _ in self.events():
-                    pass
-                return await self.status()
+                async for found in self._looks():
+                    if found.status.terminal:
+                        break
         except TimeoutError:
             raise WaitTimeout(
                 f"{self.job_id} is still active after {timeout}", fix="wait again, or longer"
             ) from None
+        return found
 
     async def events(self, after: int = 0) -> AsyncIterator[JobEvent]:
         """Every event once, in order, until the job has ended."""
-        snapshot = await self.status()
-        pause = _FIRST_PAUSE
-        while True:
-            ended = snapshot.status.terminal
+        # A look that finds the end comes before its page, so that no event is left behind.
+        async for _ in self._looks():
             async for event in self._page(after):
-                after, pause = event.event_seq, _FIRST_PAUSE
+                after = event.event_seq
                 yield event
-            if ended:
+
+    async def _looks(self) -> AsyncIterator[JobSnapshot]:
+        """The job again and again until it has ended; less often while nothing changes."""
+        pause, changed_at = _FIRST_PAUSE, None
+        while True:
+            found = await self.status()
+            yield found
+            if found.status.terminal:
                 return
+            pause = min(pause * 2, _LAST_PAUSE) if found.updated_at == changed_at else _FIRST_PAUSE
+            changed_at = found.updated_at
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE)
-            snapshot = await self.status()
 
     async def _page(self, after: int) -> AsyncIterator[JobEvent]:
         while True:
@@ -115,6 +121,7 @@ class Handle(Generic[R]):
         actor = surroundings().actor
         if actor is None:
             raise MissingField("missing", field="actor", fix="cancel inside duly.context(actor=...)")
+        checked_text("reason", reason)
         by: Any = "user" if actor.type in ("user", "api_key", "operator") else "system"
 
         async def once() -> str | None:
