@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from leaseholders import Leaseholder, postmasters, supervisors, wait_until
 
 from duly.devdb.places import shelter_for
+from tests.devdb.leaseholders import Leaseholder, postmasters, supervisors, wait_until
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from leaseholders import PYTHONPATH, Leaseholder, postmasters, supervisors, wait_until
 
 from duly.devdb import open_server
 from duly.devdb.binaries import find_bindir
 from duly.devdb.places import shelter_for
+from tests.devdb.leaseholders import PYTHONPATH, Leaseholder, postmasters, supervisors, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for other users")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from leaseholders import Leaseholder, postmasters, supervisors, wait_until
 
 from duly.devdb import Server, open_server
+from tests.devdb.leaseholders import Leaseholder, postmasters, supervisors, wait_until
 
 
 def total(server: Server) -> int | None:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
-from leaseholders import Leaseholder, postmasters, supervisors, wait_until
 
 from duly.devdb import open_server
+from tests.devdb.leaseholders import Leaseholder, postmasters, supervisors, wait_until
 
 Hold = Callable[[], Leaseholder]
 
