@@ -15,6 +15,7 @@ from duly.client.app import App
 from duly.client.ground import Ground
 from duly.devdb import Server, open_server
 from duly.devdb.places import prepare_home
+from duly.model.errors import ConfigurationError
 from duly.settings import Settings
 from duly.store import migrate
 from duly.store.pool import PoolSize
@@ -53,11 +54,21 @@ class Duly(App):
         settings = self.settings
         place = await asyncio.to_thread(lambda: self.place)
         await asyncio.to_thread(migrate.check, place.direct_url)
+        blobs = _blobs(settings)
         size = PoolSize(settings.pool_min, settings.pool_max, settings.pool_patience)
         database = Database(place.url, pooled=settings.database_direct_url is not None, size=size)
         await database.open()
-        blobs = BlobStore(settings.blobs_url or prepare_home(settings.home) / "blobs")
-        return Ground(database, blobs, settings.payload_inline_max, database.close)
+        return Ground(database, blobs, settings.payload_inline_max)
+
+
+def _blobs(settings: Settings) -> BlobStore:
+    place = settings.blobs_url or prepare_home(settings.home) / "blobs"
+    try:
+        return BlobStore(place)
+    except Exception as error:
+        raise ConfigurationError(
+            str(error), field="blobs_url", fix="name a folder, s3://, gs:// or az://"
+        ) from error
 
 
 def _embedded(home: Path | None) -> Place:

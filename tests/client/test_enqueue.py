@@ -3,11 +3,14 @@ from __future__ import annotations
 import asyncio
 import uuid
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
 
-from duly import Actor, Duly, context, errors
+from duly import Actor, Call, Duly, context, errors
+from duly.store import jobs
+from duly.store.session import Database
 
 
 def declare(app: Duly):
@@ -184,7 +187,7 @@ async def test_a_large_payload_goes_to_the_blobs(
     handle = await count.enqueue("ä" * 40_000)
     job = await handle.status()
     assert job.request_payload_ref
-    assert job.request_payload_ref.startswith(f"blob:{acting}/{job.request_payload_hash}/")
+    assert job.request_payload_ref.startswith(f"blob:{acting}/")
     assert sql.execute("select payload from duly.job_records").fetchone() == ({},)
     assert not (await count.enqueue("ä" * 40_000)).created
 
@@ -254,6 +257,94 @@ async def test_nothing_is_written_when_one_job_of_a_batch_is_refused(
         await app.enqueue_many(calls)
     for table in ("job_records", "event_log", "ledger", "ready"):
         assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (0,), table
+
+
+@pytest.mark.parametrize("size", [10, 50_000])
+async def test_order_of_keys_and_spelling_of_instants_make_no_other_job(
+    app: Duly, acting: uuid.UUID, size: int
+) -> None:
+    @app.job("text.count")
+    async def count(options: dict[str, Any]) -> None: ...
+
+    text = "x" * size
+    first = await count.enqueue({"a": text, "b": "2026-01-01T02:00:00+02:00"})
+    second = await count.enqueue({"b": "2026-01-01T00:00:00Z", "a": text})
+    other = await count.enqueue({"b": "2026-01-01T00:00:01Z", "a": text})
+    assert second.job_id == first.job_id != other.job_id
+
+
+@pytest.mark.parametrize("text", ["2026-01-01T00:00:00+16:00", "2026-13-45T99:99:99Z", "aT12:30"])
+async def test_what_only_looks_like_an_instant_is_a_text(app: Duly, acting: uuid.UUID, text: str) -> None:
+    assert (await declare(app).enqueue(text)).created
+    assert (await declare_again(app.registry.get("report.build")).enqueue(text + "x")).created
+
+
+async def test_subject_and_time_are_told_apart_in_the_key(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("mail.send", category="notification")
+    def send(to: str) -> None: ...
+
+    at = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    timed = await send.options(scheduled_for=at).enqueue("a")
+    subject = await send.options(subject_id=f"{at.timestamp():.6f}").enqueue("a")
+    assert subject.created
+    assert subject.job_id != timed.job_id
+
+
+async def test_a_duplicate_within_the_batch_reserves_no_run(app: Duly, acting: uuid.UUID) -> None:
+    build = declare(app)
+
+    def call(key: str, run: str, region: str) -> Call[dict[str, int]]:
+        return build.options(idempotency_key=key, run_identity=run).call(region)
+
+    calls = [call("K", "Y", "A"), call("K", "X", "B"), call("K3", "X", "C")]
+    handles = await app.enqueue_many(calls)
+    assert [h.created for h in handles] == [True, False, True]
+    assert handles[1].job_id == handles[0].job_id != handles[2].job_id
+    assert not (
+        await declare_again(build).options(run_identity="X", idempotency_key="K4").enqueue("D")
+    ).created
+
+
+async def test_a_reused_key_forgets_the_references_of_its_first_job(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    await declare(app).enqueue("DE")
+    sql.execute(
+        "update duly.ledger set result_ref = 'r', error_ref = 'e', expires_at = now() - interval '1 s'"
+    )
+    await declare_again(app.registry.get("report.build")).enqueue("DE")
+    assert sql.execute("select result_ref, error_ref from duly.ledger").fetchone() == (None, None)
+
+
+async def test_the_same_job_sent_again_is_answered_not_doubled(
+    app: Duly, acting: uuid.UUID, database: Database, sql: psycopg.Connection
+) -> None:
+    specs = [declare(app).options(run_identity="nightly").call("DE").spec()]
+    answers = []
+    for _ in range(2):
+        async with database.tenant_session(acting) as conn:
+            answers.append(await jobs.enqueue(conn, acting, specs))
+    assert answers == [[(specs[0].job_id, True)], [(specs[0].job_id, False)]]
+    for table in ("job_records", "event_log", "ready", "active_runs"):
+        assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (1,), table
+
+
+async def test_identities_cost_no_look_at_the_orgs_other_jobs(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    build = declare(app)
+
+    def scanned() -> int:
+        sql.execute("select pg_stat_force_next_flush()")
+        query = "select sum(seq_tup_read) from pg_stat_user_tables where relname like 'job_records%'"
+        return sql.execute(query).fetchone()[0]
+
+    for part in range(3):
+        calls = [build.options(run_identity=[part, n]).call(f"{part}-{n}") for n in range(500)]
+        assert all(h.created for h in await asyncio.to_thread(app.enqueue_many_sync, calls, conn=sql))
+    assert scanned() == 0
+    assert sql.execute("select count(*) from duly.job_records").fetchone() == (1500,)
+    assert scanned() == 1500, "a look would have been noticed"
 
 
 async def test_enqueue_many_of_nothing_is_nothing(app: Duly) -> None:

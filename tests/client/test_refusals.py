@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
 import uuid
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -102,6 +105,10 @@ def test_a_result_of_another_type_is_told(app: Duly) -> None:
         ("actor_type => 'user', priority => 5000::smallint", "priority"),
         ("actor_type => 'user', payload => '{\"db_password\": \"x\"}'", "payload"),
         ("actor_type => 'user', payload => '{\"note\": \"-----BEGIN RSA PRIVATE KEY-----\"}'", "payload"),
+        ("actor_type => 'user', payload => '{\"accessToken\": \"x\"}'", "payload"),
+        ("actor_type => 'user', payload => '{\"url\": \"postgres://u:p@h\"}'", "payload"),
+        ("actor_type => 'user', metadata => '{\"password\": \"x\"}'", "metadata"),
+        (f"actor_type => 'user', payload => '{{\"a\": {'[' * 33}{']' * 33}}}'", "payload"),
     ],
 )
 async def test_plain_sql_refuses_the_same(
@@ -136,3 +143,44 @@ async def test_closing_what_never_opened_is_quiet() -> None:
     with pytest.raises(errors.StoreUnavailable, match="DULY_DATABASE_URL"):
         await app.ground()
     await app.close()
+
+
+async def test_a_wrong_place_for_blobs_is_named_before_anything_opens(
+    app: Duly, sql: psycopg.Connection, fresh: FreshDatabase
+) -> None:
+    broken = Duly(database_url=fresh.direct_url, blobs_url="nonsense://x")
+    with pytest.raises(errors.ConfigurationError, match="blobs_url"):
+        await broken.ground()
+
+
+def test_a_loop_that_is_gone_leaves_no_connection(
+    fresh: FreshDatabase, sql: psycopg.Connection, tmp_path: Path
+) -> None:
+    app = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path))
+    for _ in range(5):
+        asyncio.run(app.create_org(uuid.uuid4(), "Acme"))
+    others = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    assert sql.execute(f"select count(*) {others} and state is not null").fetchone()[0] <= 2
+    asyncio.run(app.close())
+
+
+async def test_the_portals_own_thread_is_not_made_to_wait_for_itself(app: Duly, acting: uuid.UUID) -> None:
+    async def inside() -> None:
+        app.handle_sync(uuid.uuid4()).status()
+
+    with pytest.raises(errors.ConfigurationError, match="await"):
+        await asyncio.to_thread(app.portal.run, inside())
+    await asyncio.to_thread(app.close_sync)
+
+
+@pytest.mark.parametrize(
+    ("policy", "field"),
+    [({"queue": "nope"}, "queue"), ({"queue": "q:deadletter"}, "queue"), ({"ledger_ttl": -1}, "ledger_ttl")],
+)
+async def test_a_policy_is_believed_within_limits(
+    app: Duly, acting: uuid.UUID, build: Job[[str], None], sql: psycopg.Connection, policy: dict, field: str
+) -> None:
+    policies = json.dumps([{**build.policy.model_dump(mode="json"), **policy}])
+    with pytest.raises(psycopg.Error) as caught:
+        sql.execute("select * from duly.enqueue_jobs(%s, %s, '[]')", [acting, policies])
+    assert (caught.value.sqlstate, caught.value.diag.message_detail) == ("DU422", field)

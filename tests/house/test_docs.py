@@ -81,6 +81,13 @@ def test_every_example_runs(example: Path, fresh: FreshDatabase, tmp_path: Path)
     assert "job.queued" in done.stdout
 
 
+def test_no_page_is_empty_and_the_readme_shows_the_way() -> None:
+    assert [path for path in TEXTS if len(path.read_text(encoding="utf-8")) < 200] == []
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "./dev demo\n./dev test\n" in readme
+    assert "```python" in readme
+
+
 def test_every_link_leads_somewhere() -> None:
     for path in TEXTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):

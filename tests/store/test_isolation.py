@@ -144,3 +144,28 @@ async def test_a_key_hash_is_readable_to_the_engine_only(database: Database) -> 
             await conn.execute("select secret_hash from duly.api_keys")
     async with database.engine_session() as conn:
         await conn.execute("select secret_hash from duly.api_keys")
+
+
+def test_nobody_may_execute_a_function_who_was_not_named(furnished: Conn) -> None:
+    query = """
+        select p.oid::regprocedure::text, a.grantee::regrole::text
+        from pg_proc p cross join aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+        where p.pronamespace = 'duly'::regnamespace and a.grantee <> p.proowner
+    """
+    granted: dict[str, set[str]] = {}
+    for function, role in furnished.execute(query):
+        granted.setdefault(role, set()).add(function.split("(")[0])
+    assert set(granted) <= {"duly_engine", "duly_tenant", "duly_operator"}
+    names = ("now", "current_org", "uuid7_floor", "uuid7", "uuid7_time", "random_id")
+    harmless = {f"duly.{name}" for name in names}
+    assert granted["duly_tenant"] == harmless | {"duly.enqueue", "duly.enqueue_jobs", "duly.cancel"}
+    assert granted["duly_operator"] == harmless
+
+
+@pytest.mark.parametrize(
+    "call", ["duly.cancel(%s, %s, 'user', 'no', 'user', 'u')", "duly.enqueue_jobs(%s, '[]', '[]')"]
+)
+def test_an_operator_reads_and_does_not_act(furnished: Conn, call: str) -> None:
+    with furnished.transaction(force_rollback=True), pytest.raises(psycopg.errors.InsufficientPrivilege):
+        furnished.execute("set local role duly_operator")
+        furnished.execute(f"select {call}", [B, uuid.uuid4()][: call.count("%s")])

@@ -41,6 +41,17 @@ def test_every_version_can_be_reached_step_by_step(cluster: Cluster) -> None:
             assert snapshot(conn).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
 
 
+def test_no_statement_of_a_migration_is_without_effect(cluster: Cluster) -> None:
+    """PostgreSQL only warns when a grant gives or takes nothing."""
+    with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url) as conn:
+        said: list[str] = []
+        conn.add_notice_handler(lambda notice: said.append(f"{notice.severity}: {notice.message_primary}"))
+        for migration in migrations():
+            conn.execute("reset role" if migration.version == 1 else "set local role duly_owner")
+            conn.execute(migration.text)
+        assert [line for line in said if line.startswith("WARNING")] == []
+
+
 def test_many_processes_may_migrate_at_once(cluster: Cluster) -> None:
     with cluster.fresh(migrated=False) as made:
         applied: list[int] = []

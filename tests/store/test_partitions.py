@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import psycopg
 import pytest
+
+from duly.testing import FreshDatabase
 
 
 def _partitions(sql: psycopg.Connection, parent: str) -> list[str]:
@@ -83,3 +87,28 @@ def test_result_ids_have_128_random_bits(sql: psycopg.Connection) -> None:
     for bit in range(128):
         share = sum(i >> bit & 1 for i in ids) / len(ids)
         assert 0.3 < share < 0.7, f"bit {bit} is not random"
+
+
+def test_many_processes_may_make_them_at_once(fresh: FreshDatabase) -> None:
+    made: list[int] = []
+
+    def make() -> None:
+        with psycopg.connect(fresh.direct_url, autocommit=True) as conn:
+            conn.execute("set duly.now = '2031-03-15T00:00:00Z'")
+            made.extend(conn.execute("select duly.ensure_partitions()").fetchone())
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(made) == [0, 0, 0, 45]
+
+
+def test_a_reader_in_the_way_is_not_waited_for_long(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+    sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
+    with psycopg.connect(fresh.direct_url) as reader:
+        reader.execute("select count(*) from duly.event_log")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            sql.execute("select duly.ensure_partitions()")
+    assert sql.execute("select duly.ensure_partitions()").fetchone() == (45,)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from contextlib import suppress
 
 import psycopg
 import pytest
 
-from duly.model.errors import StoreUnavailable
+from duly.model.errors import StoreError, StoreUnavailable
 from duly.store.pool import PoolSize
 from duly.store.session import Database, retrying
 from duly.testing import FreshDatabase
@@ -106,3 +107,34 @@ async def test_a_deadlock_is_tried_again_and_other_errors_are_not() -> None:
     with pytest.raises(psycopg.errors.UndefinedTable):
         await retrying(broken)
     assert len(tries) == 1
+
+
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+async def test_a_session_ends_when_it_is_left_and_not_before(database: Database, ending: str) -> None:
+    with pytest.raises(StoreError, match="session"):
+        async with database.tenant_session(uuid.uuid4()) as conn:
+            await getattr(conn, ending)()
+
+
+async def test_a_transaction_that_ended_within_is_told(database: Database) -> None:
+    with pytest.raises(StoreError, match="had ended"):
+        async with database.tenant_session(uuid.uuid4()) as conn:
+            await conn.execute("commit")
+    with pytest.raises(StoreError, match="had ended"):
+        async with database.engine_session() as conn:
+            with suppress(psycopg.errors.UndefinedTable):
+                await conn.execute("select * from nowhere")
+    async with database.engine_session() as conn:
+        assert (await (await conn.execute("select current_user")).fetchone()) == ("duly_engine",)
+
+
+async def test_savepoints_are_the_callers(database: Database) -> None:
+    org = uuid.uuid4()
+    async with database.engine_session() as conn:
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            async with conn.transaction():
+                for _ in range(2):
+                    await conn.execute(
+                        "insert into duly.organizations (org_id, name) values (%s, 'x')", [org]
+                    )
+        assert (await (await conn.execute("select count(*) from duly.organizations")).fetchone()) == (0,)

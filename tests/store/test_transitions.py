@@ -48,7 +48,7 @@ class Stage:
         decision = decide(hold, ending, RetryPolicy(max_attempts=attempts), datetime.now(UTC), 0.0)
         async with self.database.engine_session() as conn:
             kept = await work.settle(conn, [(self.held, decision)], actor_type="worker", actor_id=str(WORKER))
-        return kept == {self.job_id}
+        return kept == {(self.org, self.job_id, self.held.attempt)}
 
     async def chunk(self) -> bool:
         async with self.database.engine_session() as conn:
@@ -267,6 +267,31 @@ async def test_a_promoted_job_becomes_runnable_by_the_databases_clock(
         await conn.execute("select set_config('duly.now', (now() + interval '2 hours')::text, true)")
         assert await work.promote(conn, limit=10) == 1
     assert await stage.claim()
+
+
+async def test_a_stale_attempt_in_a_batch_does_not_take_the_others_with_it(
+    stage: Stage, sql: psycopg.Connection
+) -> None:
+    await stage.claim()
+    await stage.settle(Lost())
+    [again] = await stage.claim()
+    done = decide(Hold(Status.RUNNING, 2), Done({"ok": True}), RetryPolicy(), datetime.now(UTC), 0.0)
+    async with stage.database.engine_session() as conn:
+        kept = await work.settle(conn, [(stage.held, done), (again, done)], actor_type="worker", actor_id="w")
+    assert kept == {(stage.org, stage.job_id, 2)}
+    _history_is_sound(sql, stage)
+
+
+@pytest.mark.parametrize("ending", [Retry(ERROR), Snooze(timedelta(hours=1)), Lost()])
+async def test_a_cancel_requested_after_the_decision_is_kept(
+    stage: Stage, sql: psycopg.Connection, ending: Ending
+) -> None:
+    await stage.claim()
+    await stage.cancel()
+    assert await stage.settle(ending), "decided by a worker that had not heard of it"
+    assert status(sql) == ("canceled", "canceled")
+    assert sql.execute("select canceled_by, cancel_reason from duly.jobs").fetchone() == ("user", "enough")
+    _history_is_sound(sql, stage)
 
 
 def _headers() -> dict[str, str]:

@@ -17,7 +17,6 @@ class Ground:
     database: Database
     blobs: BlobStore
     payload_inline_max: int
-    close: Callable[[], Awaitable[None]]
 
 
 class Grounds:
@@ -29,6 +28,7 @@ class Grounds:
 
     async def get(self) -> Ground:
         """The ground of the running loop; the first to ask opens it for all."""
+        self._leave_closed_loops()
         loop = asyncio.get_running_loop()
         opening = self._opening.get(loop)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
@@ -43,4 +43,11 @@ class Grounds:
             return
         await asyncio.wait([opening])
         if not opening.cancelled() and opening.exception() is None:
-            await opening.result().close()
+            await opening.result().database.close()
+
+    def _leave_closed_loops(self) -> None:
+        """A script may call `asyncio.run` many times: what each loop left open can only be dropped."""
+        for loop in [loop for loop in self._opening if loop.is_closed()]:
+            opening = self._opening.pop(loop)
+            if opening.done() and not opening.cancelled() and opening.exception() is None:
+                opening.result().database.drop()

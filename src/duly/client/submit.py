@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +13,7 @@ from duly.client import borrowed
 from duly.client.ground import Ground
 from duly.client.handle import Handle
 from duly.client.job import Call
+from duly.model.canonical import canonical
 from duly.model.errors import ContractError
 from duly.model.job import JobSpec
 from duly.store import jobs
@@ -80,7 +83,8 @@ def _is_large(ground: Ground, spec: JobSpec) -> bool:
 
 async def _by_reference(ground: Ground, spec: JobSpec) -> JobSpec:
     ref = await ground.blobs.put(spec.origin.org_id, spec.payload.encode())
-    return replace(spec, payload="{}", payload_ref=str(ref), payload_hash=ref.sha256)
+    stable = hashlib.sha256(canonical(json.loads(spec.payload)).encode()).hexdigest()
+    return replace(spec, payload="{}", payload_ref=str(ref), payload_hash=stable)
 
 
 async def _write(app: App, org_id: UUID, specs: Sequence[JobSpec]) -> list[jobs.Written]:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from duly.client.handle import Handle
+from duly.model.errors import ConfigurationError
 from duly.model.job import JobEvent, JobSnapshot
 from duly.model.states import Status
 
@@ -29,7 +30,13 @@ class Portal:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine over there and wait for it here."""
-        return asyncio.run_coroutine_threadsafe(work, self._running_loop()).result()
+        loop = self._running_loop()
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise ConfigurationError(
+                "called on the thread that would answer", fix="await the async method instead"
+            )
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool
 
-Connection = AsyncConnection[TupleRow]
+from duly.model.errors import StoreError
+
+
+class Connection(AsyncConnection[TupleRow]):
+    """A connection inside a session. Its transaction is the session's: it carries the role and the org."""
+
+    async def commit(self) -> None:
+        """Refused: what follows a commit would run without role and org."""
+        raise StoreError("a session commits by itself, at its end", fix="leave the session, and open another")
+
+    async def rollback(self) -> None:
+        """Refused, as a commit is; a savepoint does what is needed."""
+        raise StoreError("a session rolls back when it is left by an error", fix="use conn.transaction()")
+
+
 Pool = AsyncConnectionPool[Connection]
 
 
@@ -21,8 +36,12 @@ class PoolSize:
     patience: float = 30.0
 
 
-def make_pool(url: str, size: PoolSize, *, pooled: bool) -> Pool:
+def make_pool(url: str, size: PoolSize, *, pooled: bool, made: Callable[[Connection], None]) -> Pool:
     """A closed pool. Behind a transaction pooler no prepared statement may outlive its transaction."""
+
+    async def configure(conn: Connection) -> None:
+        made(conn)
+
     return AsyncConnectionPool(
         url,
         min_size=size.smallest,
@@ -30,6 +49,8 @@ def make_pool(url: str, size: PoolSize, *, pooled: bool) -> Pool:
         timeout=size.patience,
         open=False,
         name="duly",
+        connection_class=Connection,
+        configure=configure,
         # Transactions are opened by the sessions, in one round trip with the role and the org.
         kwargs={"autocommit": True, "prepare_threshold": None if pooled else 5},
     )

@@ -11,11 +11,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Self, TypeVar
 from uuid import UUID
+from weakref import WeakSet
 
 import psycopg
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
-from duly.model.errors import StoreUnavailable
+from duly.model.errors import StoreError, StoreUnavailable
 from duly.store.pool import Connection, PoolSize, make_pool
 from duly.store.refusals import translate
 
@@ -34,7 +37,8 @@ class Database:
     """One PostgreSQL database, reached through a pool."""
 
     def __init__(self, url: str, *, pooled: bool = False, size: PoolSize | None = None) -> None:
-        self._pool = make_pool(url, size or PoolSize(), pooled=pooled)
+        self._made: WeakSet[Connection] = WeakSet()
+        self._pool = make_pool(url, size or PoolSize(), pooled=pooled, made=self._made.add)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -55,6 +59,11 @@ class Database:
         """Close every connection."""
         await self._pool.close()
 
+    def drop(self) -> None:
+        """Close the sockets of a pool whose event loop is gone, and with it the way to close it properly."""
+        for conn in list(self._made):
+            conn.pgconn.finish()
+
     @asynccontextmanager
     async def tenant_session(self, org_id: UUID) -> AsyncIterator[Connection]:
         """A transaction that sees and changes what belongs to this org, and nothing else."""
@@ -73,10 +82,14 @@ class Database:
         conn = await self._opened(opening)
         try:
             yield conn
-            await conn.commit()
+            if conn.info.transaction_status is not TransactionStatus.INTRANS:
+                raise StoreError(
+                    "the session's transaction had ended", fix="let errors and commits to the session"
+                )
+            await AsyncConnection.commit(conn)
         except BaseException as error:
             with suppress(psycopg.Error):
-                await conn.rollback()
+                await AsyncConnection.rollback(conn)
             known = translate(error) if isinstance(error, psycopg.Error) else None
             if known is None:
                 raise

@@ -68,12 +68,12 @@ async def claim(
 
 async def settle(
     conn: Connection, decided: Sequence[tuple[ClaimedJob, Transition]], *, actor_type: str, actor_id: str
-) -> set[UUID]:
-    """Write what was decided; the ids that still were ours. The others were lost to a newer attempt."""
+) -> set[tuple[UUID, UUID, int]]:
+    """Write what was decided; (org, job, attempt) of those that still were ours. The others were lost."""
     ordered = sorted(decided, key=lambda pair: (pair[0].org_id, pair[0].job_id))
     rows = [_row(job, transition, actor_type, actor_id) for job, transition in ordered]
     cursor = await conn.execute(statement("jobs/settle"), {"transitions": json.dumps(rows)})
-    return {row[1] for row in await cursor.fetchall()}
+    return {(row[0], row[1], row[2]) for row in await cursor.fetchall()}
 
 
 def _row(job: ClaimedJob, to: Transition, actor_type: str, actor_id: str) -> dict[str, Any]:

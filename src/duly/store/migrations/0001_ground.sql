@@ -27,6 +27,8 @@ create schema duly authorization duly_owner;
 grant usage on schema duly to duly_engine, duly_tenant, duly_operator;
 -- From here on everything belongs to the owner.
 set local role duly_owner;
+-- By default anybody may execute a new function. Here nobody may who was not named.
+alter default privileges revoke execute on functions from public;
 
 create table duly.schema_versions (
     version integer primary key,

@@ -15,7 +15,11 @@ create table duly.event_log (
     commit_xid xid8 not null default pg_current_xact_id(),
     primary key (org_id, job_id, event_seq)
 ) partition by range (job_id);
+-- Frequent events are found by time alone; the rare ones, which people look for, by their type.
 create index event_log_by_time on duly.event_log using brin (occurred_at);
+create index event_log_rare on duly.event_log (event_type, occurred_at) where event_type in (
+    'job.retried', 'job.failed', 'job.deadlettered', 'job.cancel_requested', 'job.canceled', 'job.lease_lost',
+    'job.reconciled', 'job.replayed');
 create index event_log_by_commit on duly.event_log (commit_xid);
 
 -- Partial and final snapshots are kept for different times, so they lie in different partitions.

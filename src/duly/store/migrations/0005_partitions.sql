@@ -56,10 +56,12 @@ begin
     execute format('create policy owner_moves on duly.%I to duly_owner using (true) with check (true)', p_table);
 end $$;
 
--- Returns how many partitions were made.
+-- Returns how many partitions were made. One process at a time; it gives up soon rather than let readers queue
+-- behind its wait for a default partition. They are made far ahead: the next run will do.
 create function duly.ensure_partitions() returns integer
-    language sql security definer set search_path = pg_catalog, pg_temp
+    language sql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '2s'
 begin atomic
+    select pg_advisory_xact_lock(4846231971);
     select count(*) filter (
         where duly.make_partition(p.parent, f.at at time zone 'UTC', (f.at + s.step) at time zone 'UTC')
     )::integer

@@ -43,7 +43,6 @@ grant select, insert, update, delete on
     duly.artifacts, duly.schedules to duly_engine;
 grant select on duly.partitioned_tables to duly_engine;
 
-revoke execute on all functions in schema duly from public;
 grant execute on function
     duly.now(), duly.current_org(), duly.uuid7_floor(timestamptz), duly.uuid7(), duly.uuid7_time(uuid),
     duly.random_id() to duly_engine, duly_tenant, duly_operator;

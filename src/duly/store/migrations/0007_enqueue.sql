@@ -34,7 +34,7 @@ begin
         begin
             stable := replace(stable, '"' || instant || '"',
                 '"' || to_char(instant::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '"');
-        exception when datetime_field_overflow or invalid_datetime_format then
+        exception when data_exception then
             null; -- only looks like an instant
         end;
     end loop;
@@ -68,7 +68,7 @@ begin atomic
         j.traceparent,
         coalesce(j.idempotency_key, concat_ws(':', j.job_type, p_org, j.project_id,
             case when j.subject_id is null and j.scheduled_for is null then h.payload_hash
-            else duly.stable_hash(concat_ws(' ', h.payload_hash, j.subject_id, extract(epoch from j.scheduled_for))) end)),
+            else duly.stable_hash(jsonb_build_array(h.payload_hash, j.subject_id, extract(epoch from j.scheduled_for))::text) end)),
         j.run_identity_hash, j.payload, j.payload_ref, h.payload_hash, p_policies -> j.policy, j.metadata, j.scheduled_for,
         j.replay_of, j.parent_id
     from rows from (json_to_recordset(p_jobs) as (
@@ -112,16 +112,20 @@ begin
     end if;
 end $$;
 
--- Reserve one active run per identity and return whom the identities belong to now.
+-- Reserve one active run per identity and return whom the identities belong to now. Only the first job of a key
+-- is ever written, so only that one reserves.
 -- The upsert locks the row of a foreign run, so that it cannot end before we commit.
 create function duly.reserve_runs(p_org uuid, p_jobs duly.job_input[], p_now timestamptz)
 returns setof duly.active_runs
     language sql
 begin atomic
+    with first as (
+        select j.*, min(j.ord) over (partition by j.idempotency_key) as first_ord from unnest(p_jobs) j
+    )
     insert into duly.active_runs as a (org_id, job_type, run_identity_hash, job_id)
     select distinct on (j.job_type, j.run_identity_hash) p_org, j.job_type, j.run_identity_hash, j.job_id
-    from unnest(p_jobs) j
-    where j.run_identity_hash is not null
+    from first j
+    where j.run_identity_hash is not null and j.ord = j.first_ord
       and not exists (
           select from duly.ledger l
           where l.org_id = p_org and l.idempotency_key = j.idempotency_key and l.expires_at > p_now)
@@ -130,22 +134,29 @@ begin atomic
     returning a.*;
 end;
 
+-- The answer to one job of a batch.
+create type duly.job_written as (ord bigint, job_id uuid, created boolean);
+
 -- Two enqueues of one key met between reservation and ledger: give back what was reserved for nothing,
--- and let the caller try again where a key would point to a job that was never written.
-create function duly.settle_runs(p_org uuid, p_jobs duly.job_input[]) returns void
+-- and let the caller try again where an answer would name a job of this batch that was not written.
+create function duly.settle_runs(p_org uuid, p_jobs duly.job_input[], p_written duly.job_written[]) returns void
     language plpgsql
 as $$
+declare
+    v_born uuid[] := array(select w.job_id from unnest(p_written) w where w.created);
 begin
     delete from duly.active_runs a
-    using unnest(p_jobs) j
-    where a.org_id = p_org and a.job_type = j.job_type and a.run_identity_hash = j.run_identity_hash
-      and a.job_id = j.job_id
-      and not exists (select from duly.job_records r where r.org_id = p_org and r.job_id = j.job_id);
+    using unnest(p_jobs) j left join unnest(v_born) b(job_id) using (job_id)
+    where b.job_id is null and a.org_id = p_org and a.job_type = j.job_type
+      and a.run_identity_hash = j.run_identity_hash and a.job_id = j.job_id
+      -- A count, so that it stays a look-up of the few rows that come this far.
+      and (select count(*) from duly.job_records r where r.org_id = p_org and r.job_id = j.job_id) = 0;
     if exists (
-        select from unnest(p_jobs) j
-        join duly.ledger l on l.org_id = p_org and l.idempotency_key = j.idempotency_key
-        join unnest(p_jobs) p on p.job_id = l.job_id
-        where not exists (select from duly.job_records r where r.org_id = p_org and r.job_id = l.job_id)
+        select from unnest(p_written) w
+        join unnest(p_jobs) j on j.job_id = w.job_id
+        left join unnest(v_born) b(job_id) on b.job_id = w.job_id
+        where b.job_id is null
+          and (select count(*) from duly.job_records r where r.org_id = p_org and r.job_id = w.job_id) = 0
     ) then
         raise serialization_failure using message = 'a concurrent enqueue of the same key; try again';
     end if;
@@ -154,7 +165,7 @@ end $$;
 -- Write the jobs. Locks: ledger keys in their order, so that two batches cannot deadlock.
 -- `p_runs` says which identities belong to which run; a job whose run is another's is not written.
 create function duly.write_jobs(p_org uuid, p_jobs duly.job_input[], p_runs duly.active_runs[], p_now timestamptz)
-returns table (ord bigint, job_id uuid, created boolean)
+returns setof duly.job_written
     language sql
 begin atomic
     with input as materialized (
@@ -172,7 +183,9 @@ begin atomic
             job_id = case when l.expires_at > p_now then l.job_id else excluded.job_id end,
             first_seen_at = case when l.expires_at > p_now then l.first_seen_at else p_now end,
             expires_at = case when l.expires_at > p_now then l.expires_at else excluded.expires_at end,
-            final_status = case when l.expires_at > p_now then l.final_status end
+            final_status = case when l.expires_at > p_now then l.final_status end,
+            result_ref = case when l.expires_at > p_now then l.result_ref end,
+            error_ref = case when l.expires_at > p_now then l.error_ref end
         returning l.idempotency_key, l.job_id
     ), fresh as materialized (
         select i.*, coalesce(i.scheduled_for, p_now) as run_at,
@@ -190,55 +203,87 @@ begin atomic
                f.run_identity_hash, f.payload, f.payload_ref, f.payload_hash, f.policy, f.metadata,
                f.scheduled_for, f.run_at, f.replay_of, f.parent_id, p_now
         from fresh f
+        -- A caller who lost our answer may send the same job again.
+        on conflict (org_id, job_id) do nothing
+        returning job_id, queue, priority, run_at, actor_type, actor_id
     ), event as (
         insert into duly.event_log (
             org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
-        select p_org, f.job_id, 1, 'job.queued', 'queued', 0, p_now, f.actor_type, f.actor_id from fresh f
+        select p_org, r.job_id, 1, 'job.queued', 'queued', 0, p_now, r.actor_type, r.actor_id from record r
     ), runnable as (
         insert into duly.ready (queue, org_id, rank, job_id)
-        select f.queue, p_org, -f.priority, f.job_id from fresh f where f.run_at <= p_now
+        select r.queue, p_org, -r.priority, r.job_id from record r where r.run_at <= p_now
     ), later as (
         insert into duly.scheduled (run_at, org_id, job_id, queue, rank)
-        select f.run_at, p_org, f.job_id, f.queue, -f.priority from fresh f where f.run_at > p_now
+        select r.run_at, p_org, r.job_id, r.queue, -r.priority from record r where r.run_at > p_now
     )
-    select i.ord, s.job_id, s.job_id = i.job_id
-    from input i join seen s on s.idempotency_key = i.idempotency_key
+    select i.ord, s.job_id, r.job_id is not null and s.job_id = i.job_id
+    from input i
+    join seen s on s.idempotency_key = i.idempotency_key
+    left join record r on r.job_id = i.job_id
     order by i.ord;
 end;
+
+-- A policy is resolved by the client and believed within limits.
+create function duly.check_policies(p_policies jsonb) returns void
+    language plpgsql stable
+as $$
+declare
+    v_queue text;
+begin
+    for v_queue in select p ->> 'queue' from jsonb_array_elements(p_policies) p loop
+        if v_queue = 'q:deadletter' or not exists (select from duly.queues q where q.queue = v_queue) then
+            perform duly.refuse('DU422', 'queue', format('%L takes no jobs', v_queue), 'name a queue of duly.queues');
+        end if;
+    end loop;
+    if exists (
+        select from jsonb_array_elements(p_policies) p
+        where coalesce((p ->> 'ledger_ttl')::double precision, 0) <= 0
+    ) then
+        perform duly.refuse('DU422', 'ledger_ttl', 'not positive', 'give the seconds that a key is remembered');
+    end if;
+end $$;
 
 -- The one door: many jobs of one org. Duplicates answer with the job that was first.
 -- The memory keeps the sorts of a batch of thousands off the disk.
 create function duly.enqueue_jobs(p_org uuid, p_policies jsonb, p_jobs json, p_wake boolean default true)
-returns table (ord bigint, job_id uuid, created boolean)
+returns setof duly.job_written
     language plpgsql security definer set search_path = pg_catalog, pg_temp set work_mem = '32MB'
+    set enable_hashjoin = on set enable_mergejoin = on
 as $$
 declare
     v_now timestamptz := duly.now();
     v_jobs duly.job_input[];
     v_runs duly.active_runs[];
+    v_written duly.job_written[];
 begin
     perform duly.check_org(p_org);
+    perform duly.check_policies(p_policies);
     v_jobs := array(select j from duly.parse_jobs(p_org, p_policies, p_jobs, v_now) j);
-    if exists (select from unnest(v_jobs) j where j.scheduled_for < v_now - interval '60 seconds') then
+    if exists (
+        select from unnest(v_jobs) j
+        where j.scheduled_for < v_now - interval '60 seconds' or not isfinite(j.scheduled_for)
+    ) then
         perform duly.refuse('DU422', 'scheduled_for', 'lies in the past', 'give a time to come; 60 s of drift are tolerated');
     end if;
     if exists (select from unnest(v_jobs) j where j.run_identity_hash is not null) then
         v_runs := array(select r from duly.reserve_runs(p_org, v_jobs, v_now) r);
-    end if;
-    return query select w.ord, w.job_id, w.created from duly.write_jobs(p_org, v_jobs, v_runs, v_now) w;
-    if v_runs is not null then
-        perform duly.settle_runs(p_org, v_jobs);
+        v_written := array(select w from duly.write_jobs(p_org, v_jobs, v_runs, v_now) w);
+        perform duly.settle_runs(p_org, v_jobs, v_written);
+        return query select * from unnest(v_written);
+    else
+        return query select * from duly.write_jobs(p_org, v_jobs, null, v_now);
     end if;
     if p_wake then
         perform pg_notify('duly_ready', '');
     end if;
 end $$;
 
--- The short form of what the Python client looks for: telling names of texts, and well-known shapes.
+-- What the Python client looks for, in short: telling names of texts, and well-known shapes.
 create function duly.has_secret(p_payload jsonb) returns boolean
     language sql immutable parallel safe
-    return p_payload::text ~* '["_.-](password|passwd|passphrase|secret|private_?key|api_?key|access_?key|token|credentials?|authorization)": "[^"]'
-        or p_payload::text ~ '-----BEGIN [A-Z ]*PRIVATE KEY-----|\m(AKIA|ASIA)[0-9A-Z]{16}\M|\mgh[pousr]_[A-Za-z0-9]{36}|\meyJ[A-Za-z0-9_-]{8,}[.]eyJ';
+    return p_payload::text ~* '["_.a-z0-9-](password|passwd|passphrase|secret|private[_-]?key|api[_-]?key|access[_-]?key|token|credentials?|authorization)": "[^"]'
+        or p_payload::text ~ '-----BEGIN [A-Z ]*PRIVATE KEY-----|\m(AKIA|ASIA)[0-9A-Z]{16}\M|\mgh[pousr]_[A-Za-z0-9]{36}|\meyJ[A-Za-z0-9_-]{8,}[.]eyJ|\m[sr]k_live_|://[^/ :@]{1,200}:[^/ @]{1,200}@';
 
 -- For people and other languages: one job, checked field by field.
 create function duly.enqueue(
@@ -286,8 +331,12 @@ begin
     if priority not between -1000 and 1000 then
         perform duly.refuse('DU422', 'priority', 'out of range', 'use -1000 to 1000');
     end if;
-    if duly.has_secret(payload) then
-        perform duly.refuse('DU422', 'payload', 'seems to hold a secret', 'store it elsewhere and pass a secret_ref');
+    if duly.has_secret(payload) or duly.has_secret(metadata) then
+        perform duly.refuse('DU422', case when duly.has_secret(payload) then 'payload' else 'metadata' end,
+            'seems to hold a secret', 'store it elsewhere and pass a secret_ref');
+    end if;
+    if jsonb_path_exists(payload, '$.**{33 to last}') then
+        perform duly.refuse('DU422', 'payload', 'nested deeper than 32', 'flatten it');
     end if;
     if octet_length(payload::text) > 262144 then
         perform duly.refuse('DU422', 'payload', 'larger than 262144 bytes', 'store it as a blob and pass its reference');
@@ -309,14 +358,12 @@ begin
     );
 end $$;
 
--- These write for callers who may not: they run as the engine.
+grant execute on function
+    duly.refuse, duly.canonical, duly.stable_hash, duly.parse_jobs, duly.check_session, duly.check_org,
+    duly.check_policies, duly.has_secret, duly.reserve_runs, duly.settle_runs, duly.write_jobs to duly_engine;
+grant execute on function duly.enqueue_jobs, duly.enqueue to duly_engine, duly_tenant;
+-- These write for callers who may not: they run as the engine. Rights are given while the owner still can.
 grant create on schema duly to duly_engine;
 alter function duly.enqueue_jobs owner to duly_engine;
 alter function duly.enqueue owner to duly_engine;
 revoke create on schema duly from duly_engine;
-
-revoke execute on all functions in schema duly from public;
-grant execute on function
-    duly.refuse, duly.canonical, duly.stable_hash, duly.parse_jobs, duly.check_session, duly.check_org, duly.has_secret, duly.reserve_runs,
-    duly.settle_runs, duly.write_jobs, duly.enqueue_jobs, duly.enqueue to duly_engine;
-grant execute on function duly.enqueue_jobs, duly.enqueue to duly_tenant;

@@ -28,6 +28,7 @@ with recursive after_cursor as (
 ), orgs as materialized (
     select org_id, row_number() over (order by turn, org_id) as place, count(*) over () as many
     from (select org_id, 1 as turn from after_cursor union all select org_id, 2 from before_cursor) o
+    order by turn, org_id
     limit %(slots)s
 ), picked as materialized (
     select r.queue, r.org_id, r.rank, r.job_id

@@ -1,8 +1,10 @@
 -- Purpose: apply many decided transitions; what is not returned was lost to another attempt.
 -- Transitions: finish, fail, retry, give_back, lose_lease and cancel, from running or partial.
+-- A cancel requested after the decision wins over going back to the queue: it was promised to whoever asked.
 -- Fence: (org_id, job_id, attempt) and the status; a terminal row is never touched.
 -- Events: those of the decision, numbered without gaps from the locked state row.
--- Locks: state rows in the order of the document, which the caller sorts by id.
+-- Locks: state rows in the order of the document, which the caller sorts by id; then rows of active_runs in
+-- the order in which enqueueing locks them.
 with t as materialized (
     select * from json_to_recordset(%(transitions)s::json) as t(
         org_id uuid, job_id uuid, attempt integer, status text, outcome text, events text[], run_at timestamptz,
@@ -12,9 +14,11 @@ with t as materialized (
         job_type text, queue text, priority smallint, run_identity_hash text, fingerprint text, error_context jsonb)
 ), settled as (
     update duly.job_states s set
-        status = t.status,
-        outcome = t.outcome,
-        event_seq = s.event_seq + cardinality(t.events),
+        status = case when t.status = 'queued' and s.cancel_requested_at is not null then 'canceled' else t.status end,
+        outcome = case when t.status = 'queued' and s.cancel_requested_at is not null then 'canceled' else t.outcome end,
+        event_seq = s.event_seq + case
+            when t.status = 'queued' and s.cancel_requested_at is not null
+            then 1 + ('job.lease_lost' = any (t.events))::integer else cardinality(t.events) end,
         returned = s.returned + (t.gives_back is true)::integer,
         error_count = s.error_count + (t.error_code is not null)::integer,
         result_seq = s.result_seq + (t.status = 'completed')::integer,
@@ -22,7 +26,7 @@ with t as materialized (
         run_at = coalesce(t.run_at, s.run_at),
         worker_id = case t.status when 'queued' then null else s.worker_id end,
         updated_at = duly.now(),
-        finished_at = case t.status when 'queued' then null else duly.now() end,
+        finished_at = case when t.status <> 'queued' or s.cancel_requested_at is not null then duly.now() end,
         canceled_by = coalesce(t.canceled_by, s.canceled_by),
         cancel_reason = coalesce(t.cancel_reason, s.cancel_reason),
         retryable = t.retryable,
@@ -34,37 +38,50 @@ with t as materialized (
     from t
     where s.org_id = t.org_id and s.job_id = t.job_id and s.attempt = t.attempt
       and s.status in ('running', 'partial')
-    returning s.org_id, s.job_id, s.attempt, s.returned, s.event_seq, s.result_seq
+    returning s.org_id, s.job_id, s.attempt, s.returned, s.status, s.outcome, s.event_seq, s.result_seq
 ), event as (
     insert into duly.event_log (
         org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id, payload)
-    select t.org_id, t.job_id, s.event_seq - cardinality(t.events) + e.n, e.event_type, t.status, s.attempt,
+    select s.org_id, s.job_id, s.event_seq - cardinality(l.events) + e.n, e.event_type, s.status, s.attempt,
            duly.now(), t.actor_type, t.actor_id, t.detail
-    from settled s join t using (org_id, job_id)
-    cross join lateral unnest(t.events) with ordinality as e(event_type, n)
+    from settled s join t using (org_id, job_id, attempt)
+    cross join lateral (
+        select case
+            when s.status = t.status then t.events
+            when 'job.lease_lost' = any (t.events) then array['job.lease_lost', 'job.canceled']
+            else array['job.canceled'] end as events
+    ) l
+    cross join lateral unnest(l.events) with ordinality as e(event_type, n)
 ), final as (
     insert into duly.result_snapshots (
         org_id, job_id, result_kind, result_seq, payload, payload_ref, summary, created_at)
-    select t.org_id, t.job_id, 'final', s.result_seq, t.result, t.result_ref, t.summary, duly.now()
-    from settled s join t using (org_id, job_id) where t.status = 'completed'
+    select s.org_id, s.job_id, 'final', s.result_seq, t.result, t.result_ref, t.summary, duly.now()
+    from settled s join t using (org_id, job_id, attempt) where s.status = 'completed'
 ), runnable as (
     insert into duly.ready (queue, org_id, rank, job_id)
-    select t.queue, t.org_id, -t.priority, t.job_id
-    from settled s join t using (org_id, job_id) where t.status = 'queued' and t.run_at <= duly.now()
+    select t.queue, s.org_id, -t.priority, s.job_id
+    from settled s join t using (org_id, job_id, attempt) where s.status = 'queued' and t.run_at <= duly.now()
 ), later as (
     insert into duly.scheduled (run_at, org_id, job_id, queue, rank)
-    select t.run_at, t.org_id, t.job_id, t.queue, -t.priority
-    from settled s join t using (org_id, job_id) where t.status = 'queued' and t.run_at > duly.now()
+    select t.run_at, s.org_id, s.job_id, t.queue, -t.priority
+    from settled s join t using (org_id, job_id, attempt) where s.status = 'queued' and t.run_at > duly.now()
 ), dead as (
     insert into duly.dead_letters (
         org_id, job_id, job_type, queue, attempts, fingerprint, error_code, error_class, error_message,
         error_context, dead_at)
-    select t.org_id, t.job_id, t.job_type, t.queue, s.attempt - s.returned, t.fingerprint, t.error_code,
+    select s.org_id, s.job_id, t.job_type, t.queue, s.attempt - s.returned, t.fingerprint, t.error_code,
            coalesce(t.error_class, ''), t.error_message, coalesce(t.error_context, '{}'), duly.now()
-    from settled s join t using (org_id, job_id) where t.outcome = 'dead'
+    from settled s join t using (org_id, job_id, attempt) where s.outcome = 'dead'
+), ended_run as materialized (
+    select a.org_id, a.job_type, a.run_identity_hash
+    from settled s join t using (org_id, job_id, attempt)
+    join duly.active_runs a on a.org_id = s.org_id and a.job_type = t.job_type
+        and a.run_identity_hash = t.run_identity_hash and a.job_id = s.job_id
+    where s.status <> 'queued'
+    order by a.org_id, a.job_type, a.run_identity_hash
+    for update of a
 ), run as (
-    delete from duly.active_runs a using settled s join t using (org_id, job_id)
-    where t.status <> 'queued' and a.org_id = t.org_id and a.job_type = t.job_type
-      and a.run_identity_hash = t.run_identity_hash and a.job_id = t.job_id
+    delete from duly.active_runs a using ended_run e
+    where a.org_id = e.org_id and a.job_type = e.job_type and a.run_identity_hash = e.run_identity_hash
 )
-select org_id, job_id from settled
+select org_id, job_id, attempt from settled
