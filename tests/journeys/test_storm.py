@@ -1,0 +1,176 @@
+"""Everybody at once: clients, workers and cancels on the same few jobs, and then the books must balance."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, Job, Status, context, errors
+from duly.model.decide import Hold, decide
+from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Failed, Lost, Retry, Snooze
+from duly.model.policy import RetryPolicy
+from duly.store import work
+from duly.store.session import retrying
+
+ERROR = ErrorInfo("boom", "it broke")
+ENDINGS: list[Ending] = [
+    *(Done({"ok": 1}), Done(None), Retry(ERROR), Failed(ERROR), Lost(), Snooze(timedelta(0))),
+    *(Snooze(timedelta(hours=1)), Canceled("worker", "asked")),
+]
+BOOKS = {
+    "events have gaps, or the state miscounts them": """
+        select r.job_id from duly.jobs r join duly.event_log e using (org_id, job_id)
+        group by r.job_id, r.event_seq having count(*) <> max(e.event_seq) or count(*) <> r.event_seq
+    """,
+    "the last event is not the end, or there are two ends": """
+        select r.job_id from duly.jobs r join duly.event_log e using (org_id, job_id)
+        group by r.job_id, r.status, r.event_seq
+        having count(*) filter (where e.event_type in ('job.completed', 'job.failed', 'job.canceled'))
+               <> (r.status in ('completed', 'failed', 'canceled'))::integer
+            or bool_or(e.event_type = 'job.' || r.status and e.event_seq = r.event_seq)
+               <> (r.status in ('completed', 'failed', 'canceled'))
+    """,
+    "a queued job waits nowhere or twice, or another one waits": """
+        select r.job_id from duly.jobs r
+        left join (select job_id from duly.ready union all select job_id from duly.scheduled) q using (job_id)
+        group by r.job_id, r.status having count(q.job_id) <> (r.status = 'queued')::integer
+    """,
+    "a run identity is held by an ended job, or an active one holds none": """
+        select r.job_id from duly.jobs r left join duly.active_runs a using (org_id, job_id)
+        where r.run_identity_hash is not null
+          and (a.job_id is not null) <> (r.status in ('queued', 'running', 'partial'))
+    """,
+    "a result is missing or too many": """
+        select r.job_id from duly.jobs r left join duly.result_finals f using (org_id, job_id)
+        group by r.job_id, r.status having count(f.job_id) <> (r.status = 'completed')::integer
+    """,
+    "a job is in no ledger": "select job_id from duly.job_records except select job_id from duly.ledger",
+    "a dead letter too few or too many": """
+        select r.job_id from duly.jobs r full join duly.dead_letters d using (org_id, job_id)
+        where (d.job_id is not null) <> (r.outcome = 'dead')
+    """,
+}
+
+
+async def _client(take: Job[[int], None], dice: random.Random, known: list[Any]) -> None:
+    for _ in range(40):
+        identity = dice.choice([None, None, f"run-{dice.randrange(4)}"])
+        calls = [
+            take.options(idempotency_key=f"key-{dice.randrange(150)}", run_identity=identity).call(n)
+            for n in range(dice.randrange(1, 5))
+        ]
+        known.extend(await take.app.enqueue_many(calls))
+
+
+async def _worker(app: Duly, dice: random.Random, idle: int = 30) -> None:
+    worker, database = uuid.uuid4(), (await app.ground()).database
+
+    async def claim() -> list[work.ClaimedJob]:
+        async with database.engine_session() as conn:
+            await work.promote(conn, limit=10)
+            return await work.claim(
+                conn,
+                worker_id=worker,
+                claim_id=uuid.uuid4(),
+                queue="q:default",
+                slots=4,
+                after_org=uuid.UUID(int=0),
+            )
+
+    while idle:
+        held = await retrying(claim)
+        idle -= not held
+        decided = [
+            (job, decide(Hold(Status.RUNNING, job.attempt, job.returned), dice.choice(ENDINGS),
+                         RetryPolicy(max_attempts=3), datetime.now(UTC), 0.0))
+            for job in held
+        ]  # fmt: skip
+
+        async def settle(decided: list[Any] = decided) -> set[tuple[uuid.UUID, uuid.UUID, int]]:
+            async with database.engine_session() as conn:
+                return await work.settle(conn, decided, actor_type="worker", actor_id=str(worker))
+
+        assert len(await retrying(settle)) == len(held), "nobody else can have taken them"
+
+
+async def _canceler(dice: random.Random, known: list[Any]) -> None:
+    for _ in range(60):
+        await asyncio.wait_for(_something(known), 30)
+        try:
+            await dice.choice(known).cancel("enough")
+        except errors.AlreadyFinished:
+            continue
+
+
+async def _something(known: list[Any]) -> None:
+    while not known:
+        await asyncio.to_thread(lambda: None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_books_balance_after_a_storm(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, seed: int
+) -> None:
+    @app.job("step.take")
+    def take(n: int) -> None: ...
+
+    known: list[Any] = []
+    dice = [random.Random(seed * 100 + n) for n in range(10)]
+    with context(org_id=acting, actor=Actor.user("u1")):
+        await asyncio.gather(
+            *(_client(take, d, known) for d in dice[:4]),
+            *(_worker(app, d) for d in dice[4:7]),
+            *(_canceler(d, known) for d in dice[7:]),
+        )
+    ended = sql.execute("select count(*) from duly.jobs where finished_at is not null").fetchone()
+    assert ended
+    assert ended[0] > 50, "the storm was one"
+    for claim, query in BOOKS.items():
+        assert sql.execute(query).fetchall() == [], claim
+
+
+TAMPERING = {
+    "events have gaps, or the state miscounts them": "delete from duly.event_log where event_seq = 1",
+    "the last event is not the end, or there are two ends": (
+        "update duly.event_log set event_type = 'job.progressed' where event_type = 'job.completed'"
+    ),
+    "a queued job waits nowhere or twice, or another one waits": (
+        "insert into duly.ready select 'q:default', org_id, 0, job_id from duly.job_states"
+    ),
+    "a run identity is held by an ended job, or an active one holds none": (
+        "insert into duly.active_runs select org_id, job_type, run_identity_hash, job_id "
+        "from duly.job_records"
+    ),
+    "a result is missing or too many": "delete from duly.result_finals",
+    "a job is in no ledger": "delete from duly.ledger",
+    "a dead letter too few or too many": (
+        "update duly.job_states set outcome = 'dead' where status = 'failed'"
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", BOOKS)
+async def test_the_books_notice_tampering(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, claim: str
+) -> None:
+    @app.job("step.take")
+    def take(n: int) -> None: ...
+
+    database = (await app.ground()).database
+    for ending in (Done(None), Failed(ERROR)):
+        await take.options(idempotency_key=str(ending), run_identity=str(ending)).enqueue(1)
+        async with database.engine_session() as conn:
+            [job] = await work.claim(
+                conn, worker_id=acting, claim_id=uuid.uuid4(), queue="q:default", slots=1, after_org=acting
+            )
+            to = decide(Hold(Status.RUNNING, 1), ending, RetryPolicy(), datetime.now(UTC), 0.0)
+            await work.settle(conn, [(job, to)], actor_type="worker", actor_id="w")
+    assert sql.execute(BOOKS[claim]).fetchall() == []
+    sql.execute(TAMPERING[claim])
+    assert sql.execute(BOOKS[claim]).fetchall() != []
