@@ -345,6 +345,7 @@ async def test_identities_cost_no_look_at_the_orgs_other_jobs(
     assert scanned() == 0
     assert sql.execute("select count(*) from duly.job_records").fetchone() == (1500,)
     assert scanned() == 1500, "a look would have been noticed"
+    await asyncio.to_thread(app.close_sync)
 
 
 async def test_enqueue_many_of_nothing_is_nothing(app: Duly) -> None:
