@@ -36,11 +36,13 @@ async def main() -> int:
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--json", type=Path)
     chosen = arguments.parse_args()
-    with tempfile.TemporaryDirectory() as home, open_server(Path(home, "pg")) as server:
+    with tempfile.TemporaryDirectory() as home:
+        server = open_server(Path(home, "pg"))
         app = Duly(database_url=server.dsn(), blobs_url=str(Path(home, "blobs")))
         app.migrate()
         async with app:
             figures = await measure(app, server.dsn(), chosen.jobs, chosen.rounds)
+        server.wait_until_stopped()
     report(figures, chosen.jobs)
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=2))

@@ -1,5 +1,6 @@
 """One server per home, for as long as anyone uses it."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,3 +79,9 @@ def test_the_options_of_the_first_starter_hold_for_all(home: Path) -> None:
         open_server(home, options={"work_mem": "9MB"}) as second,
     ):
         assert ask(second.dsn(), "show work_mem") == "7MB"
+
+
+def test_the_last_user_can_wait_for_the_end_and_remove_the_home(home: Path) -> None:
+    open_server(home).wait_until_stopped()
+    assert postmasters(home) == []
+    shutil.rmtree(home)

@@ -15,4 +15,4 @@ if __name__ == "__main__":
         cluster = Cluster(Path(home, "server"))
         with cluster.fresh() as made, psycopg.connect(made.direct_url) as conn:
             Path(__file__).with_name("schema.txt").write_text(snapshot(conn), encoding="utf-8")
-        cluster.close()
+        cluster.close(wait=True)

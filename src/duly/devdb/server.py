@@ -69,6 +69,11 @@ class Server:
             self._watcher.join()
             os.close(lease)
 
+    def wait_until_stopped(self) -> None:
+        """Give the lease back and wait for the end: for the last user, who wants to remove the home."""
+        self.close()
+        os.close(hold_lock(self._plan.supervisor_lock, EXCLUSIVE, _PATIENCE))
+
     def __enter__(self) -> Self:
         return self
 

@@ -41,12 +41,13 @@ class Cluster:
         self._admin = given or self._require().dsn()
         self._pooler = Pooler(self._admin) if os.environ.get("DULY_TEST_POOLER") else None
 
-    def close(self) -> None:
-        """Leave the server; the embedded one stops with its last user."""
+    def close(self, *, wait: bool = False) -> None:
+        """Leave the server; the embedded one stops with its last user, which can be waited for."""
         if self._pooler is not None:
             self._pooler.close()
         if self._server is not None:
-            self._server.close()
+            leave = self._server.wait_until_stopped if wait else self._server.close
+            leave()
 
     def url(self, name: str) -> str:
         """The address of one database of this server."""
