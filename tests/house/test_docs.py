@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -79,6 +80,16 @@ def test_every_example_runs(example: Path, fresh: FreshDatabase, tmp_path: Path)
     )
     assert done.returncode == 0, done.stderr
     assert "job.queued" in done.stdout
+
+
+@pytest.mark.parametrize("bench", sorted(ROOT.glob("bench/*.py")), ids=lambda p: p.stem)
+def test_every_measurement_still_measures(bench: Path, tmp_path: Path) -> None:
+    """That it runs and counts; what it finds on a busy machine is nobody's verdict."""
+    figures = tmp_path / "figures.json"
+    small = ["--jobs", "50", "--rounds", "1", "--json", str(figures)]
+    done = subprocess.run([sys.executable, bench, *small], capture_output=True, text=True, check=False)
+    assert "jobs/s" in done.stdout, done.stderr
+    assert json.loads(figures.read_text())["ratio"] > 0
 
 
 def test_no_page_is_empty_and_the_readme_shows_the_way() -> None:

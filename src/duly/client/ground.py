@@ -47,7 +47,13 @@ class Grounds:
 
     def _leave_closed_loops(self) -> None:
         """A script may call `asyncio.run` many times: what each loop left open can only be dropped."""
-        for loop in [loop for loop in self._opening if loop.is_closed()]:
-            opening = self._opening.pop(loop)
-            if opening.done() and not opening.cancelled() and opening.exception() is None:
+        # A copy, because another thread may be opening the ground of its own loop.
+        for loop in [loop for loop in list(self._opening) if loop.is_closed()]:
+            opening = self._opening.pop(loop, None)
+            if (
+                opening is not None
+                and opening.done()
+                and not opening.cancelled()
+                and opening.exception() is None
+            ):
                 opening.result().database.drop()

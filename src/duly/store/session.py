@@ -84,7 +84,7 @@ class Database:
             yield conn
             if conn.info.transaction_status is not TransactionStatus.INTRANS:
                 raise StoreError(
-                    "the session's transaction had ended", fix="let errors and commits to the session"
+                    "the session's transaction had ended", fix="leave errors and commits to the session"
                 )
             await AsyncConnection.commit(conn)
         except BaseException as error:

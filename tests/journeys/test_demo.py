@@ -1,0 +1,33 @@
+"""The first thing a newcomer runs: no database named, nothing prepared."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from duly.devdb import open_server
+
+DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
+
+
+def _run(home: Path) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
+    environment = {**kept, "DULY_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, DEMO], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_demo_brings_its_own_database_and_finds_its_job_again(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    first, second = _run(home), _run(home)
+    assert "\nenqueued" in first
+    assert "found by its idempotency key" in second
+    job = next(line for line in first.splitlines() if line.startswith("  job_id "))
+    assert job in second.splitlines()
+    assert "1 job.queued by demo" in first
+    open_server(home).wait_until_stopped()
