@@ -13,7 +13,7 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 
 def _run(home: Path) -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DULY_DATABASE")}
     environment = {**kept, "DULY_HOME": str(home)}
     done = subprocess.run(
         [sys.executable, DEMO], env=environment, capture_output=True, text=True, check=False
