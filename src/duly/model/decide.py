@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from duly.model.events import EventType
 from duly.model.outcome import Canceled, CanceledBy, Done, Ending, ErrorInfo, Failed, Lost, Retry, Snooze
@@ -46,13 +47,15 @@ class Transition:
     canceled_by: CanceledBy | None = None
     cancel_reason: str | None = None
     done: Done | None = None
+    detail: dict[str, Any] | None = None
+    """What the events tell beyond the error."""
 
 
 def decide(hold: Hold, ending: Ending, policy: RetryPolicy, now: datetime, chance: float) -> Transition:
     """Turn an ending into the transition of its job. Pure: the clock and the dice are arguments."""
     match ending:
         case Done():
-            return _finish(hold, ending)
+            return finish(hold, ending)
         case Failed(error, blocked):
             outcome = Outcome.BLOCKED if blocked else Outcome.FAILED
             return _fail(hold, error, outcome, EventType.FAILED)
@@ -60,8 +63,9 @@ def decide(hold: Hold, ending: Ending, policy: RetryPolicy, now: datetime, chanc
             return _cancel(hold, ending)
         case _ if hold.cancel_requested is not None:
             return _cancel(hold, hold.cancel_requested, lost=isinstance(ending, Lost))
-        case Snooze(delay):
-            return _requeue(hold, Trigger.GIVE_BACK, EventType.SNOOZED, _after(now, delay))
+        case Snooze(delay, reason):
+            run_at = _after(now, delay)
+            return _requeue(hold, Trigger.GIVE_BACK, EventType.SNOOZED, run_at, reason=reason)
         case Retry(error, after):
             wait = max(policy.delay(hold.spent, chance), after or timedelta(0))
             return _again(hold, Trigger.RETRY, error, policy, _after(now, wait))
@@ -69,7 +73,8 @@ def decide(hold: Hold, ending: Ending, policy: RetryPolicy, now: datetime, chanc
             return _again(hold, Trigger.LOSE_LEASE, ErrorInfo("lease_lost", reason), policy, now)
 
 
-def _finish(hold: Hold, done: Done) -> Transition:
+def finish(hold: Hold, done: Done) -> Transition:
+    """The transition of a finished job; it needs neither clock nor dice."""
     outcome = Outcome.PARTIALLY_SUCCEEDED if done.partially else Outcome.SUCCEEDED
     return Transition(Trigger.FINISH, _to(hold, Trigger.FINISH), outcome, (EventType.COMPLETED,), done=done)
 
@@ -88,6 +93,7 @@ def _cancel(hold: Hold, request: Canceled, *, lost: bool = False) -> Transition:
         (*before, EventType.CANCELED),
         canceled_by=request.by,
         cancel_reason=request.reason,
+        detail={"canceled_by": request.by, "cancel_reason": request.reason},
     )
 
 
@@ -104,7 +110,12 @@ def _again(
 
 
 def _requeue(
-    hold: Hold, trigger: Trigger, event: EventType, run_at: datetime, error: ErrorInfo | None = None
+    hold: Hold,
+    trigger: Trigger,
+    event: EventType,
+    run_at: datetime,
+    error: ErrorInfo | None = None,
+    reason: str | None = None,
 ) -> Transition:
     return Transition(
         trigger,
@@ -114,6 +125,7 @@ def _requeue(
         run_at=run_at,
         gives_back=trigger is Trigger.GIVE_BACK,
         error=error,
+        detail={"run_at": run_at.isoformat(), **({"reason": reason} if reason else {})},
     )
 
 

@@ -11,12 +11,17 @@ DulyError                     duly.error              the root: catch this one f
 │   ├── UnknownJob            job.unknown
 │   ├── UnknownJobType        job_type.unknown
 │   ├── UnknownOrg            org.unknown
-│   └── UnknownProject        project.unknown
+│   ├── UnknownProject        project.unknown
+│   ├── UnknownQueue          queue.unknown
+│   └── UnknownSchedule       schedule.unknown
 ├── Conflict                  conflict                the job's state forbids it
-│   └── AlreadyFinished       job.finished
+│   ├── AlreadyFinished       job.finished
+│   └── AlreadyResolved       dead_letter.resolved
 ├── JobEnded                  job.ended               the job ended without a result
 │   ├── JobFailed             job.failed
 │   └── JobCanceled           job.canceled
+├── LimitExceeded             limit.exceeded          more than the org may have waiting
+├── LeaseLost                 lease.lost              the attempt is no longer this worker's
 ├── WaitTimeout               wait.timeout            still active when the time was over
 └── StoreError                store.error
     ├── SchemaMismatch        store.schema            run the migrations, or update the package
@@ -111,6 +116,18 @@ class UnknownProject(NotFound):
     code = "project.unknown"
 
 
+class UnknownQueue(NotFound):
+    """No queue of that name."""
+
+    code = "queue.unknown"
+
+
+class UnknownSchedule(NotFound):
+    """No schedule of that name in this org."""
+
+    code = "schedule.unknown"
+
+
 class Conflict(DulyError):
     """The state of things forbids it."""
 
@@ -121,6 +138,12 @@ class AlreadyFinished(Conflict):
     """The job has ended; terminal jobs never change."""
 
     code = "job.finished"
+
+
+class AlreadyResolved(Conflict):
+    """The dead letter was resolved in another way; the message names its successor."""
+
+    code = "dead_letter.resolved"
 
 
 class JobEnded(DulyError):
@@ -139,6 +162,18 @@ class JobCanceled(JobEnded):
     """The job was canceled."""
 
     code = "job.canceled"
+
+
+class LimitExceeded(DulyError):
+    """More than the org may have waiting."""
+
+    code = "limit.exceeded"
+
+
+class LeaseLost(DulyError):
+    """The attempt is no longer this worker's: whatever it still does is not written."""
+
+    code = "lease.lost"
 
 
 class WaitTimeout(DulyError, TimeoutError):

@@ -42,6 +42,11 @@ class Actor:
         return cls(ActorType.API_KEY, key_id)
 
     @classmethod
+    def operator(cls, name: str) -> Self:
+        """Somebody who looks after the installation."""
+        return cls(ActorType.OPERATOR, name)
+
+    @classmethod
     def system(cls, name: str) -> Self:
         """Your own software, acting by itself."""
         return cls(ActorType.SYSTEM, name)
@@ -57,6 +62,7 @@ class Origin:
     correlation_id: str
     project_id: UUID | None = None
     traceparent: str | None = None
+    parent_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

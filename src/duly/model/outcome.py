@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
@@ -16,13 +17,16 @@ class ErrorInfo:
     code: str
     message: str
     error_class: str = ""
+    context: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """The whole error for whoever repairs it: `error_report.describe` makes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The handler finished; `result` is JSON-ready."""
+    """The handler finished; `result` is JSON-ready, or lies in the blob store under `result_ref`."""
 
     result: Any = None
+    result_ref: str | None = None
     partially: bool = False
     summary_counts: dict[str, float] = field(default_factory=dict)
     failure_summary: tuple[dict[str, Any], ...] = ()
@@ -34,6 +38,8 @@ class Retry:
 
     error: ErrorInfo
     after: timedelta | None = None
+    dependency: str | None = None
+    """On whose account the retry goes; the job type's own if nobody says."""
 
 
 @dataclass(frozen=True, slots=True)

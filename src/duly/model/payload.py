@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from duly.model.errors import PayloadRefused, SecretInPayload
+from duly.model.redact import SECRET_NAME, SECRET_VALUE
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
 
-_SECRET_NAME = re.compile(
-    r"(^|[_\-.]|(?-i:(?<=[a-z0-9])(?=[A-Z])))(password|passwd|passphrase|secret|private[_-]?key|api[_-]?key|access[_-]?key"
-    r"|(access|auth|bearer|refresh|session|id)[_-]?token|token|credentials?|authorization|client[_-]?secret)$",
-    re.IGNORECASE,
-)
-_SECRET_VALUE = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
-    r"|\b(AKIA|ASIA)[0-9A-Z]{16}\b"
-    r"|\bgh[pousr]_[A-Za-z0-9]{36,}\b"
-    r"|\bgithub_pat_[A-Za-z0-9_]{22,}\b"
-    r"|\bglpat-[A-Za-z0-9_\-]{20,}"
-    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|\b[sr]k_live_[A-Za-z0-9]{16,}\b"
-    r"|\bAIza[0-9A-Za-z_\-]{35}\b"
-    r"|(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}"
-    r"|://[^/\s:@]{1,256}:[^/\s@]{1,256}@"
-    r"|\bduly_[a-z]+_[A-Za-z0-9]{6,}_[A-Za-z0-9]{16,}\b"
-)
 _FIX = "store it in your secret store and pass its name as `secret_ref`"
 
 
@@ -78,7 +60,7 @@ def _check_name(place: _Place) -> None:
     if isinstance(name, int):
         return
     _check_text(place, name)
-    if isinstance(value, str) and value and _SECRET_NAME.search(name):
+    if isinstance(value, str) and value and SECRET_NAME.search(name):
         raise SecretInPayload("the name says that this is a secret", field=place.path, fix=_FIX)
 
 
@@ -88,7 +70,7 @@ def _check_value(place: _Place) -> None:
         raise PayloadRefused(f"{value} is not JSON", field=place.path, fix="send null or a finite number")
     if isinstance(value, str):
         _check_text(place, value)
-        if _SECRET_VALUE.search(value):
+        if SECRET_VALUE.search(value):
             raise SecretInPayload("this looks like a credential", field=place.path, fix=_FIX)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -9,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 
 class Category(StrEnum):
@@ -101,6 +102,26 @@ class JobPolicy(_Value):
         if self.queue == DEADLETTER:
             raise ValueError(f"queue: {DEADLETTER} is where dead jobs rest; choose another queue")
         return self
+
+
+def stored_policy(text: str) -> JobPolicy:
+    """A policy as it was stored, as far as it is understood: a later version may have written more."""
+    kept = json.loads(text)
+    for _ in range(2):
+        try:
+            return JobPolicy.model_validate(kept)
+        except ValidationError as error:
+            for wrong in error.errors(include_url=False, include_context=False):
+                _forget(kept, wrong["loc"])
+    return JobPolicy()
+
+
+def _forget(values: Any, place: tuple[int | str, ...]) -> None:
+    *outer, name = place or ("",)
+    for step in outer:
+        values = values.get(step) if isinstance(values, dict) else None
+    if isinstance(values, dict):
+        values.pop(name, None)
 
 
 EXPEDITE = 50
