@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from duly import Actor, Duly, Handle, context, errors
+from duly.store import claims
 from duly.store.session import Database
 from duly.store.statements import statement
 
@@ -40,13 +41,10 @@ def declare(app: Duly, name: str = "report.build"):
 
 async def claim(database: Database, handle: Handle[Any]) -> None:
     """What a worker does when it takes the job."""
-    where = {"queue": "q:default", "after_org": uuid.UUID(int=0), "slots": 1}
+    where = {"lane": "q:default", "after_org": uuid.UUID(int=0), "slots": 1}
     async with database.engine_session() as conn:
-        cursor = await conn.execute(
-            statement("jobs/claim"), {**where, "worker_id": _WORKER, "claim_id": uuid.uuid4()}
-        )
-        [row] = await cursor.fetchall()
-    assert row[1] == handle.job_id
+        taken = await claims.claim(conn, worker_id=_WORKER, claim_id=uuid.uuid4(), **where)
+    assert [job.job_id for job in taken.jobs] == [handle.job_id]
 
 
 async def settle(database: Database, handle: Handle[Any], status: str, outcome: str, **more: Any) -> None:
@@ -63,7 +61,9 @@ async def settle(database: Database, handle: Handle[Any], status: str, outcome: 
         **more,
     }
     async with database.engine_session() as conn:
-        cursor = await conn.execute(statement("jobs/settle"), {"transitions": json.dumps([transition])})
+        cursor = await conn.execute(
+            statement("jobs/settle"), {"transitions": json.dumps([transition]), "claim_ids": []}
+        )
         assert len(await cursor.fetchall()) == 1
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly import Actor, Duly, Job, RetryPolicy, context, errors
+from duly import Actor, Category, Duly, Job, RetryPolicy, context, errors
 from duly.client.options import Options
+from duly.model.policy import DEFAULTS
 
 _TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -216,3 +217,8 @@ def test_a_run_identity_takes_ids_and_dates() -> None:
     assert identity([uuid.UUID(int=1), datetime(2026, 1, 1, tzinfo=UTC)]) == identity(
         [str(uuid.UUID(int=1)), "2026-01-01 00:00:00+00:00"]
     )
+
+
+def test_a_category_can_be_used_again_after_its_defaults_were_written_down(app: Duly) -> None:
+    assert DEFAULTS[Category.AUDIT].as_json
+    assert app.job("audit.again", category="audit")(lambda: None).policy == DEFAULTS[Category.AUDIT]

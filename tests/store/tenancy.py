@@ -35,6 +35,8 @@ ROWS: dict[str, Callable[[], Row]] = {
     "job_states": lambda: {
         "job_id": _JOB, "status": "running", "outcome": "pending", "run_at": _AT, "updated_at": _AT
     },
+    "gates": lambda: {"job_type": "t"},
+    "retry_budgets": lambda: {"dependency": "mail", "spent_until": _AT},
     "ready": lambda: {"queue": "q:default", "rank": 0, "job_id": _JOB},
     "scheduled": lambda: {"run_at": _AT, "job_id": _JOB, "queue": "q:default", "rank": 0},
     "active_runs": lambda: {"job_type": "t", "run_identity_hash": "h", "job_id": _JOB},

@@ -137,4 +137,5 @@ async def test_savepoints_are_the_callers(database: Database) -> None:
                     await conn.execute(
                         "insert into duly.organizations (org_id, name) values (%s, 'x')", [org]
                     )
-        assert (await (await conn.execute("select count(*) from duly.organizations")).fetchone()) == (0,)
+        cursor = await conn.execute("select count(*) from duly.organizations where org_id = %s", [org])
+        assert await cursor.fetchone() == (0,)

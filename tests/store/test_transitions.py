@@ -19,9 +19,10 @@ from duly.model.job import Actor
 from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Failed, Lost, Retry, Snooze
 from duly.model.policy import RetryPolicy
 from duly.model.states import HELD, TRANSITIONS, Outcome, Trigger, sources
-from duly.store import jobs, work
+from duly.store import claims, jobs, work
 from duly.store.session import Database
 from duly.store.statements import all_statements, statement
+from duly.store.work import Step
 
 WORKER = uuid.uuid4()
 ERROR = ErrorInfo("boom", "it broke", "ValueError")
@@ -35,13 +36,14 @@ class Stage:
     database: Database
     org: uuid.UUID
     job_id: uuid.UUID
-    held: work.ClaimedJob
+    held: claims.ClaimedJob
 
-    async def claim(self) -> list[work.ClaimedJob]:
+    async def claim(self) -> list[claims.ClaimedJob]:
         async with self.database.engine_session() as conn:
-            return await work.claim(
-                conn, worker_id=WORKER, claim_id=uuid.uuid4(), queue="q:default", slots=5, after_org=NOBODY
+            taken = await claims.claim(
+                conn, worker_id=WORKER, claim_id=uuid.uuid4(), lane="q:default", slots=5, after_org=NOBODY
             )
+        return taken.jobs
 
     async def settle(self, ending: Ending, *, status: Status = Status.RUNNING, attempts: int = 5) -> bool:
         hold = Hold(status, self.held.attempt, self.held.returned)
@@ -117,13 +119,14 @@ async def stage(app: Duly, database: Database, acting: uuid.UUID) -> Stage:
     def take(n: int) -> None: ...
 
     handle = await take.enqueue(1)
-    held = work.ClaimedJob(
+    held = claims.ClaimedJob(
         org_id=acting,
         job_id=handle.job_id,
         attempt=1,
         returned=0,
         progress_percent=0.0,
         partial_count=0,
+        checkpoint=None,
         job_type="step.take",
         queue="q:default",
         priority=0,
@@ -135,9 +138,11 @@ async def stage(app: Duly, database: Database, acting: uuid.UUID) -> Stage:
         correlation_id="r",
         traceparent=None,
         run_identity_hash=None,
-        payload={},
+        payload="{}",
         payload_ref=None,
-        policy={},
+        policy="{}",
+        metadata=None,
+        claim_id=uuid.uuid4(),
     )
     return Stage(database, acting, handle.job_id, held)
 
@@ -235,7 +240,7 @@ async def test_progress_never_falls_and_each_change_has_its_event(
 ) -> None:
     [held] = await stage.claim()
     async with stage.database.engine_session() as conn:
-        moved = [await work.progress(conn, held, percent=p) for p in (10, 30, 20, 30, 150)]
+        moved = [bool(await work.keep_progress(conn, [Step(held, p)])) for p in (10, 30, 20, 30, 150)]
     assert moved == [True, True, False, False, True]
     rows = sql.execute(
         "select payload_json from duly.job_events where event_type = 'job.progressed' order by event_seq"
@@ -243,7 +248,7 @@ async def test_progress_never_falls_and_each_change_has_its_event(
     assert [row[0]["progress_percent"] for row in rows] == [10, 30, 100]
     stale = replace(held, attempt=0)
     async with stage.database.engine_session() as conn:
-        assert not await work.progress(conn, stale, percent=100)
+        assert not await work.keep_progress(conn, [Step(stale, 100)])
 
 
 async def test_attempts_are_counted_in_the_claim_and_given_back_by_a_snooze(
@@ -263,9 +268,9 @@ async def test_a_promoted_job_becomes_runnable_by_the_databases_clock(
     await stage.claim()
     await stage.settle(Snooze(timedelta(hours=1)))
     async with stage.database.engine_session() as conn:
-        assert await work.promote(conn, limit=10) == 0
+        assert await claims.promote(conn, limit=10) == 0
         await conn.execute("select set_config('duly.now', (now() + interval '2 hours')::text, true)")
-        assert await work.promote(conn, limit=10) == 1
+        assert await claims.promote(conn, limit=10) == 1
     assert await stage.claim()
 
 

@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast, overload
 from uuid import UUID
 
 from duly.client.context import as_uuid, surroundings
 from duly.client.ground import Ground, Grounds
 from duly.client.handle import Handle
+from duly.client.handling import HandlerContext, Handling, Isolation
 from duly.client.job import Call, Job
 from duly.client.registry import Registry, resolve_policy
 from duly.client.submit import submit, submit_sync
 from duly.client.sync import Portal, SyncHandle
 from duly.model.errors import MissingField
-from duly.model.policy import Category, RetryPolicy
+from duly.model.policy import Category, LifecyclePolicy, RetryPolicy
 from duly.store import registry as known
 from duly.store.pool import Connection
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=HandlerContext)
 
 
 class Declare(Protocol):
-    """Makes a job type of a function, async or not, and keeps its types."""
+    """Makes a job type of a function, async or not, and keeps its types. The context is not an argument."""
 
+    @overload
+    def __call__(self, handler: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[C, P], R], /) -> Job[P, R]: ...
     @overload
     def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
     @overload
@@ -39,6 +45,8 @@ class App:
     def __init__(self, opener: Callable[[], Awaitable[Ground]]) -> None:
         self.registry = Registry()
         self.portal = Portal()
+        self.never_retry: set[type[BaseException]] = set()
+        """Errors that will not pass, whichever job type raises them: add your own."""
         self._grounds = Grounds(opener)
 
     async def __aenter__(self) -> Self:
@@ -47,6 +55,10 @@ class App:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def stand_on(self, opener: Callable[[], Awaitable[Ground]]) -> None:
+        """Open the ground in another way: an isolated process stands where its worker stands."""
+        self._grounds = Grounds(opener)
 
     async def ground(self) -> Ground:
         """The database and the blobs of the running event loop."""
@@ -79,6 +91,12 @@ class App:
         timeout: timedelta | None = None,
         ledger_ttl: timedelta | None = None,
         schedulable: bool | None = None,
+        lifecycle: LifecyclePolicy | None = None,
+        isolation: Isolation | None = None,
+        memory_limit: int | None = None,
+        allows_partial: bool = False,
+        dependency: str | None = None,
+        never_retry: Sequence[type[Exception]] = (),
     ) -> Declare:
         """Declare a function as a job type; what is not said comes from its category."""
         policy = resolve_policy(
@@ -90,10 +108,12 @@ class App:
             timeout=timeout,
             ledger_ttl=ledger_ttl,
             schedulable=schedulable,
+            lifecycle=lifecycle,
         )
+        handling = Handling(isolation, memory_limit, allows_partial, dependency, tuple(never_retry))
 
         def declare(handler: Callable[..., Any]) -> Job[..., Any]:
-            return self.registry.add(self, name, handler, policy)
+            return self.registry.add(self, name, handler, policy, handling)
 
         return cast(Declare, declare)
 

@@ -6,12 +6,16 @@ import inspect
 import json
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError, create_model
+from pydantic_core import PydanticSerializationError
 
+from duly.client.handling import HandlerContext, context_parameter
 from duly.model import payload as rules
 from duly.model.errors import ConfigurationError, ContractError, PayloadRefused
+from duly.model.verdict import Verdict
 
 _CONFIG = ConfigDict(extra="forbid", ser_json_inf_nan="constants", validate_default=True)
 
@@ -20,10 +24,16 @@ class Codec:
     """The payload model and the result type of one handler, read from its annotations."""
 
     def __init__(self, handler: Callable[..., Any]) -> None:
-        self._signature = inspect.signature(handler)
-        hints = _type_hints(handler)
-        self.payload: type[BaseModel] = _payload_model(handler.__name__, self._signature, hints)
-        self._result: TypeAdapter[Any] = TypeAdapter(hints.get("return", Any))
+        signature, hints = inspect.signature(handler), _type_hints(handler)
+        self.context_type: type[HandlerContext] | None = None
+        asking = context_parameter(signature, hints)
+        if asking is not None:
+            self.context_type = hints.pop(asking)
+            rest = [p for name, p in signature.parameters.items() if name != asking]
+            signature = signature.replace(parameters=rest)
+        self._signature = signature
+        self.payload: type[BaseModel] = _payload_model(handler.__name__, signature, hints)
+        self._result = _result_adapter(_without_verdicts(hints.get("return", Any)))
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The arguments of a call as checked JSON."""
@@ -46,11 +56,24 @@ class Codec:
         rules.check(dumped, size)
         return text
 
-    def decode(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments for the handler, validated again."""
+    def decode(self, text: str | bytes) -> dict[str, Any]:
+        """The arguments for the handler from stored JSON, validated again."""
         # As JSON, because a strict type takes text for a date there and nowhere else.
-        model = self._checked(self.payload.model_validate_json, json.dumps(values))
+        model = self._checked(self.payload.model_validate_json, text)
         return {name: getattr(model, name) for name in type(model).model_fields}
+
+    def encode_result(self, value: Any) -> Any:
+        """A handler's return value as plain JSON values."""
+        if value is None:
+            return None
+        try:
+            return self._result.dump_python(
+                value, mode="json", by_alias=True, round_trip=True, warnings="error"
+            )
+        except (PydanticSerializationError, ValueError) as error:
+            raise ContractError(
+                f"not what the handler declares: {error}", field="result", fix="return its declared type"
+            ) from None
 
     def schema(self) -> dict[str, Any]:
         """The payload's JSON schema."""
@@ -73,6 +96,24 @@ class Codec:
 def _refusal(root: str, error: ValidationError, fix: str) -> ContractError:
     first = error.errors(include_url=False, include_context=False)[0]
     return ContractError(first["msg"], field=".".join([root, *map(str, first["loc"])]), fix=fix)
+
+
+def _result_adapter(hint: Any) -> TypeAdapter[Any]:
+    try:
+        # Without it, NaN would silently become null where no type is declared.
+        return TypeAdapter(hint, config=ConfigDict(ser_json_inf_nan="constants"))
+    except PydanticUserError:  # the type has a configuration of its own
+        return TypeAdapter(hint)
+
+
+def _without_verdicts(hint: Any) -> Any:
+    """`Report | Snooze` returns reports: a verdict is no result."""
+    if isinstance(hint, type) and issubclass(hint, Verdict):
+        return None
+    if get_origin(hint) in (Union, UnionType):
+        kept = [part for part in get_args(hint) if not (isinstance(part, type) and issubclass(part, Verdict))]
+        return Union[tuple(kept)] if kept else None  # noqa: UP007
+    return hint
 
 
 def _type_hints(handler: Callable[..., Any]) -> dict[str, Any]:

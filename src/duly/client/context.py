@@ -28,6 +28,8 @@ class Surroundings:
     request_id: str | None = None
     correlation_id: str | None = None
     traceparent: str | None = None
+    parent_id: UUID | None = None
+    """The job inside which we are."""
 
     def over(self, outer: Surroundings) -> Surroundings:
         """These, completed by those around them."""
@@ -54,11 +56,17 @@ class Surroundings:
             correlation_id=self.correlation_id or request_id,
             project_id=self.project_id,
             traceparent=self.traceparent,
+            parent_id=self.parent_id,
         )
 
 
 _NOTHING = Surroundings()
 _current: ContextVar[Surroundings] = ContextVar("duly_surroundings", default=_NOTHING)
+
+
+def enter(inner: Surroundings) -> None:
+    """Be in these surroundings for the rest of the running task or thread."""
+    _current.set(inner)
 
 
 def surroundings() -> Surroundings:

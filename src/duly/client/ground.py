@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from duly.blobs import BlobStore
+from duly.client.wake import Waker
 from duly.store.session import Database
 
 
@@ -17,6 +18,7 @@ class Ground:
     database: Database
     blobs: BlobStore
     payload_inline_max: int
+    waker: Waker
 
 
 class Grounds:
@@ -43,6 +45,7 @@ class Grounds:
             return
         await asyncio.wait([opening])
         if not opening.cancelled() and opening.exception() is None:
+            await opening.result().waker.close()
             await opening.result().database.close()
 
     def _leave_closed_loops(self) -> None:

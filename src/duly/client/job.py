@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack
 
 from duly.client.codec import Codec
 from duly.client.context import surroundings
+from duly.client.handling import Handling
 from duly.client.ids import job_id, result_id
 from duly.client.options import Choices, Options
 from duly.model.job import JobSpec
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from duly.client.handle import Handle
     from duly.client.sync import SyncHandle
 
+Place = Literal["loop", "thread", "process"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -52,17 +55,27 @@ class Job(Generic[P, R]):
     """What `@app.job` makes of a function. Calling it runs it here and now, as before."""
 
     def __init__(
-        self, app: App, name: str, handler: Callable[P, Any], policy: JobPolicy, codec: Codec
+        self,
+        app: App,
+        name: str,
+        handler: Callable[..., Any],
+        policy: JobPolicy,
+        codec: Codec,
+        handling: Handling,
     ) -> None:
         self.app = app
         self.name = name
         self.handler = handler
         self.policy = policy
         self.codec = codec
+        self.handling = handling
+        self.is_async = inspect.iscoroutinefunction(handler)
+        self.place: Place = handling.isolation or ("loop" if self.is_async else "thread")
+        """Where the handler runs."""
         self._choices: Choices = {}
         self._options = Options()
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function itself."""
         return self.handler(*args, **kwargs)
 
@@ -71,7 +84,7 @@ class Job(Generic[P, R]):
 
     def options(self, **choices: Unpack[Choices]) -> Job[P, R]:
         """The same job type with options for the calls that follow, added to those it has."""
-        bound: Job[P, R] = Job(self.app, self.name, self.handler, self.policy, self.codec)
+        bound: Job[P, R] = Job(self.app, self.name, self.handler, self.policy, self.codec, self.handling)
         bound._choices = {**self._choices, **choices}
         bound._options = Options.of(**bound._choices)
         return bound

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from duly.client.codec import Codec
+from duly.client.handling import Handling
 from duly.client.job import Job
 from duly.model.errors import ConfigurationError, UnknownJobType
 from duly.model.policy import CRITICAL, DEFAULTS, Category, JobPolicy
@@ -35,13 +36,19 @@ class Registry:
             raise UnknownJobType(f"{name!r} is not declared", field="job_type", fix=f"known are: {known}")
         return self._jobs[name]
 
-    def add(self, app: App, name: str, handler: Callable[..., Any], policy: JobPolicy) -> Job[..., Any]:
+    def __contains__(self, name: str) -> bool:
+        return name in self._jobs
+
+    def add(
+        self, app: App, name: str, handler: Callable[..., Any], policy: JobPolicy, handling: Handling
+    ) -> Job[..., Any]:
         """Declare a handler under its name."""
         if not _NAME.fullmatch(name):
             raise ConfigurationError(f"{name!r} is no job type", field="name", fix="use lower_case.words")
         if name in self._jobs:
             raise ConfigurationError(f"{name!r} is declared twice", field="name", fix="choose another name")
-        job: Job[..., Any] = Job(app, name, handler, policy, Codec(handler))
+        handling.check(handler)
+        job: Job[..., Any] = Job(app, name, handler, policy, Codec(handler), handling)
         self._jobs[name] = job
         return job
 
@@ -74,7 +81,9 @@ def resolve_policy(category: Category | str, *, critical: bool, **explicit: Any)
     if critical:
         said["queue"] = CRITICAL
     try:
-        return JobPolicy.model_validate({**dict(defaults), **said})
+        # Field by field: the defaults may carry their cached JSON beside them.
+        given = {name: getattr(defaults, name) for name in JobPolicy.model_fields}
+        return JobPolicy.model_validate({**given, **said})
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "policy"

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from duly.client import borrowed
@@ -74,17 +74,30 @@ def _contracts(calls: Sequence[Call[Any]]) -> tuple[UUID, list[JobSpec]]:
 
 
 async def _without_large_payloads(ground: Ground, specs: list[JobSpec]) -> list[JobSpec]:
-    return [await _by_reference(ground, s) if _is_large(ground, s) else s for s in specs]
+    return [await _without_large_payload(ground, spec) for spec in specs]
 
 
-def _is_large(ground: Ground, spec: JobSpec) -> bool:
-    return len(spec.payload.encode()) > ground.payload_inline_max
+async def _without_large_payload(ground: Ground, spec: JobSpec) -> JobSpec:
+    stored = await store_payload(ground, spec.origin.org_id, spec.payload)
+    return spec if stored.payload_ref is None else replace(spec, **stored._asdict())
 
 
-async def _by_reference(ground: Ground, spec: JobSpec) -> JobSpec:
-    ref = await ground.blobs.put(spec.origin.org_id, spec.payload.encode())
-    stable = hashlib.sha256(canonical(json.loads(spec.payload)).encode()).hexdigest()
-    return replace(spec, payload="{}", payload_ref=str(ref), payload_hash=stable)
+class StoredPayload(NamedTuple):
+    """A payload as it goes into its row: itself, or the reference of its blob and its hash."""
+
+    payload: str
+    payload_ref: str | None = None
+    payload_hash: str | None = None
+
+
+async def store_payload(ground: Ground, org_id: UUID, payload: str) -> StoredPayload:
+    """What is large goes to the blobs."""
+    encoded = payload.encode()
+    if len(encoded) <= ground.payload_inline_max:
+        return StoredPayload(payload)
+    ref = await ground.blobs.put(org_id, encoded)
+    stable = hashlib.sha256(canonical(json.loads(payload)).encode()).hexdigest()
+    return StoredPayload("{}", str(ref), stable)
 
 
 async def _write(app: App, org_id: UUID, specs: Sequence[JobSpec]) -> list[jobs.Written]:
@@ -92,7 +105,9 @@ async def _write(app: App, org_id: UUID, specs: Sequence[JobSpec]) -> list[jobs.
         async with app.tenant_session(org_id) as conn:
             return await jobs.enqueue(conn, org_id, specs)
 
-    return await retrying(once)
+    written = await retrying(once)
+    (await app.ground()).waker.wake()
+    return written
 
 
 def _handles(app: App, org_id: UUID, written: Sequence[jobs.Written]) -> list[Handle[Any]]:

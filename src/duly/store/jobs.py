@@ -51,6 +51,7 @@ def _encode(spec: JobSpec, policy: int) -> str:
     rest = {
         "project_id": origin.project_id and str(origin.project_id),
         "traceparent": origin.traceparent,
+        "parent_id": origin.parent_id and str(origin.parent_id),
         "payload_ref": spec.payload_ref,
         "payload_hash": spec.payload_hash,
         "subject_id": spec.subject_id,

@@ -9,6 +9,7 @@ from psycopg import OperationalError
 from duly.model.errors import (
     ContractError,
     DulyError,
+    LimitExceeded,
     MissingField,
     NotFound,
     StoreUnavailable,
@@ -38,6 +39,8 @@ def translate(error: BaseException) -> DulyError | None:
             return kind(message, field=detail, fix=hint)
         case "DU403":
             return ContractError(message, field=detail, fix=hint)
+        case "DU429":
+            return LimitExceeded(message, field=detail, fix=hint)
         case "DU404":
             return _UNKNOWN.get(detail, NotFound)(message, field=detail, fix=hint)
         case "23503" if "project" in message + detail:

@@ -26,10 +26,12 @@ T = TypeVar("T")
 
 _TENANT = "begin; set local role duly_tenant; set local duly.org_id = '{}'; set local jit = off"
 # The engine's statements want nested loops over indexes; with stale statistics the planner prefers hashes.
-_ENGINE = (
-    "begin; set local role duly_engine; set local jit = off; set local enable_hashjoin = off; "
-    "set local enable_mergejoin = off; set local enable_seqscan = off"
+ENGINE_ROLE = (
+    "set local role duly_engine; set local jit = off; set local enable_hashjoin = off; "
+    "set local enable_mergejoin = off; set local enable_seqscan = off; "
+    "set local plan_cache_mode = force_generic_plan"
 )
+_ENGINE = f"begin; {ENGINE_ROLE}"
 _TRIES = 5
 
 
@@ -67,8 +69,7 @@ class Database:
     @asynccontextmanager
     async def tenant_session(self, org_id: UUID) -> AsyncIterator[Connection]:
         """A transaction that sees and changes what belongs to this org, and nothing else."""
-        # A UUID has no characters that could end the literal.
-        async with self._session(_TENANT.format(UUID(str(org_id)))) as conn:
+        async with self._session(tenant_opening(org_id)) as conn:
             yield conn
 
     @asynccontextmanager
@@ -116,6 +117,12 @@ class Database:
             else:
                 return conn
         raise StoreUnavailable("every connection was dead", fix="check the database, and try again")
+
+
+def tenant_opening(org_id: UUID) -> str:
+    """What opens a tenant's transaction."""
+    # A UUID has no characters that could end the literal.
+    return _TENANT.format(UUID(str(org_id)))
 
 
 async def retrying(work: Callable[[], Awaitable[T]]) -> T:

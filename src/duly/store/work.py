@@ -1,78 +1,59 @@
-"""The engine's verbs on jobs: claim, keep chunks and progress, settle, promote."""
+"""What a worker writes about the jobs it holds: every write is fenced by the attempt."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from duly.model.decide import Transition
+from duly.model.error_report import fingerprint
+from duly.store.claims import ClaimedJob
 from duly.store.pool import Connection
 from duly.store.statements import statement
 
+Key = tuple[UUID, UUID, int]
+
 
 @dataclass(frozen=True, slots=True)
-class ClaimedJob:
-    """A job as its claim returned it."""
+class Step:
+    """Progress to be kept, with or without a checkpoint."""
 
-    org_id: UUID
-    job_id: UUID
-    attempt: int
-    returned: int
-    progress_percent: float
-    partial_count: int
-    job_type: str
-    queue: str
-    priority: int
-    project_id: UUID | None
-    subject_id: str | None
-    actor_type: str
-    actor_id: str
-    request_id: str
-    correlation_id: str
-    traceparent: str | None
-    run_identity_hash: str | None
-    payload: dict[str, Any]
-    payload_ref: str | None
-    policy: dict[str, Any]
-
-    @property
-    def fence(self) -> dict[str, Any]:
-        """What every write of this attempt is checked against."""
-        return {"org_id": self.org_id, "job_id": self.job_id, "attempt": self.attempt}
+    job: ClaimedJob
+    percent: float
+    note: str | None = None
+    checkpoint: Any = None
 
 
-async def claim(
-    conn: Connection, *, worker_id: UUID, claim_id: UUID, queue: str, slots: int, after_org: UUID
-) -> list[ClaimedJob]:
-    """Take up to `slots` runnable jobs of a queue, in turn from the orgs after the one served last."""
-    async with conn.cursor(row_factory=class_row(ClaimedJob)) as cursor:
-        await cursor.execute(
-            statement("jobs/claim"),
-            {
-                "worker_id": worker_id,
-                "claim_id": claim_id,
-                "queue": queue,
-                "slots": slots,
-                "after_org": after_org,
-            },
-        )
-        return await cursor.fetchall()
+def settlement(
+    decided: Sequence[tuple[ClaimedJob, Transition]],
+    *,
+    actor_type: str,
+    actor_id: str,
+    claim_ids: Iterable[UUID] = (),
+) -> dict[str, Any]:
+    """The values of `jobs/settle`. Sorted, because rows are locked in the order of the document."""
+    ordered = sorted(decided, key=lambda pair: pair[0].key)
+    rows = [_row(job, transition, actor_type, actor_id) for job, transition in ordered]
+    return {"transitions": json.dumps(rows, allow_nan=False), "claim_ids": list(claim_ids)}
 
 
 async def settle(
-    conn: Connection, decided: Sequence[tuple[ClaimedJob, Transition]], *, actor_type: str, actor_id: str
-) -> set[tuple[UUID, UUID, int]]:
-    """Write what was decided; (org, job, attempt) of those that still were ours. The others were lost."""
-    ordered = sorted(decided, key=lambda pair: (pair[0].org_id, pair[0].job_id))
-    rows = [_row(job, transition, actor_type, actor_id) for job, transition in ordered]
-    cursor = await conn.execute(statement("jobs/settle"), {"transitions": json.dumps(rows)})
+    conn: Connection,
+    decided: Sequence[tuple[ClaimedJob, Transition]],
+    *,
+    actor_type: str,
+    actor_id: str,
+    claim_ids: Iterable[UUID] = (),
+) -> set[Key]:
+    """Write what was decided; the attempts that still were ours. The others were lost."""
+    values = settlement(decided, actor_type=actor_type, actor_id=actor_id, claim_ids=claim_ids)
+    cursor = await conn.execute(statement("jobs/settle"), values)
     return {(row[0], row[1], row[2]) for row in await cursor.fetchall()}
 
 
@@ -85,11 +66,6 @@ def _row(job: ClaimedJob, to: Transition, actor_type: str, actor_id: str) -> dic
         "status": to.status,
         "outcome": to.outcome,
         "events": to.events,
-        "run_at": to.run_at and to.run_at.isoformat(),
-        "gives_back": to.gives_back,
-        "retryable": to.retryable,
-        "canceled_by": to.canceled_by,
-        "cancel_reason": to.cancel_reason,
         "actor_type": actor_type,
         "actor_id": actor_id,
         "job_type": job.job_type,
@@ -97,26 +73,40 @@ def _row(job: ClaimedJob, to: Transition, actor_type: str, actor_id: str) -> dic
         "priority": job.priority,
         "run_identity_hash": job.run_identity_hash,
     }
+    rest: dict[str, Any] = {
+        "run_at": to.run_at and to.run_at.isoformat(),
+        "gives_back": to.gives_back or None,
+        "retryable": to.retryable,
+        "canceled_by": to.canceled_by,
+        "cancel_reason": to.cancel_reason,
+        "detail": to.detail,
+    }
     if error is not None:
-        detail = {"error_code": error.code, "error_class": error.error_class, "error_message": error.message}
-        row |= {
-            **detail,
-            "detail": detail,
-            "fingerprint": fingerprint(job.job_type, error.code, error.error_class),
+        said = {"error_code": error.code, "error_class": error.error_class, "error_message": error.message}
+        rest |= {
+            **said,
+            "detail": {**said, **(to.detail or {})},
+            "error_context": dict(error.context),
         }
+        rest["fingerprint"] = fingerprint(job.job_type, error)
     if done is not None:
-        row |= {"result": done.result, "summary_counts": done.summary_counts or None}
-        row |= {"failure_summary": done.failure_summary or None}
+        rest |= {"result": done.result, "result_ref": done.result_ref}
+        rest |= {
+            "summary_counts": done.summary_counts or None,
+            "failure_summary": done.failure_summary or None,
+        }
+    row.update((name, value) for name, value in rest.items() if value is not None)
     return row
 
 
-def fingerprint(job_type: str, error_code: str, error_class: str) -> str:
-    """What makes two failures the same kind: not their message, which carries ids and numbers."""
-    return hashlib.sha256(f"{job_type}\n{error_code}\n{error_class}".encode()).hexdigest()[:16]
-
-
 async def store_chunk(
-    conn: Connection, job: ClaimedJob, *, chunk_key: str, payload: Any, progress_percent: float
+    conn: Connection,
+    job: ClaimedJob,
+    *,
+    chunk_key: str | None,
+    payload: Any,
+    payload_ref: str | None = None,
+    progress_percent: float,
 ) -> int | None:
     """Keep one chunk's result; its sequence number, or None if the job is no longer ours."""
     cursor = await conn.execute(
@@ -124,8 +114,8 @@ async def store_chunk(
         {
             **job.fence,
             "chunk_key": chunk_key,
-            "payload": Jsonb(payload),
-            "payload_ref": None,
+            "payload": Jsonb(payload) if payload_ref is None else None,
+            "payload_ref": payload_ref,
             "summary": None,
             "progress_percent": progress_percent,
         },
@@ -134,18 +124,44 @@ async def store_chunk(
     return int(row[0]) if row else None
 
 
-async def progress(conn: Connection, job: ClaimedJob, *, percent: float, note: str | None = None) -> bool:
-    """Move the progress forward; whether anything changed."""
+async def read_chunks(conn: Connection, job: ClaimedJob) -> dict[str, tuple[Any, str | None]]:
+    """The chunks that were kept: payload and blob reference by their key, in the order they came."""
     cursor = await conn.execute(
-        statement("jobs/progress"), {**job.fence, "progress_percent": percent, "note": note}
+        statement("results/read_chunks"), {"org_id": job.org_id, "job_id": job.job_id}
     )
-    return cursor.rowcount == 1
+    return {row[0]: (row[1], row[2]) async for row in cursor}
 
 
-async def promote(conn: Connection, *, limit: int) -> int:
-    """Make the jobs runnable whose time has come; how many."""
-    cursor = await conn.execute(statement("jobs/promote"), {"limit": limit})
-    return cursor.rowcount
+async def keep_progress(conn: Connection, steps: Sequence[Step]) -> set[Key]:
+    """Move many jobs forward; the attempts for which something changed."""
+    rows = [
+        {
+            "org_id": str(step.job.org_id),
+            "job_id": str(step.job.job_id),
+            "attempt": step.job.attempt,
+            "progress_percent": step.percent,
+            "note": step.note,
+            "checkpoint": step.checkpoint,
+        }
+        for step in sorted(steps, key=lambda step: step.job.key)
+    ]
+    cursor = await conn.execute(statement("jobs/progress"), {"steps": json.dumps(rows, allow_nan=False)})
+    return {(row[0], row[1], row[2]) for row in await cursor.fetchall()}
+
+
+async def spend_retries(
+    conn: Connection, spending: Mapping[tuple[UUID, str], int], *, per_second: float, burst: int
+) -> dict[tuple[UUID, str], datetime]:
+    """Spend retries of orgs against dependencies; from when on each group of them may run."""
+    rows = [
+        {"org_id": str(org), "dependency": dependency, "retries": count}
+        for (org, dependency), count in sorted(spending.items())
+    ]
+    pace = timedelta(seconds=1 / per_second)
+    cursor = await conn.execute(
+        statement("retries/spend"), {"spending": json.dumps(rows), "pace": pace, "slack": pace * burst}
+    )
+    return {(row[0], row[1]): row[2] async for row in cursor}
 
 
 async def fail_waiting(

@@ -1,60 +1,109 @@
--- Purpose: take up to `slots` runnable jobs of one queue, fairly between the orgs that have some.
+-- Purpose: take up to `slots` runnable jobs of one lane, fairly between the orgs that have some, through its gates.
 -- Transition: claim, queued -> running. The attempt is counted here. Event: job.started.
--- Locks: rows of ready, skipping what others hold; then their state rows.
+-- Locks: gates in the order of their key (the zero org, the lane's own gate, is the first); rows of ready, skipping
+-- what others hold; then their state rows.
 -- Index: a loose scan over ready's primary key (one step per org, never the backlog), starting after the
--- org that was served last and wrapping once; then the first rows of each org in claim order.
+-- org that was served last and wrapping once; then the first rows of each org in claim order. It ends with as many
+-- open orgs as there are slots, or after `sight` steps.
 -- Materialized: without it the planner may claim more rows than the limit.
-with recursive after_cursor as (
-    (select r.org_id, 1 as n from duly.ready r
-     where r.queue = %(queue)s and r.org_id > %(after_org)s order by r.org_id limit 1)
+-- One row at least if the lane has jobs, so that the cursor moves on past orgs whose gates are shut. `more` says
+-- that nothing taken does not mean nothing there: it has not been all around, or has moved jobs to another lane.
+-- A locked gate is read as it is now, not as the statement's snapshot saw it: its counts are exact.
+with recursive lane_gate as materialized (
+    select g.job_type, duly.gate_room(g) as room, g.max_running is not null or g.starts_per_second is not null as counts
+    from duly.gates g
+    where g.org_id = '00000000-0000-0000-0000-000000000000' and g.job_type = %(job_type)s
+    for update
+), allowed as materialized (
+    -- A worker that was declared lost, and has not heard of it yet, would take what is taken from it at once.
+    select case when exists (
+        select from duly.workers w where w.worker_id = %(worker_id)s and coalesce(w.lost_at, w.stopped_at) is not null
+    ) then 0 else least(%(slots)s, coalesce((select room from lane_gate), %(slots)s)) end as slots
+), walk as (
+    select %(after_org)s::uuid as org_id, 1 as turn, 0 as steps, 0 as found, false as open
     union all
-    select next.org_id, a.n + 1
-    from after_cursor a
+    select next.org_id, next.turn, w.steps + 1, w.found + gate.open::integer, gate.open
+    from walk w
     cross join lateral (
-        select r.org_id from duly.ready r
-        where r.queue = %(queue)s and r.org_id > a.org_id order by r.org_id limit 1) next
-    where a.n < %(slots)s
-), before_cursor as (
-    (select r.org_id, 1 as n from duly.ready r
-     where r.queue = %(queue)s and r.org_id <= %(after_org)s order by r.org_id limit 1)
-    union all
-    select next.org_id, b.n + 1
-    from before_cursor b
+        (select r.org_id, w.turn from duly.ready r
+         where r.queue = %(lane)s and r.org_id > w.org_id
+           and r.org_id <= case w.turn when 1 then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else %(after_org)s end
+         order by r.org_id limit 1)
+        union all
+        (select r.org_id, 2 from duly.ready r
+         where w.turn = 1 and r.queue = %(lane)s and r.org_id <= %(after_org)s order by r.org_id limit 1)
+        limit 1
+    ) next
     cross join lateral (
-        select r.org_id from duly.ready r
-        where r.queue = %(queue)s and r.org_id > b.org_id and r.org_id <= %(after_org)s
-        order by r.org_id limit 1) next
-    where b.n < %(slots)s
+        select coalesce(min(duly.gate_room(g)), 1) > 0 as open from duly.gates g
+        where g.org_id = next.org_id and g.job_type in ('', %(job_type)s)
+    ) gate
+    where w.found < %(slots)s and w.steps < %(sight)s
+), seen as materialized (
+    select org_id, steps as place from walk where open
+), org_gates as materialized (
+    select g.org_id, g.job_type, duly.gate_room(g) as room,
+           g.max_running is not null or g.starts_per_second is not null as counts
+    from seen s
+    cross join unnest(case %(job_type)s when '' then array[''] else array['', %(job_type)s] end) k(job_type)
+    join duly.gates g on g.org_id = s.org_id and g.job_type = k.job_type
+    where (select slots from allowed) > 0
+    order by g.org_id, g.job_type
+    for update of g
 ), orgs as materialized (
-    select org_id, row_number() over (order by turn, org_id) as place, count(*) over () as many
-    from (select org_id, 1 as turn from after_cursor union all select org_id, 2 from before_cursor) o
-    order by turn, org_id
-    limit %(slots)s
+    select s.org_id, s.place, g.room, coalesce(g.counted, 0) as counted, count(*) over () as many
+    from seen s
+    left join (
+        select g.org_id, min(g.room) as room, bit_or(case when g.counts then case g.job_type when '' then 1 else 4 end else 0 end) as counted
+        from org_gates g group by g.org_id
+    ) g using (org_id)
+    where g.room is null or g.room > 0
 ), picked as materialized (
-    select r.queue, r.org_id, r.rank, r.job_id
+    select r.queue, r.org_id, r.rank, r.job_id, o.counted
     from orgs o
     cross join lateral (
         select * from duly.ready r
-        where r.queue = %(queue)s and r.org_id = o.org_id
+        where r.queue = %(lane)s and r.org_id = o.org_id
         order by r.rank, r.job_id
-        limit ceil(%(slots)s::numeric / o.many)
+        limit least(ceil((select slots from allowed)::numeric / o.many), o.room)
         for update skip locked
     ) r
     order by o.place
-    limit %(slots)s
+    limit (select slots from allowed)
 ), taken as (
     delete from duly.ready r using picked p
     where r.queue = p.queue and r.org_id = p.org_id and r.rank = p.rank and r.job_id = p.job_id
+), astray as materialized (
+    -- A job from before its type had a gate moves to its lane, and waits there.
+    select p.org_id, p.rank, p.job_id, r.queue || '#' || r.job_type as lane
+    from picked p join duly.job_records r using (org_id, job_id)
+    where %(job_type)s = '' and exists (select from duly.lanes) and r.job_type in (select l.job_type from duly.lanes l)
+), moved as (
+    insert into duly.ready (queue, org_id, rank, job_id) select a.lane, a.org_id, a.rank, a.job_id from astray a
 ), held as (
     insert into duly.job_states as s (
-        org_id, job_id, status, outcome, attempt, event_seq, run_at, worker_id, attempt_started_at, started_at, updated_at)
-    select p.org_id, p.job_id, 'running', 'pending', 1, 2, duly.now(), %(worker_id)s, duly.now(), duly.now(), duly.now()
-    from picked p
+        org_id, job_id, status, outcome, attempt, event_seq, run_at, worker_id, attempt_started_at, started_at, updated_at,
+        counted)
+    select p.org_id, p.job_id, 'running', 'pending', 1, 2, duly.now(), %(worker_id)s, duly.now(), duly.now(), duly.now(),
+           p.counted | case when (select counts from lane_gate) then 2 else 0 end
+    from picked p where p.job_id not in (select a.job_id from astray a)
     on conflict (org_id, job_id) do update set
         status = 'running', attempt = s.attempt + 1, event_seq = s.event_seq + 1, worker_id = excluded.worker_id,
-        attempt_started_at = duly.now(), started_at = coalesce(s.started_at, duly.now()), updated_at = duly.now()
+        attempt_started_at = duly.now(), started_at = coalesce(s.started_at, duly.now()), updated_at = duly.now(),
+        counted = excluded.counted
     where s.status = 'queued'
     returning s.*
+), passed as (
+    select k.org_id, k.job_type, count(*) as n
+    from held h
+    cross join lateral (values
+        (1, h.org_id, ''), (2, '00000000-0000-0000-0000-000000000000'::uuid, %(job_type)s), (4, h.org_id, %(job_type)s)
+    ) k(bit, org_id, job_type)
+    where h.counted > 0 and h.counted & k.bit > 0
+    group by k.org_id, k.job_type
+), gate as (
+    update duly.gates g set running = g.running + p.n, tokens = coalesce(duly.gate_tokens(g) - p.n, 0), refilled_at = duly.now()
+    from passed p where g.org_id = p.org_id and g.job_type = p.job_type
 ), event as (
     insert into duly.event_log (
         org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
@@ -65,8 +114,14 @@ with recursive after_cursor as (
     select %(claim_id)s, %(worker_id)s, duly.now(), array_agg(h.org_id order by h.job_id), array_agg(h.job_id order by h.job_id)
     from held h having count(*) > 0
 )
-select h.org_id, h.job_id, h.attempt, h.returned, h.progress_percent, h.partial_count,
-       r.job_type, r.queue, r.priority, r.project_id, r.subject_id, r.actor_type, r.actor_id, r.request_id,
-       r.correlation_id, r.traceparent, r.run_identity_hash, r.payload, r.payload_ref, r.policy
-from held h
-join duly.job_records r using (org_id, job_id)
+select j.*, last.org_id as last_org,
+       last.steps >= %(sight)s or exists (select from astray) as more
+from (select org_id, steps from walk where steps > 0 order by steps desc limit 1) last
+left join (
+    select h.org_id, h.job_id, h.attempt, h.returned, h.progress_percent, h.partial_count, h.context -> 'checkpoint',
+           r.job_type, r.queue, r.priority, r.project_id, r.subject_id, r.actor_type, r.actor_id, r.request_id,
+           r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.policy::text,
+           r.metadata, %(claim_id)s::uuid
+    from held h join duly.job_records r using (org_id, job_id)
+    order by r.priority desc, h.job_id
+) j on true

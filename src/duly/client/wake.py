@@ -1,0 +1,49 @@
+"""Telling the workers that there is something to do: after the commit, and seldom."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import psycopg
+
+from duly.model.errors import StoreError
+from duly.store.session import Database
+from duly.store.statements import statement
+
+_PAUSE = 0.003
+
+
+class Waker:
+    """Many enqueues, one notification: it takes a lock of the whole server, so it is sent on its own.
+
+    A hint only. What it fails to say, the workers find by polling.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._again = False
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Have it said soon, once for all who ask meanwhile."""
+        if self._task is not None and not self._task.done():
+            self._again = True
+            return
+        self._task = asyncio.get_running_loop().create_task(self._tell(), name="duly-waker")
+
+    async def close(self) -> None:
+        """Say what is still to be said."""
+        if self._task is not None:
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _tell(self) -> None:
+        while True:
+            self._again = False
+            with suppress(psycopg.Error, StoreError):
+                async with self._database.engine_session() as conn:
+                    await conn.execute(statement("workers/wake"))
+            await asyncio.sleep(_PAUSE)
+            if not self._again:
+                return

@@ -1,0 +1,28 @@
+-- Purpose: what stands between a job and its next step: its queue, its gates, its worker, who could take it, and how
+-- many of its org come first. Index: primary keys; workers are few; the row of ready and those before it, up to `most`.
+with job as materialized (
+    select r.org_id, r.job_id, r.job_type, r.queue, -r.priority as rank, s.worker_id, s.status,
+           duly.lane(r.queue, r.job_type) as lane
+    from duly.job_records r
+    left join duly.job_states s on s.org_id = r.org_id and s.job_id = r.job_id
+    where r.org_id = %(org_id)s and r.job_id = %(job_id)s
+)
+select duly.now() as now, j.lane,
+       (select to_jsonb(q) from duly.queues q where q.queue = j.queue) as queue,
+       (select coalesce(jsonb_agg(to_jsonb(g) || jsonb_build_object(
+            'org_id', nullif(g.org_id, '00000000-0000-0000-0000-000000000000'), 'job_type', nullif(g.job_type, ''),
+            'available', duly.gate_tokens(g), 'refilled_at', null) order by g.org_id, g.job_type), '[]')
+        from duly.gates g
+        where (g.org_id, g.job_type) in (
+            (j.org_id, ''), ('00000000-0000-0000-0000-000000000000', j.job_type), (j.org_id, j.job_type))) as gates,
+       (select jsonb_build_object('name', w.name, 'heartbeat_at', w.heartbeat_at, 'lost', w.lost_at is not null,
+            'silent', w.heartbeat_at + w.lease < duly.now())
+        from duly.workers w where w.worker_id = j.worker_id) as worker,
+       (select count(*) from duly.workers w
+        where w.stopped_at is null and w.lost_at is null and w.heartbeat_at + w.lease >= duly.now()
+          and j.queue = any (w.queues)) as takers,
+       (select count(*) from (
+            select from duly.ready r
+            where r.queue = j.lane and r.org_id = j.org_id and (r.rank, r.job_id) < (j.rank, j.job_id)
+            limit %(most)s) b) as before
+from job j

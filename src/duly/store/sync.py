@@ -1,0 +1,47 @@
+"""A tenant's connection for code that is not async: the same door as `Database.tenant_session`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from duly.model.errors import StoreError
+from duly.store.session import tenant_opening
+
+
+class SyncConnection(psycopg.Connection[TupleRow]):
+    """Bound to one org by its transaction, which therefore is not the caller's to end."""
+
+    def commit(self) -> None:
+        """Refused: what follows a commit would run without role and org."""
+        raise StoreError("a session commits by itself, at its end", fix="leave the session, and open another")
+
+    def rollback(self) -> None:
+        """Refused, as a commit is; a savepoint does what is needed."""
+        raise StoreError("a session rolls back when it is left by an error", fix="use conn.transaction()")
+
+
+def open_tenant(url: str, org_id: UUID) -> SyncConnection:
+    """A connection with an open transaction of this org; whoever opened it ends it."""
+    conn = SyncConnection.connect(url, autocommit=True, prepare_threshold=None)
+    try:
+        conn.execute(tenant_opening(org_id))
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+@contextmanager
+def tenant_session(url: str, org_id: UUID) -> Iterator[SyncConnection]:
+    """A transaction that sees and changes what belongs to this org, and nothing else."""
+    conn = open_tenant(url, org_id)
+    try:
+        yield conn
+        psycopg.Connection.commit(conn)
+    finally:
+        conn.close()  # rolls back what was not committed

@@ -1,0 +1,153 @@
+"""Workers as the database knows them: their heartbeats, what they hear, and what lost ones left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from duly.model.decide import Hold
+from duly.model.outcome import Canceled
+from duly.model.states import Status
+from duly.store.claims import ClaimedJob
+from duly.store.pool import Connection
+from duly.store.statements import statement
+
+_BEATING = "set local role duly_engine; set local enable_seqscan = off; set local statement_timeout = '10s'"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a worker is. The id is fresh at every boot; a host name and a pid come again."""
+
+    worker_id: UUID
+    name: str
+    host: str
+    pid: int
+    version: str
+    queues: tuple[str, ...]
+    slots: int
+    lease: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a worker hears about a job it holds."""
+
+    key: tuple[UUID, UUID, int]
+    lost: bool
+    cancel: Canceled | None
+
+
+@dataclass(slots=True)
+class Abandoned:
+    """What a lost worker held, claim by claim."""
+
+    now: datetime
+    claim_ids: list[UUID] = field(default_factory=list)
+    jobs: list[tuple[ClaimedJob, Hold]] = field(default_factory=list)
+
+
+async def register(conn: Connection, who: Identity) -> None:
+    """Make a worker known before it claims anything."""
+    values = {name: getattr(who, name) for name in Identity.__dataclass_fields__}
+    await conn.execute(statement("workers/register"), {**values, "queues": list(who.queues)})
+
+
+async def stop(conn: Connection, worker_id: UUID) -> None:
+    """Say goodbye."""
+    await conn.execute(statement("workers/stop"), {"worker_id": worker_id})
+
+
+def beat(
+    conn: psycopg.Connection[TupleRow],
+    worker_id: UUID,
+    held: Sequence[tuple[UUID, UUID, int]],
+    *,
+    draining: bool,
+) -> list[News] | None:
+    """One heartbeat, and what is new of the held jobs; None if the worker was declared lost.
+
+    Not async: heartbeats have a thread and a connection of their own, so that nothing can hold them up.
+    """
+    with conn.transaction():
+        conn.execute(_BEATING)
+        row = conn.execute(
+            statement("workers/beat"), {"worker_id": worker_id, "draining": draining}
+        ).fetchone()
+        if row is None:
+            return None
+        return _hear(conn, held) if held else []
+
+
+def _hear(conn: psycopg.Connection[TupleRow], held: Sequence[tuple[UUID, UUID, int]]) -> list[News]:
+    orgs, jobs, attempts = (list(column) for column in zip(*held, strict=True))
+    rows = conn.execute(
+        statement("workers/hear"), {"org_ids": orgs, "job_ids": jobs, "attempts": attempts}
+    ).fetchall()
+    return [
+        News((row[0], row[1], row[2]), not row[5], Canceled(row[3], row[4]) if row[5] else None)
+        for row in rows
+    ]
+
+
+async def lose_silent(conn: Connection) -> list[UUID]:
+    """Declare the workers lost whose lease ran out."""
+    cursor = await conn.execute(statement("workers/lose"))
+    return [row[0] for row in await cursor.fetchall()]
+
+
+async def abandoned(
+    conn: Connection, *, limit: int, worker_id: UUID | None = None, known: Iterable[UUID] = ()
+) -> Abandoned | None:
+    """What lost workers held, at most `limit` claims of it, locked until the transaction ends.
+
+    With a worker, what that one holds without knowing it: all its claims but the known ones.
+    """
+    values = {"limit": limit, "worker_id": worker_id, "known": list(known)}
+    cursor = await conn.execute(statement("workers/abandoned"), values)
+    rows = await cursor.fetchall()
+    if not rows:
+        return None
+    found = Abandoned(rows[0][2], claim_ids=list(dict.fromkeys(row[0] for row in rows)))
+    found.jobs = [(_job(row), _hold(row)) for row in rows if row[3] is not None]
+    return found
+
+
+def _hold(row: Sequence[Any]) -> Hold:
+    asked, by, reason = row[8:11]
+    return Hold(Status(row[7]), row[5], row[6], Canceled(by, reason) if asked else None)
+
+
+def _job(row: Sequence[Any]) -> ClaimedJob:
+    """As much of the job as settling it needs."""
+    return ClaimedJob(
+        org_id=row[3],
+        job_id=row[4],
+        attempt=row[5],
+        returned=row[6],
+        progress_percent=0.0,
+        partial_count=0,
+        checkpoint=None,
+        job_type=row[11],
+        queue=row[12],
+        priority=row[13],
+        project_id=None,
+        subject_id=None,
+        actor_type="system",
+        actor_id="reaper",
+        request_id="",
+        correlation_id="",
+        traceparent=None,
+        run_identity_hash=row[14],
+        payload="{}",
+        payload_ref=None,
+        policy=row[15],
+        metadata=None,
+        claim_id=row[0],
+    )
