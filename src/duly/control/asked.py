@@ -1,0 +1,56 @@
+"""What every change is asked with, checked: for which org, by whom and why."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from duly.client.context import as_uuid, checked_actor, checked_text
+from duly.model.errors import ContractError, MissingField
+from duly.model.job import Actor
+
+_MOST = 1000
+
+
+class Asked(NamedTuple):
+    """Who wants a change, and why."""
+
+    actor: Actor
+    reason: str | None
+
+    @property
+    def by(self) -> str:
+        """The actor in a word, for a column."""
+        return f"{self.actor.type}:{self.actor.id}"
+
+
+def asked(actor: Actor, reason: str | None, *, optional: bool = False) -> Asked:
+    """Who and why; a missing one is an error that names it."""
+    if checked_actor(actor) is None:
+        raise MissingField("missing", field="actor", fix="say who asks: Actor.user(...), .api_key, .system")
+    if reason is None and not optional:
+        raise MissingField("missing", field="reason", fix="say why; it is kept in the audit trail")
+    return Asked(actor, checked_text("reason", reason))
+
+
+def org(org_id: UUID | str) -> UUID:
+    """The org's id, also from its text."""
+    found = as_uuid("org_id", org_id)
+    if found is None:
+        raise MissingField("missing", field="org_id", fix="say for which org")
+    return found
+
+
+def text(field: str, value: str) -> str:
+    """A text that is there."""
+    found = checked_text(field, value)
+    if found is None:
+        raise MissingField("missing", field=field, fix=f"pass {field}")
+    return found
+
+
+def count(n: int) -> int:
+    """How many, within reason."""
+    if type(n) is not int or not 0 < n <= _MOST:
+        raise ContractError(f"{n!r} is out of range", field="n", fix=f"use 1 to {_MOST}")
+    return n

@@ -1,0 +1,220 @@
+"""Dead letters: look at them, then replay, fix or discard them. Each change is audited in its transaction."""
+
+from __future__ import annotations
+
+import builtins
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from duly.client.app import App
+from duly.client.context import as_uuid, checked_text, surroundings
+from duly.client.handle import Handle
+from duly.client.submit import store_payload
+from duly.control import replays
+from duly.control.asked import asked, org
+from duly.model.errors import ContractError, MissingField
+from duly.model.job import Actor
+from duly.store import dead
+from duly.store.dead import (
+    Choice,
+    DeadLetter,
+    DeadLetterDetail,
+    DeadLetterGroup,
+    Order,
+    Place,
+    Replayed,
+    Resolution,
+    Wanted,
+)
+from duly.store.pool import Connection
+from duly.store.session import retrying
+
+T = TypeVar("T")
+_NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
+_OLDEST = Place(datetime.min.replace(tzinfo=UTC), UUID(int=0))
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterPage:
+    """Some letters; `after` asks for those that follow, and is None at the end."""
+
+    letters: tuple[DeadLetter, ...]
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What became of many letters."""
+
+    replayed: tuple[Handle[Any], ...]
+    """The new jobs, in the order in which they may run."""
+    left: Mapping[UUID, str]
+    """The letters that stayed in the box, and why."""
+    last_run_at: datetime | None
+    """When the last of the new jobs may run."""
+
+
+class DeadLetters:
+    """The dead letters of the orgs of an application, and what is done about them."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def list(
+        self,
+        org_id: UUID | str,
+        *,
+        fingerprint: str | None = None,
+        job_type: str | None = None,
+        resolved: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> DeadLetterPage:
+        """The letters of an org that are open, or those that were resolved; the newest first."""
+        found, choice, before = org(org_id), _choice(fingerprint, job_type), _place(after)
+        _check_limit(limit, _BATCH)
+        async with self._app.tenant_session(found) as conn:
+            letters = await dead.list_letters(
+                conn, found, choice, before=before, limit=limit + 1, resolved=resolved
+            )
+        page = tuple(letters[:limit])
+        return DeadLetterPage(page, page[-1].place.cursor if len(letters) > limit else None)
+
+    async def groups(self, org_id: UUID | str) -> builtins.list[DeadLetterGroup]:
+        """The open letters by kind of failure, the latest first."""
+        found = org(org_id)
+        async with self._app.tenant_session(found) as conn:
+            return await dead.group(conn, found, limit=_BATCH)
+
+    async def get(self, org_id: UUID | str, job_id: UUID | str) -> DeadLetterDetail:
+        """One letter with its whole error and its job's input; an unknown id raises."""
+        found, job = org(org_id), _job(job_id)
+        async with self._app.tenant_session(found) as conn:
+            letter = await dead.read(conn, found, job)
+        if letter is None:
+            raise replays.no_letter(job)
+        return letter
+
+    async def replay(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> Handle[Any]:
+        """Do the job again, as a new one. Whoever asks second gets the same new job."""
+        order, wanted = _order(org_id, actor, reason), Wanted(_job(job_id))
+        return await self._new_job(
+            order, lambda conn: replays.succeed(conn, order, wanted, Resolution.REPLAYED)
+        )
+
+    async def fix(
+        self, org_id: UUID | str, job_id: UUID | str, payload: Mapping[str, Any], actor: Actor, reason: str
+    ) -> Handle[Any]:
+        """Do the job again, as a new one with another payload; it must be one that its job type takes."""
+        order, letter = _order(org_id, actor, reason), await self.get(org_id, job_id)
+        if letter.resolution is not None:
+            raise replays.resolved(letter)
+        text = self._app.registry.get(letter.job_type).codec.encode_mapping(payload)
+        wanted = await self._with_payload(order, letter.job_id, text)
+        return await self._new_job(order, lambda conn: replays.succeed(conn, order, wanted, Resolution.FIXED))
+
+    async def discard(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> None:
+        """Take the letter out of the box: nothing more will be done. Asked again, it changes nothing."""
+        order, job = _order(org_id, actor, reason), _job(job_id)
+        await self._transaction(lambda conn: replays.discard(conn, order, job))
+
+    async def rerun(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> Handle[Any]:
+        """Do any ended job again, as a new one; as long as that is active, whoever asks again gets it.
+
+        A dead job whose letter is open is replayed.
+        """
+        order, job = _order(org_id, actor, reason), _job(job_id)
+        return await self._new_job(order, lambda conn: replays.rerun(conn, order, job))
+
+    async def replay_many(
+        self,
+        org_id: UUID | str,
+        *,
+        per_second: float,
+        actor: Actor,
+        reason: str,
+        fingerprint: str | None = None,
+        job_type: str | None = None,
+        limit: int = 1000,
+    ) -> ReplayReport:
+        """Replay open letters, the oldest first; no more than `per_second` of the new jobs come due.
+
+        The pace lies in the times at which they may run: nothing has to stay alive to keep it. It works in
+        transactions of 500. Should one fail, those before it stand, and calling again goes on from there.
+        """
+        order, choice = _order(org_id, actor, reason), _choice(fingerprint, job_type)
+        pace = _pace(per_second)
+        _check_limit(limit, 100_000)
+        done: builtins.list[Replayed] = []
+        left: dict[UUID, str] = {}
+        place: Place | None = _OLDEST
+        while place is not None and (seen := len(done) + len(left)) < limit:
+            batch = replays.Batch(order, choice, place, min(_BATCH, limit - seen), seen, pace)
+            some, others, place = await self._transaction(batch.replay)
+            await self._wake()
+            done, left = [*done, *some], {**left, **others}
+        handles = tuple(self._handle(order, replayed) for replayed in done)
+        return ReplayReport(handles, left, max((r.run_at for r in done if r.run_at), default=None))
+
+    async def _with_payload(self, order: Order, job_id: UUID, text: str) -> Wanted:
+        stored = await store_payload(await self._app.ground(), order.org_id, text)
+        return Wanted(job_id, **stored._asdict())
+
+    async def _new_job(self, order: Order, work: Callable[[Connection], Awaitable[Replayed]]) -> Handle[Any]:
+        replayed = await self._transaction(work)
+        await self._wake()
+        return self._handle(order, replayed)
+
+    def _handle(self, order: Order, replayed: Replayed) -> Handle[Any]:
+        return Handle(self._app, order.org_id, replayed.job_id, created=replayed.created)
+
+    async def _wake(self) -> None:
+        (await self._app.ground()).waker.wake()
+
+    async def _transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        async def once() -> T:
+            async with (await self._app.ground()).database.engine_session() as conn:
+                return await work(conn)
+
+        return await retrying(once)
+
+
+def _order(org_id: UUID | str, actor: Actor, reason: str) -> Order:
+    who, here = asked(actor, reason), surroundings()
+    request_id = here.request_id or f"req-{uuid.uuid4().hex}"
+    return Order(org(org_id), who.actor, who.reason or "", request_id, here.traceparent)
+
+
+def _choice(fingerprint: str | None, job_type: str | None) -> Choice:
+    return Choice(checked_text("fingerprint", fingerprint), checked_text("job_type", job_type))
+
+
+def _job(job_id: UUID | str) -> UUID:
+    found = as_uuid("job_id", job_id)
+    if found is None:
+        raise MissingField("missing", field="job_id", fix="pass the id of the job")
+    return found
+
+
+def _place(after: str | None) -> Place:
+    try:
+        return _NEWEST if after is None else Place.parse(after)
+    except (ValueError, TypeError, OverflowError):
+        raise ContractError("no such page", field="after", fix="pass `after` of the page before") from None
+
+
+def _check_limit(limit: int, most: int) -> None:
+    if type(limit) is not int or not 1 <= limit <= most:
+        raise ContractError(f"{limit!r} is out of range", field="limit", fix=f"use 1 to {most}")
+
+
+def _pace(per_second: float) -> float:
+    """The seconds between two jobs."""
+    if type(per_second) not in (int, float) or not 0.001 <= per_second <= 10_000:
+        raise ContractError(f"{per_second!r} is out of range", field="per_second", fix="use 0.001 to 10000")
+    return 1 / per_second

@@ -1,0 +1,159 @@
+"""Queues: made, weighed, paused and looked at. Each change is audited in its own transaction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from duly.client.app import App
+from duly.client.context import surroundings
+from duly.control.asked import Asked, asked, text
+from duly.model.errors import Conflict, ContractError, UnknownQueue
+from duly.model.job import Actor
+from duly.model.policy import DEADLETTER
+from duly.model.system import SYSTEM_ORG
+from duly.store import audit, queues
+from duly.store.pool import Connection
+from duly.store.queues import Queue, QueueStats, WorkerSnapshot
+from duly.store.session import retrying
+
+MOST = 10_000
+"""No count goes further than this."""
+_HEADS = 1_000
+_WORKERS = 1_000
+_HEAVIEST = 1_000
+_NAME = re.compile(r"q:[a-z][a-z0-9_-]{0,47}")
+
+
+class Queues:
+    """The queues of an installation. They belong to no org, so their audit trail is the system's."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def stats(self) -> list[QueueStats]:
+        """Every queue with what waits, what is to come and what runs; the weightiest first."""
+        async with (await self._app.ground()).database.engine_session() as conn:
+            return await queues.list_stats(conn, most=MOST, heads=_HEADS)
+
+    async def workers(self) -> list[WorkerSnapshot]:
+        """The workers that have not said goodbye, the youngest first."""
+        async with (await self._app.ground()).database.engine_session() as conn:
+            return await queues.list_workers(conn, limit=_WORKERS)
+
+    async def create(self, queue: str, weight: int = 1, *, actor: Actor, reason: str) -> Queue:
+        """Make a queue, for workers that have it among theirs. Asked again, it changes nothing."""
+        name, who = _name(queue), asked(actor, reason)
+        _check_weight(weight)
+
+        async def once(conn: Connection) -> Queue:
+            made = await queues.create(conn, name, weight)
+            if made is not None:
+                await _note(conn, name, "created", who, weight=weight)
+                return made
+            existing = await _locked(conn, name)
+            if existing.weight != weight:
+                raise Conflict(
+                    f"{name} is there, with weight {existing.weight}",
+                    field="queue",
+                    fix="change its weight, or choose another name",
+                )
+            return existing
+
+        return await self._transaction(once)
+
+    async def pause(self, queue: str, *, actor: Actor, reason: str) -> Queue:
+        """Start nothing from it until it is resumed; what runs goes on, new jobs wait."""
+        who = asked(actor, reason)
+        return await self._change(
+            queue,
+            who,
+            "paused",
+            lambda now: {} if now.paused_at else {"paused_by": who.by, "pause_reason": who.reason},
+        )
+
+    async def resume(self, queue: str, *, actor: Actor, reason: str) -> Queue:
+        """Let its jobs start again."""
+        return await self._change(
+            queue,
+            asked(actor, reason),
+            "resumed",
+            lambda now: {"paused_by": None, "pause_reason": None} if now.paused_at else {},
+        )
+
+    async def set_weight(self, queue: str, weight: int, *, actor: Actor, reason: str) -> Queue:
+        """Give it another share of the workers' free slots."""
+        _check_weight(weight)
+        return await self._change(
+            queue,
+            asked(actor, reason),
+            "weighed",
+            lambda now: {} if now.weight == weight else {"weight": weight},
+        )
+
+    async def _change(
+        self, queue: str, who: Asked, action: str, changed: Callable[[Queue], dict[str, Any]]
+    ) -> Queue:
+        """Change a queue under its lock. A change of nothing leaves no trace."""
+        name = _name(queue)
+
+        async def once(conn: Connection) -> Queue:
+            now = await _locked(conn, name)
+            values = changed(now)
+            if not values:
+                return now
+            after = await queues.change(conn, now.model_copy(update=values))
+            assert after is not None
+            detail = {"weight": after.weight, "before": now.weight} if "weight" in values else {}
+            await _note(conn, name, action, who, **detail)
+            return after
+
+        return await self._transaction(once)
+
+    async def _transaction(self, work: Callable[[Connection], Awaitable[Queue]]) -> Queue:
+        async def once() -> Queue:
+            async with (await self._app.ground()).database.engine_session() as conn:
+                return await work(conn)
+
+        done = await retrying(once)
+        (await self._app.ground()).waker.wake()
+        return done
+
+
+async def _locked(conn: Connection, queue: str) -> Queue:
+    found = await queues.lock(conn, queue)
+    if found is None:
+        raise UnknownQueue(f"no queue {queue}", field="queue", fix="create it, or look at the list of queues")
+    return found
+
+
+async def _note(conn: Connection, queue: str, action: str, who: Asked, **detail: Any) -> None:
+    here = surroundings()
+    await audit.record(
+        conn,
+        org_id=SYSTEM_ORG,
+        actor=who.actor,
+        action=f"queue.{action}",
+        target_type="queue",
+        target_id=queue,
+        reason=who.reason,
+        request_id=here.request_id,
+        correlation_id=here.correlation_id or here.request_id,
+        detail=detail,
+    )
+
+
+def _name(queue: str) -> str:
+    if not _NAME.fullmatch(text("queue", queue)):
+        raise ContractError(
+            f"{queue!r} is no queue", field="queue", fix="use q: and lower case, as in q:default"
+        )
+    if queue == DEADLETTER:
+        raise ContractError("nothing runs from there", field="queue", fix="dead letters are replayed instead")
+    return queue
+
+
+def _check_weight(weight: int) -> None:
+    if type(weight) is not int or not 1 <= weight <= _HEAVIEST:
+        raise ContractError(f"{weight!r} is out of range", field="weight", fix=f"use 1 to {_HEAVIEST}")
