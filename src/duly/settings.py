@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from duly.model.errors import ConfigurationError
+from duly.model.policy import DEADLETTER, QUEUES
+from duly.model.retention import Retention
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def _kept(kind: str) -> Any:
+    """A setting for how long things of a kind are kept."""
+    field = Retention.model_fields[kind]
+    return Field(default=field.default, description=field.description)
 
 
 class Settings(BaseModel):
@@ -47,6 +59,87 @@ class Settings(BaseModel):
         ge=0,
         description="Bytes up to which a payload lies in its row; larger ones go to the blobs.",
     )
+
+    worker_queues: tuple[str, ...] = Field(
+        default=tuple(queue for queue in QUEUES if queue != DEADLETTER),
+        description="Queues a worker takes jobs from; separated by commas in the environment.",
+    )
+    worker_slots: int = Field(default=100, ge=1, description="Jobs a worker runs at a time.")
+    worker_threads: int = Field(
+        default=32, ge=1, description="Threads for handlers that are not async, at a time."
+    )
+    worker_isolated: int = Field(
+        default=2, ge=1, description='Processes for handlers with `isolation="process"`, at a time.'
+    )
+    worker_lease: timedelta = Field(
+        default=timedelta(seconds=30),
+        gt=timedelta(0),
+        description="How long a worker may be silent before its jobs go to others.",
+    )
+    worker_heartbeat: timedelta = Field(
+        default=timedelta(seconds=5), gt=timedelta(0), description="How often it says that it lives."
+    )
+    worker_poll: timedelta = Field(
+        default=timedelta(seconds=1),
+        gt=timedelta(0),
+        description="How often it looks for jobs when nobody tells it of any.",
+    )
+    worker_drain: timedelta = Field(
+        default=timedelta(seconds=30),
+        ge=timedelta(0),
+        description="How long it waits for its jobs when it is told to stop; the rest is given back.",
+    )
+    cancel_grace: timedelta = Field(
+        default=timedelta(seconds=10),
+        ge=timedelta(0),
+        description="How long a handler may go on after a cancel before it is stopped.",
+    )
+    retries_per_second: float = Field(
+        default=10.0, gt=0, description="Retries of one org against one dependency, once the burst is spent."
+    )
+    retry_burst: int = Field(default=100, ge=1, description="Retries that may come at once.")
+    result_max: int = Field(
+        default=64 * 2**20, ge=1024, description="Bytes a result may have; larger ones fail the job."
+    )
+
+    upkeep: bool = Field(
+        default=True,
+        description="Whether workers also do the chores: lost leases, schedules, maintenance. Some should.",
+    )
+
+    keep_events: timedelta = _kept("events")
+    keep_partial_results: timedelta = _kept("partial_results")
+    keep_final_results: timedelta = _kept("final_results")
+    keep_jobs: timedelta = _kept("jobs")
+    keep_schedule_ticks: timedelta = _kept("schedule_ticks")
+    keep_audit: timedelta | None = _kept("audit")
+    keep_stopped_workers: timedelta = _kept("stopped_workers")
+
+    @property
+    def retention(self) -> Retention:
+        """How long things are kept."""
+        try:
+            return Retention(**{name: getattr(self, f"keep_{name}") for name in Retention.model_fields})
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = f"keep_{first['loc'][0]}"
+            raise ConfigurationError(
+                first["msg"], field=field, fix=f"set DULY_{field.upper()} rightly"
+            ) from None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _in_seconds(cls, value: Any, info: ValidationInfo) -> Any:
+        """A duration may be a plain number of seconds; pydantic takes ISO 8601 by itself."""
+        hint = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, str) and hint in (timedelta, timedelta | None) and _NUMBER.fullmatch(value):
+            return float(value)
+        return value
+
+    @field_validator("worker_queues", mode="before")
+    @classmethod
+    def _by_commas(cls, value: Any) -> Any:
+        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
     @field_validator("home")
     @classmethod

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,13 +16,29 @@ import psycopg
 from duly.blobs import BlobStore
 from duly.client.app import App
 from duly.client.ground import Ground
+from duly.client.wake import Waker
+from duly.control.deadletter import DeadLetters
+from duly.control.jobs import Jobs
+from duly.control.limits import Limits
+from duly.control.queues import Queues
+from duly.control.schedules import Schedules
 from duly.devdb import Server, open_server
+from duly.devdb.errors import DevdbError
 from duly.devdb.places import prepare_home
-from duly.model.errors import ConfigurationError
+from duly.model.errors import ConfigurationError, StoreUnavailable
+from duly.model.job import Actor
+from duly.model.system import SYSTEM_ORG
 from duly.settings import Settings
 from duly.store import migrate
 from duly.store.pool import PoolSize
 from duly.store.session import Database
+from duly.upkeep import maintenance
+from duly.upkeep.loop import Chore, keep_up
+from duly.upkeep.maintenance import MAINTENANCE_SCHEDULES
+from duly.upkeep.reaper import Reaper
+from duly.upkeep.scheduler import Scheduler
+from duly.worker.options import WorkerOptions
+from duly.worker.worker import Places, Worker
 
 _EMBEDDED_NAME = "duly"
 
@@ -50,15 +69,97 @@ class Duly(App):
         """Bring the database to this package's version; the names of what was applied."""
         return [m.name for m in migrate.migrate(self.place.direct_url)]
 
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Jobs as operators see them: listed, explained, canceled."""
+        return Jobs(self)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Queues: their weights, pauses and figures."""
+        return Queues(self)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What orgs and job types may do at a time."""
+        return Limits(self)
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        """What died, and what is done about it."""
+        return DeadLetters(self)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """What is to be done again and again."""
+        return Schedules(self)
+
+    def worker(self, *, when_stuck: Callable[[], None] | None = None, **choices: Any) -> Worker:
+        """A worker for the job types declared here: `async with app.worker(): ...`."""
+        self._declare_maintenance()
+        place = self.place
+        places = Places(place.url, place.direct_url, partial(open_ground, self.settings, place.url))
+        options = replace(_worker_options(self.settings), **choices)
+        beside = self._keep_up if self.settings.upkeep else None
+        return Worker(self, options, places, when_stuck=when_stuck, beside=beside)
+
+    async def _keep_up(self, stop: asyncio.Event) -> None:
+        await keep_up(self.chores(), stop)
+
+    def chores(self) -> list[Chore]:
+        """What is to be done beside the jobs; every worker's process does them."""
+        return [Reaper(self), Scheduler(self), _Planner(self.schedules)]
+
+    def _declare_maintenance(self) -> None:
+        if MAINTENANCE_SCHEDULES[0].job_type not in self.registry:
+            maintenance.declare(self, self.settings.retention)
+
     async def _open(self) -> Ground:
-        settings = self.settings
         place = await asyncio.to_thread(lambda: self.place)
         await asyncio.to_thread(migrate.check, place.direct_url)
-        blobs = _blobs(settings)
-        size = PoolSize(settings.pool_min, settings.pool_max, settings.pool_patience)
-        database = Database(place.url, pooled=settings.database_direct_url is not None, size=size)
-        await database.open()
-        return Ground(database, blobs, settings.payload_inline_max)
+        return await open_ground(self.settings, place.url)
+
+
+class _Planner:
+    """The chore that has maintenance scheduled."""
+
+    name = "planner"
+
+    def __init__(self, schedules: Schedules) -> None:
+        self._schedules = schedules
+
+    async def once(self) -> timedelta:
+        for due in MAINTENANCE_SCHEDULES:
+            await self._schedules.create(
+                SYSTEM_ORG, due.name, cron=due.cron, job_type=due.job_type, actor=Actor.system("duly")
+            )
+        return timedelta(days=1)
+
+
+async def open_ground(settings: Settings, url: str) -> Ground:
+    """The database and the blobs that the settings name, opened for the running loop."""
+    blobs = _blobs(settings)
+    size = PoolSize(settings.pool_min, settings.pool_max, settings.pool_patience)
+    database = Database(url, pooled=settings.database_direct_url is not None, size=size)
+    await database.open()
+    return Ground(database, blobs, settings.payload_inline_max, Waker(database))
+
+
+def _worker_options(settings: Settings) -> WorkerOptions:
+    return WorkerOptions(
+        queues=settings.worker_queues,
+        slots=settings.worker_slots,
+        threads=settings.worker_threads,
+        isolated=settings.worker_isolated,
+        lease=settings.worker_lease,
+        heartbeat=settings.worker_heartbeat,
+        poll=settings.worker_poll,
+        drain=settings.worker_drain,
+        cancel_grace=settings.cancel_grace,
+        retries_per_second=settings.retries_per_second,
+        retry_burst=settings.retry_burst,
+        result_max=settings.result_max,
+    )
 
 
 def _blobs(settings: Settings) -> BlobStore:
@@ -72,7 +173,10 @@ def _blobs(settings: Settings) -> BlobStore:
 
 
 def _embedded(home: Path | None) -> Place:
-    server = open_server(home)
+    try:
+        server = open_server(home)
+    except DevdbError as error:
+        raise StoreUnavailable(str(error), fix="or name a PostgreSQL by DULY_DATABASE_URL") from error
     with psycopg.connect(server.dsn(), autocommit=True) as conn, suppress(psycopg.errors.DuplicateDatabase):
         conn.execute(f"create database {_EMBEDDED_NAME}")
     url = server.dsn(_EMBEDDED_NAME)

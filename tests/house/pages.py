@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+from typer.main import get_command
+
+from duly.cli.exits import MEANINGS
+from duly.cli.program import program
 from duly.model import errors
 from duly.model.diagram import mermaid
 from duly.settings import Settings
@@ -29,10 +34,34 @@ def tree() -> str:
     return f"```text\n{text}\n```"
 
 
+def commands() -> dict[str, Any]:
+    """Every command of the program by its words."""
+    found: dict[str, Any] = {}
+    for name, command in get_command(program).commands.items():  # type: ignore[attr-defined]
+        below = getattr(command, "commands", None)
+        found |= {f"{name} {word}": one for word, one in below.items()} if below else {name: command}
+    return {path: command for path, command in found.items() if not command.hidden}
+
+
+def cli() -> str:
+    lines = ["| command | what it does |", "|---|---|"]
+    for path, command in commands().items():
+        first = command.help.strip().partition("\n")[0]
+        arguments = [p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument"]
+        lines.append(f"| `{' '.join(['duly', path, *arguments])}` | {first} |")
+    return "\n".join(lines)
+
+
+def exits() -> str:
+    rows = [f"| {code.value} | {meaning} |" for code, meaning in MEANINGS.items()]
+    return "\n".join(["| code | meaning |", "|---|---|", *rows])
+
+
 PAGES = {
     "docs/concepts/states.md": {"states": states},
     "docs/reference/settings.md": {"settings": settings},
     "docs/reference/errors.md": {"errors": tree},
+    "docs/reference/cli.md": {"commands": cli, "exits": exits},
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from duly.testing import FreshDatabase
 from tests.house.pages import PAGES, ROOT, made
+from tests.house.pages import commands as duly_commands
 
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -66,10 +68,23 @@ def test_every_documented_command_exists(place: str, commands: str) -> None:
         [sys.executable, ROOT / "dev"], capture_output=True, text=True, check=False
     ).stderr
     known = set(re.findall(r"^\./dev (\w+)", offered, re.M))
-    for line in commands.strip().splitlines():
-        words = [word for word in line.split() if not re.match(r"[A-Z_]+=", word)]
+    for line in commands.replace("\\\n", " ").strip().splitlines():
+        words = [word for word in shlex.split(line) if not re.match(r"[A-Z_]+=", word)]
+        if words[0] == "duly":
+            _check_command(f"{place}: {line}", words[1:])
+            continue
         assert words[0] == "./dev", f"{place}: {line}"
         assert words[1] in known, f"{place}: {line}"
+
+
+def _check_command(place: str, words: list[str]) -> None:
+    """The command is there, and so are its options."""
+    offered = duly_commands()
+    path = next((p for p in (" ".join(words[:2]), " ".join(words[:1])) if p in offered), None)
+    assert path, place
+    options = {name for option in offered[path].params for name in option.opts}
+    said = {word.partition("=")[0] for word in words if word.startswith("--")}
+    assert said <= options | {"--help"}, f"{place}: {said - options}"
 
 
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda p: p.stem)

@@ -1,0 +1,110 @@
+"""`duly jobs`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from duly.cli.application import run
+from duly.cli.exits import ExitCode
+from duly.cli.options import ActorName, After, AppName, AsJson, JobId, JobType, Org, Reason, Size, acting
+from duly.cli.show import Columns, print_facts, print_json, print_lines, print_table
+from duly.cli.watch import watch_job
+from duly.model.states import Status
+
+group = typer.Typer(help="Jobs of an org.", no_args_is_help=True, rich_markup_mode=None)
+
+_COLUMNS: Columns = {
+    "job": "job_id",
+    "type": "job_type",
+    "status": "status",
+    "outcome": "outcome",
+    "%": "progress_percent",
+    "attempt": lambda job: f"{job.attempt}/{job.max_attempts}",
+    "queue": "queue",
+    "created": "created_at",
+    "finished": "finished_at",
+    "error": "error_code",
+}
+_FACTS = (
+    *("job_id", "org_id", "project_id", "subject_id", "job_type", "queue", "priority", "status", "outcome"),
+    *("progress_percent", "partial_count", "created_at", "run_at", "started_at", "finished_at"),
+    *("actor_type", "actor_id", "request_id", "correlation_id", "idempotency_key", "replay_of"),
+    *("error_code", "error_message", "cancel_reason", "summary_counts"),
+)
+
+
+@group.command("list")
+def list_jobs(
+    org: Org,
+    status: Annotated[Status | None, typer.Option(help="Only in this status.")] = None,
+    job_type: JobType = None,
+    subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
+    limit: Size = 50,
+    after: After = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """The jobs of an org, the newest first; of an ended status, the last to end first."""
+    page = run(
+        app,
+        lambda duly: duly.jobs.list(
+            org, status=status, job_type=job_type, subject_id=subject, limit=limit, after=after
+        ),
+    )
+    print_json(page) if as_json else print_table(page.jobs, _COLUMNS, after=page.after)
+
+
+@group.command()
+def show(job_id: JobId, org: Org, app: AppName = None, as_json: AsJson = False) -> None:
+    """One job with its attempts, its events, and why it is where it is."""
+    found = run(app, lambda duly: duly.jobs.show(org, job_id))
+    if as_json:
+        print_json(found)
+        return
+    print_lines(found.explanation)
+    print_facts(found.job, _FACTS)
+    ended = {"attempt": "attempt", "worker": "worker_id", "started": "started_at", "ended": "ended_at"}
+    print_table(found.attempts, {**ended, "by": "ended_by", "detail": "detail"})
+    told = {"event": "event_seq", "type": "event_type", "at": "occurred_at", "by": "actor_id"}
+    print_table(found.events, {**told, "detail": "payload_json"})
+
+
+@group.command()
+def watch(job_id: JobId, org: Org, app: AppName = None, as_json: AsJson = False) -> None:
+    """Follow a job to its end; ends with 0 if it completed, with 1 if it failed or was canceled."""
+    ended = run(app, lambda duly: watch_job(duly.handle(job_id, org_id=org), as_json=as_json))
+    if ended.status is not Status.COMPLETED:
+        raise typer.Exit(ExitCode.JOB_ENDED_BADLY)
+
+
+@group.command()
+def cancel(
+    job_id: JobId,
+    org: Org,
+    reason: Reason,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a job that waits, or ask the worker that holds it."""
+    status = run(app, lambda duly: duly.jobs.cancel(org, job_id, actor=acting(actor), reason=reason))
+    if as_json:
+        print_json({"job_id": job_id, "status": status})
+    else:
+        print("canceled" if status is Status.CANCELED else f"asked for; it is {status}")
+
+
+@group.command()
+def rerun(
+    job_id: JobId,
+    org: Org,
+    reason: Reason,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do an ended job again, as a new one; prints its id."""
+    handle = run(app, lambda duly: duly.dead_letters.rerun(org, job_id, acting(actor), reason))
+    print_json(handle) if as_json else print(handle.job_id)

@@ -1,0 +1,111 @@
+"""`duly queue` and `duly workers`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from duly.cli.application import run
+from duly.cli.options import ActorName, AppName, AsJson, Reason, acting
+from duly.cli.show import Columns, print_json, print_table
+from duly.store.queues import Queue
+
+group = typer.Typer(help="Queues.", no_args_is_help=True, rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="QUEUE", help="As in q:default.", show_default=False)]
+Weight = Annotated[int, typer.Argument(help="Its share of the free slots, beside the others'.")]
+
+_QUEUE: Columns = {
+    "queue": "queue",
+    "weight": "weight",
+    "paused": "paused_at",
+    "by": "paused_by",
+    "reason": "pause_reason",
+}
+_COUNTS: Columns = {
+    "queue": "queue",
+    "waiting": "waiting",
+    "scheduled": "scheduled",
+    "running": "running",
+    "oldest waits": "oldest_waiting_age",
+    "paused": "paused_at",
+}
+_WORKER: Columns = {
+    "worker": "worker_id",
+    "name": "name",
+    "state": "state",
+    "running": lambda worker: f"{worker.running}/{worker.slots}",
+    "queues": "queues",
+    "version": "version",
+    "started": "started_at",
+    "heartbeat": "heartbeat_at",
+}
+
+
+@group.command("list")
+def list_queues(app: AppName = None, as_json: AsJson = False) -> None:
+    """Every queue, its weight, and who paused it."""
+    found = run(app, lambda duly: duly.queues.stats())
+    print_json({"queues": found}) if as_json else print_table(found, _QUEUE)
+
+
+@group.command()
+def stats(app: AppName = None, as_json: AsJson = False) -> None:
+    """What waits, what is to come and what runs; counted up to 10000."""
+    found = run(app, lambda duly: duly.queues.stats())
+    print_json({"queues": found}) if as_json else print_table(found, _COUNTS)
+
+
+@group.command()
+def create(
+    queue: Name,
+    weight: Weight,
+    reason: Reason,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a queue; workers take jobs from it when it is among theirs."""
+    _show(
+        run(app, lambda duly: duly.queues.create(queue, weight, actor=acting(actor), reason=reason)), as_json
+    )
+
+
+@group.command()
+def pause(
+    queue: Name, reason: Reason, actor: ActorName = None, app: AppName = None, as_json: AsJson = False
+) -> None:
+    """Start nothing from it until it is resumed."""
+    _show(run(app, lambda duly: duly.queues.pause(queue, actor=acting(actor), reason=reason)), as_json)
+
+
+@group.command()
+def resume(
+    queue: Name, reason: Reason, actor: ActorName = None, app: AppName = None, as_json: AsJson = False
+) -> None:
+    """Let its jobs start again."""
+    _show(run(app, lambda duly: duly.queues.resume(queue, actor=acting(actor), reason=reason)), as_json)
+
+
+@group.command()
+def weight(
+    queue: Name,
+    weight: Weight,
+    reason: Reason,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give it another share of the workers' free slots."""
+    changed = run(app, lambda duly: duly.queues.set_weight(queue, weight, actor=acting(actor), reason=reason))
+    _show(changed, as_json)
+
+
+def workers(app: AppName = None, as_json: AsJson = False) -> None:
+    """The workers that have not said goodbye, and how many jobs each runs."""
+    found = run(app, lambda duly: duly.queues.workers())
+    print_json({"workers": found}) if as_json else print_table(found, _WORKER)
+
+
+def _show(queue: Queue, as_json: bool) -> None:
+    print_json(queue) if as_json else print_table([queue], _QUEUE)

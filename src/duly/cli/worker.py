@@ -1,0 +1,126 @@
+"""`duly worker`: a parent that supervises, and processes that work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from duly.cli.application import find
+from duly.cli.exits import ExitCode
+from duly.cli.logs import write_logs
+from duly.cli.options import AppName, AsJson
+from duly.cli.show import print_json
+from duly.cli.supervisor import Supervisor
+from duly.model.errors import ConfigurationError
+from duly.wiring import Duly
+from duly.worker.worker import Worker
+
+
+class LogLevel(StrEnum):
+    """How much the workers write."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+HowMuch = Annotated[LogLevel, typer.Option("--log-level", help="How much they write on stderr.")]
+
+
+def worker(
+    app: AppName = None,
+    processes: Annotated[int, typer.Option(min=1, max=256, help="How many processes work.")] = 1,
+    queues: Annotated[str | None, typer.Option(help="Queues to take jobs from, by commas.")] = None,
+    slots: Annotated[int | None, typer.Option(help="Jobs a process runs at a time.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Of these, handlers that are not async.")] = None,
+    isolated: Annotated[
+        int | None, typer.Option(help="Of these, handlers in processes of their own.")
+    ] = None,
+    drain: Annotated[float | None, typer.Option(help="Seconds to finish in when told to stop.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What the workers are called; by default host:pid.")
+    ] = None,
+    log_level: HowMuch = LogLevel.INFO,
+    as_json: AsJson = False,
+) -> None:
+    """Do jobs until SIGTERM or Ctrl-C, then drain; a second signal kills. A process that dies is replaced."""
+    if app is None:
+        find(app, needed=True)
+    given = {"queues": queues, "slots": slots, "threads": threads, "isolated": isolated, "drain": drain}
+    choices = {key: value for key, value in {**given, "name": name}.items() if value is not None}
+    write_logs(as_json=as_json, level=log_level)
+    again = [sys.executable, "-m", "duly.cli", "worker-process", f"--app={app}", f"--log-level={log_level}"]
+    again += [f"--choices={json.dumps(choices)}", *(["--json"] if as_json else [])]
+    code = asyncio.run(Supervisor(again, processes).run())
+    raise typer.Exit(code)
+
+
+def worker_process(
+    choices: Annotated[str, typer.Option(hidden=True)] = "{}",
+    app: AppName = None,
+    log_level: HowMuch = LogLevel.INFO,
+    as_json: AsJson = False,
+) -> None:
+    """One of the processes."""
+    write_logs(as_json=as_json, level=log_level)
+    asyncio.run(_work(find(app, needed=True), _read(choices), as_json=as_json))
+
+
+async def _work(app: Duly, choices: dict[str, Any], *, as_json: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    lifeline = _take_lifeline()
+    loop.add_reader(lifeline, _hear, loop, lifeline, stop)
+    async with app, app.worker(when_stuck=lambda: os._exit(ExitCode.INTERNAL), **choices) as working:
+        await working.listening.wait()
+        _say_ready(working, as_json=as_json)
+        await stop.wait()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A thread that a handler never leaves must not keep us.
+    os._exit(ExitCode.OK)
+
+
+def _take_lifeline() -> int:
+    """Our stdin under another number, so that nobody whom a handler starts inherits or reads it."""
+    lifeline, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return lifeline
+
+
+def _hear(loop: asyncio.AbstractEventLoop, lifeline: int, stop: asyncio.Event) -> None:
+    """The parent never writes: what there is to read is its end."""
+    loop.remove_reader(lifeline)
+    stop.set()
+
+
+def _say_ready(working: Worker, *, as_json: bool) -> None:
+    options = working.options
+    if as_json:
+        told = {"event": "ready", "pid": os.getpid(), "worker_id": working.worker_id}
+        print_json({**told, "queues": options.queues, "slots": options.slots})
+    else:
+        print(f"ready {working.worker_id}", flush=True)
+
+
+def _read(choices: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(choices)
+    if "queues" in found:
+        found["queues"] = tuple(part.strip() for part in found["queues"].split(",") if part.strip())
+    if "drain" in found:
+        if found["drain"] < 0:
+            raise ConfigurationError("less than zero", field="drain", fix="give seconds, 0 or more")
+        found["drain"] = timedelta(seconds=found["drain"])
+    return found

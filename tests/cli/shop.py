@@ -1,0 +1,37 @@
+"""A small application, as a user of the command line has one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from datetime import timedelta
+
+from duly import Context, Duly, Fail, RetryPolicy
+
+app = Duly()
+AT_ONCE = RetryPolicy(max_attempts=3, delays=(timedelta(milliseconds=1),))
+
+
+@app.job("shop.greet", schedulable=True)
+async def greet(name: str) -> str:
+    return f"Hello {name}"
+
+
+@app.job("shop.sell")
+async def sell() -> None:
+    raise Fail("out of stock", code="shop.empty")
+
+
+@app.job("shop.crash", retry=AT_ONCE)
+async def crash(ctx: Context) -> int:
+    """The first attempt takes its whole process along."""
+    if ctx.attempt == 1:
+        os._exit(9)
+    return ctx.attempt
+
+
+@app.job("shop.wait")
+async def wait() -> None:
+    """Says when it runs, and never returns by itself."""
+    print("waiting", flush=True)
+    await asyncio.Event().wait()

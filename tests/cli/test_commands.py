@@ -1,0 +1,183 @@
+"""Every command, as people and as programs use it."""
+
+from __future__ import annotations
+
+import getpass
+import io
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly.model.outcome import ErrorInfo, Retry
+from duly.store.session import Database
+from tests.cli.conftest import Run
+from tests.control.deadletter.letters import end_one
+from tests.house.pages import commands
+
+WHY = ("--reason", "because")
+NASTY = ErrorInfo("shop.broken", "it [bold]broke[/] \x1b[31mred", "ValueError", {"exceptions": []})
+
+
+@pytest.fixture
+async def ids(
+    duly: Run, org: uuid.UUID, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """Four letters and a job that waits."""
+    monkeypatch.setenv("DULY_ORG", str(org))
+    found = {}
+    for name in ("first", "second", "third", "fourth"):
+        await duly("enqueue", "shop.greet", "--payload", '{"name": "Ada"}', "--key", name)
+        found[name] = await end_one(database, Retry(NASTY))
+    made = await duly("enqueue", "shop.sell", "--json")
+    return {**found, "waiting": made.document["job_id"], "new": uuid.uuid4(), "org": org}
+
+
+LINES = """
+migrate
+org create Acme --id {new}
+enqueue shop.greet --payload {payload} --key k --priority 5 --at 2100-01-01T00:00:00Z --subject s-1
+jobs list --status queued --limit 1
+jobs show {waiting}
+jobs cancel {waiting} {why}
+jobs watch {waiting}
+jobs rerun {waiting} {why}
+queue list
+queue stats
+workers
+queue create q:slow 2 {why}
+queue pause q:slow {why}
+queue resume q:slow {why}
+queue weight q:slow 3 {why}
+limit set --org {org} --type shop.greet --max-running 3 --starts-per-second 2.5 {why}
+limit pause --type shop.greet {why}
+limit resume --type shop.greet {why}
+limit list
+dead list --type shop.greet --limit 2
+dead groups
+dead show {first}
+dead replay {first} {why}
+dead fix {second} --payload {payload} {why}
+dead discard {third} {why}
+dead replay-many --per-second 10 {why}
+schedule create nightly --cron 0,3,*,*,* --type shop.greet --payload {payload} {why}
+schedule list
+schedule pause nightly {why}
+schedule resume nightly {why}
+schedule run nightly {why}
+schedule upcoming nightly --count 3
+schedule delete nightly {why}
+"""
+
+
+def _words(line: str, ids: dict[str, Any]) -> list[str]:
+    given = {**ids, "payload": '{"name":"Eve"}', "why": "--reason because"}
+    words = [word.format(**given) for word in line.split()]
+    return [part for word in words for part in _split(word)]
+
+
+def _split(word: str) -> list[str]:
+    return [word.replace(",", " ")] if word.startswith("0,") else word.split()
+
+
+async def test_every_command_answers_programs_with_one_document(
+    duly: Run, ids: dict[str, Any], sql: psycopg.Connection[Any]
+) -> None:
+    said: dict[str, Any] = {}
+    for line in LINES.strip().splitlines():
+        done = await duly(*_words(line, ids), "--json")
+        assert done.err == "", line
+        assert done.code == (1 if line.startswith("jobs watch") else 0), line
+        said[" ".join(line.split()[:2])] = done.document
+    offered = {" ".join(path.split()[:2]) for path in commands()} - {"worker"}
+    assert {said_of.removesuffix(" shop.greet") for said_of in said} == offered
+    assert said["migrate"] == {"applied": []}
+    assert said["jobs show"]["explanation"]
+    assert [job["job_id"] for job in said["jobs list"]["jobs"]] == [said["enqueue shop.greet"]["job_id"]]
+    assert said["jobs list"]["after"]
+    assert said["jobs cancel"]["status"] == "canceled"
+    assert said["queue weight"]["weight"] == 3
+    assert said["queue pause"]["paused_by"] == f"operator:{getpass.getuser()}"
+    assert (said["limit set"]["max_running"], said["limit set"]["starts_per_second"]) == (3, 2.5)
+    assert said["limit list"]["limits"][0]["job_type"] == "shop.greet"
+    assert len(said["dead list"]["letters"]) == 2
+    assert said["dead groups"]["groups"][0]["letters"] == 4
+    assert said["dead show"]["payload"] == {"name": "Ada"}
+    assert len(said["dead replay-many"]["replayed"]) == 1
+    assert said["schedule create"]["cron"] == "0 3 * * *"
+    assert [at[10:] for at in said["schedule upcoming"]["upcoming"]] == ["T03:00:00Z"] * 3
+    audited = sql.execute("select distinct actor_type, reason from duly.audit_entries").fetchall()
+    assert audited == [("operator", "because")]
+    assert sql.execute("select count(*) from duly.audit_entries where request_id is null").fetchone() == (0,)
+
+
+async def test_every_command_answers_people_and_shows_no_control_characters(
+    duly: Run, ids: dict[str, Any]
+) -> None:
+    out = ""
+    for line in LINES.strip().splitlines():
+        done = await duly(*_words(line, ids))
+        assert (done.code, done.err) == (1 if line.startswith("jobs watch") else 0, ""), line
+        assert done.out, line
+        out += done.out
+    assert "it [bold]broke[/]" in out
+    assert "\x1b" not in out
+    for shown in ("up to date", "canceled", "q:slow", "there is more: --after ", "shop.broken", "job.queued"):
+        assert shown in out
+
+
+async def test_a_payload_comes_as_text_from_a_file_or_from_the_input(
+    duly: Run, org: uuid.UUID, tmp_path: Path, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "payload.json"
+    file.write_text('{"name": "file"}')
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"name": "input"}')))
+    for given in ('{"name": "text"}', f"@{file}", "-"):
+        assert (await duly("enqueue", "shop.greet", "--org", org, "--payload", given)).code == 0
+    names = sql.execute("select payload ->> 'name' from duly.job_records order by job_id").fetchall()
+    assert names == [("text",), ("file",), ("input",)]
+
+
+async def test_what_is_enqueued_is_as_it_was_asked_for(duly: Run, org: uuid.UUID) -> None:
+    line = ["enqueue", "shop.greet", "--org", org, "--payload", '{"name": "Ada"}', "--key", "k"]
+    more = ["--priority", "7", "--subject", "s-1", "--at", "2100-01-01T01:00:00+01:00", "--actor", "ops"]
+    first = (await duly(*line, *more, "--json")).document
+    assert (await duly(*line, *more, "--json")).document == {**first, "created": False}
+    job = (await duly("jobs", "show", first["job_id"], "--org", org, "--json")).document["job"]
+    assert (job["priority"], job["subject_id"], job["run_at"]) == (7, "s-1", "2100-01-01T00:00:00Z")
+    assert (job["actor_type"], job["actor_id"], job["idempotency_key"]) == ("operator", "ops", "k")
+
+
+async def test_an_org_is_made_and_what_needs_no_job_types_needs_no_application(
+    duly: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DULY_APP")
+    made = (await duly("org", "create", "Acme", "--json")).document
+    assert (await duly("jobs", "list", "--org", made["org_id"], "--json")).document == {
+        "jobs": [],
+        "after": None,
+    }
+    refused = await duly("enqueue", "shop.greet", "--org", made["org_id"])
+    assert (refused.code, "--app" in refused.err) == (2, True)
+
+
+async def test_a_limit_of_every_org_is_meant_only_when_no_org_is_named(
+    duly: Run, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DULY_ORG", str(uuid.uuid4()))
+    of_one = (await duly("limit", "set", "--org", org, "--max-running", "2", *WHY, "--json")).document
+    assert (of_one["org_id"], of_one["max_running"]) == (str(org), 2)
+    of_all = await duly("limit", "set", "--type", "shop.greet", "--max-running", "4", *WHY, "--json")
+    assert (of_all.document["org_id"], of_all.document["max_running"]) == (None, 4)
+    lifted = (await duly("limit", "set", "--org", org, "--max-running", "none", *WHY, "--json")).document
+    assert lifted["max_running"] is None
+    assert len((await duly("limit", "list", "--json")).document["limits"]) == 2
+
+
+async def test_what_a_job_says_is_shown_as_it_is_also_at_its_end(duly: Run, ids: dict[str, Any]) -> None:
+    watched = await duly("jobs", "watch", ids["first"])
+    assert watched.code == 1
+    assert "it [bold]broke[/]" in watched.out

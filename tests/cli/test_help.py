@@ -1,0 +1,34 @@
+"""What the program says of itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.house.pages import commands
+
+CHANGES = {
+    *("jobs cancel", "jobs rerun", "queue create", "queue pause", "queue resume", "queue weight"),
+    *("limit set", "limit pause", "limit resume", "schedule create", "schedule pause", "schedule resume"),
+    *("schedule run", "schedule delete", "dead replay", "dead replay-many", "dead discard", "dead fix"),
+}
+
+
+async def test_every_command_helps(duly: Run) -> None:
+    for path in commands():
+        done = await duly(*path.split(), "--help")
+        assert (done.code, done.err) == (0, ""), path
+    for words in [(), ("jobs",)]:
+        alone = await duly(*words)
+        assert (alone.code, alone.err.startswith("Usage: duly")) == (2, True)
+
+
+@pytest.mark.parametrize("path", commands())
+def test_every_command_answers_programs_and_every_change_asks_who_and_why(path: str) -> None:
+    options = {name: option for option in commands()[path].params for name in option.opts}
+    assert "--json" in options
+    assert "--app" in options
+    asked = {name: options[name].required for name in ("--reason", "--actor") if name in options}
+    assert (path in CHANGES) == ("--reason" in asked)
+    if path in CHANGES:
+        assert asked == {"--reason": True, "--actor": False}
