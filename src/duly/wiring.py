@@ -104,11 +104,14 @@ class Duly(App):
         return Worker(self, options, places, when_stuck=when_stuck, beside=beside)
 
     async def _keep_up(self, stop: asyncio.Event) -> None:
-        await keep_up(self.chores(), stop)
-
-    def chores(self) -> list[Chore]:
-        """What is to be done beside the jobs; every worker's process does them."""
-        return [Reaper(self), Scheduler(self), _Planner(self.schedules)]
+        """With connections of its own: handlers may hold all those of the application."""
+        place = self.place
+        aside = App(partial(open_ground, self.settings, place.url))
+        aside.registry = self.registry
+        try:
+            await keep_up(_chores(aside), stop)
+        finally:
+            await aside.close()
 
     def _declare_maintenance(self) -> None:
         if MAINTENANCE_SCHEDULES[0].job_type not in self.registry:
@@ -118,6 +121,11 @@ class Duly(App):
         place = await asyncio.to_thread(lambda: self.place)
         await asyncio.to_thread(migrate.check, place.direct_url)
         return await open_ground(self.settings, place.url)
+
+
+def _chores(app: App) -> list[Chore]:
+    """What is to be done beside the jobs; every worker's process does them."""
+    return [Reaper(app), Scheduler(app), _Planner(Schedules(app))]
 
 
 class _Planner:

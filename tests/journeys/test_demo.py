@@ -27,7 +27,14 @@ def test_the_demo_brings_its_own_database_and_finds_its_job_again(tmp_path: Path
     first, second = _run(home), _run(home)
     assert "\nenqueued" in first
     assert "found by its idempotency key" in second
-    job = next(line for line in first.splitlines() if line.startswith("  job_id "))
-    assert job in second.splitlines()
-    assert "1 job.queued by demo" in first
+    for line in (
+        "job ",
+        "permalink ",
+        "ended     completed, succeeded, attempt 1, 100 %",
+        "result    {'east': 85092",
+    ):
+        found = next(seen for seen in first.splitlines() if seen.startswith(line))
+        assert found in second.splitlines(), "the second run finds what the first one did"
+    assert "1 job.queued" in first
+    assert first.count("job.partial") == 4
     open_server(home).wait_until_stopped()

@@ -15,47 +15,15 @@ from duly import Actor, Duly, Job, Status, context, errors
 from duly.model.decide import Hold, decide
 from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Failed, Lost, Retry, Snooze
 from duly.model.policy import RetryPolicy
-from duly.store import work
+from duly.store import claims, work
 from duly.store.session import retrying
+from tests.journeys.books import BOOKS
 
 ERROR = ErrorInfo("boom", "it broke")
 ENDINGS: list[Ending] = [
     *(Done({"ok": 1}), Done(None), Retry(ERROR), Failed(ERROR), Lost(), Snooze(timedelta(0))),
     *(Snooze(timedelta(hours=1)), Canceled("worker", "asked")),
 ]
-BOOKS = {
-    "events have gaps, or the state miscounts them": """
-        select r.job_id from duly.jobs r join duly.event_log e using (org_id, job_id)
-        group by r.job_id, r.event_seq having count(*) <> max(e.event_seq) or count(*) <> r.event_seq
-    """,
-    "the last event is not the end, or there are two ends": """
-        select r.job_id from duly.jobs r join duly.event_log e using (org_id, job_id)
-        group by r.job_id, r.status, r.event_seq
-        having count(*) filter (where e.event_type in ('job.completed', 'job.failed', 'job.canceled'))
-               <> (r.status in ('completed', 'failed', 'canceled'))::integer
-            or bool_or(e.event_type = 'job.' || r.status and e.event_seq = r.event_seq)
-               <> (r.status in ('completed', 'failed', 'canceled'))
-    """,
-    "a queued job waits nowhere or twice, or another one waits": """
-        select r.job_id from duly.jobs r
-        left join (select job_id from duly.ready union all select job_id from duly.scheduled) q using (job_id)
-        group by r.job_id, r.status having count(q.job_id) <> (r.status = 'queued')::integer
-    """,
-    "a run identity is held by an ended job, or an active one holds none": """
-        select r.job_id from duly.jobs r left join duly.active_runs a using (org_id, job_id)
-        where r.run_identity_hash is not null
-          and (a.job_id is not null) <> (r.status in ('queued', 'running', 'partial'))
-    """,
-    "a result is missing or too many": """
-        select r.job_id from duly.jobs r left join duly.result_finals f using (org_id, job_id)
-        group by r.job_id, r.status having count(f.job_id) <> (r.status = 'completed')::integer
-    """,
-    "a job is in no ledger": "select job_id from duly.job_records except select job_id from duly.ledger",
-    "a dead letter too few or too many": """
-        select r.job_id from duly.jobs r full join duly.dead_letters d using (org_id, job_id)
-        where (d.job_id is not null) <> (r.outcome = 'dead')
-    """,
-}
 
 
 async def _client(take: Job[[int], None], dice: random.Random, known: list[Any]) -> None:
@@ -71,17 +39,18 @@ async def _client(take: Job[[int], None], dice: random.Random, known: list[Any])
 async def _worker(app: Duly, dice: random.Random, idle: int = 30) -> None:
     worker, database = uuid.uuid4(), (await app.ground()).database
 
-    async def claim() -> list[work.ClaimedJob]:
+    async def claim() -> list[claims.ClaimedJob]:
         async with database.engine_session() as conn:
-            await work.promote(conn, limit=10)
-            return await work.claim(
+            await claims.promote(conn, limit=10)
+            taken = await claims.claim(
                 conn,
                 worker_id=worker,
                 claim_id=uuid.uuid4(),
-                queue="q:default",
+                lane="q:default",
                 slots=4,
                 after_org=uuid.UUID(int=0),
             )
+        return taken.jobs
 
     while idle:
         held = await retrying(claim)
@@ -166,9 +135,11 @@ async def test_the_books_notice_tampering(
     for ending in (Done(None), Failed(ERROR)):
         await take.options(idempotency_key=str(ending), run_identity=str(ending)).enqueue(1)
         async with database.engine_session() as conn:
-            [job] = await work.claim(
-                conn, worker_id=acting, claim_id=uuid.uuid4(), queue="q:default", slots=1, after_org=acting
-            )
+            [job] = (
+                await claims.claim(
+                    conn, worker_id=acting, claim_id=uuid.uuid4(), lane="q:default", slots=1, after_org=acting
+                )
+            ).jobs
             to = decide(Hold(Status.RUNNING, 1), ending, RetryPolicy(), datetime.now(UTC), 0.0)
             await work.settle(conn, [(job, to)], actor_type="worker", actor_id="w")
     assert sql.execute(BOOKS[claim]).fetchall() == []

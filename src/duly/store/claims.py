@@ -28,6 +28,8 @@ class Sight(NamedTuple):
     now: datetime
     due_at: datetime | None
     """When the next job of the future becomes runnable."""
+    opens_at: datetime | None
+    """When a gate that lets through so many a second lets the next one pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ async def peek(conn: Connection, queues: Sequence[str]) -> Sight:
     cursor = await conn.execute(statement("jobs/peek"), {"queues": list(queues)})
     rows = await cursor.fetchall()
     lanes = [Lane(*row[:4]) for row in rows if row[0] is not None]
-    return Sight(lanes, rows[0][4], rows[0][5])
+    return Sight(lanes, rows[0][4], rows[0][5], rows[0][6])
 
 
 async def claim(

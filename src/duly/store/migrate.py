@@ -60,7 +60,9 @@ def check(dsn: str) -> None:
     with _connected(dsn) as conn:
         missing = _pending(conn, "duly_engine")
     if missing:
-        raise SchemaMismatch(f"{len(missing)} migrations are missing", fix="run `duly migrate`, or app.migrate()")
+        raise SchemaMismatch(
+            f"{len(missing)} migrations are missing", fix="run `duly migrate`, or app.migrate()"
+        )
 
 
 def _connected(dsn: str) -> Connection:

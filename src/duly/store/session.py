@@ -32,6 +32,8 @@ ENGINE_ROLE = (
     "set local plan_cache_mode = force_generic_plan"
 )
 _ENGINE = f"begin; {ENGINE_ROLE}"
+# Somebody's open transaction may hold a row that a batch needs: the others of the batch must not wait for it.
+_HURRY = "set local lock_timeout = '5s'"
 _TRIES = 5
 
 
@@ -40,6 +42,8 @@ class Database:
 
     def __init__(self, url: str, *, pooled: bool = False, size: PoolSize | None = None) -> None:
         self._made: WeakSet[Connection] = WeakSet()
+        self.limit: float | None = None
+        """Seconds an engine session may take as a whole; a connection that leads nowhere is given up."""
         self._pool = make_pool(url, size or PoolSize(), pooled=pooled, made=self._made.add)
 
     async def __aenter__(self) -> Self:
@@ -75,8 +79,18 @@ class Database:
     @asynccontextmanager
     async def engine_session(self) -> AsyncIterator[Connection]:
         """A transaction of the engine, which works for all orgs."""
-        async with self._session(_ENGINE) as conn:
-            yield conn
+        if self.limit is None:
+            async with self._session(_ENGINE) as conn:
+                yield conn
+            return
+        ends = asyncio.timeout(self.limit)
+        try:
+            async with ends, self._session(f"{_ENGINE}; {_HURRY}") as conn:
+                yield conn
+        except TimeoutError:
+            if ends.expired():
+                raise StoreUnavailable(f"no answer within {self.limit} s", fix="check the network") from None
+            raise
 
     @asynccontextmanager
     async def _session(self, opening: str) -> AsyncIterator[Connection]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -11,6 +14,8 @@ from psycopg.rows import TupleRow
 
 from duly.model.errors import StoreError
 from duly.store.session import tenant_opening
+
+AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
 
 class SyncConnection(psycopg.Connection[TupleRow]):
@@ -34,6 +39,12 @@ def open_tenant(url: str, org_id: UUID) -> SyncConnection:
         conn.close()
         raise
     return conn
+
+
+def cut(conn: AnyConnection) -> None:
+    """End a connection that another thread or task may be using: it fails there, and is closed there."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(conn.fileno())) as same:
+        same.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -33,7 +33,11 @@ class Reaper:
         lost = await retrying(self._lose)
         for worker_id in lost:
             log.warning("worker %s is lost: no heartbeat within its lease", worker_id)
-        return timedelta(0) if await retrying(self._take_over) else self._every
+        for _ in range(_CLAIMS):
+            # One claim is one batch: no more than a statement should settle.
+            if not await retrying(self._take_over):
+                return self._every
+        return timedelta(0)
 
     async def _lose(self) -> list[UUID]:
         async with (await self._app.ground()).database.engine_session() as conn:
@@ -41,7 +45,7 @@ class Reaper:
 
     async def _take_over(self) -> bool:
         async with (await self._app.ground()).database.engine_session() as conn:
-            found = await workers.abandoned(conn, limit=_CLAIMS)
+            found = await workers.abandoned(conn, limit=1)
             if found is None:
                 return False
             decided = [(job, self._decided(job, hold, found.now)) for job, hold in found.jobs]

@@ -6,15 +6,18 @@ with recursive lanes as (
     union all
     select (select r.queue from duly.ready r where r.queue > l.lane order by r.queue limit 1)
     from lanes l where l.lane is not null
-), open as (
-    select l.lane, q.queue, q.weight, split_part(l.lane, '#', 2) as job_type
+), gated as (
+    select l.lane, q.queue, q.weight, split_part(l.lane, '#', 2) as job_type, g as gate
     from lanes l
     join duly.queues q on q.queue = split_part(l.lane, '#', 1)
     left join duly.gates g
         on g.org_id = '00000000-0000-0000-0000-000000000000' and g.job_type = split_part(l.lane, '#', 2)
-    where q.paused_at is null and q.queue = any (%(queues)s) and coalesce(duly.gate_room(g), 1) > 0
+    where q.paused_at is null and q.queue = any (%(queues)s)
 )
-select o.lane, o.queue, o.weight, o.job_type, duly.now() as now, due.run_at as due_at
+select o.lane, o.queue, o.weight, o.job_type, duly.now() as now, due.run_at as due_at,
+       -- A lane whose gate has no token left: when it has one again. Those of orgs are found by polling.
+       (select min(duly.now() + make_interval(secs => (1 - duly.gate_tokens(s.gate)) / (s.gate).starts_per_second))
+        from gated s where (s.gate).paused_at is null and duly.gate_tokens(s.gate) < 1) as opens_at
 from (select 1) always
-left join open o on true
+left join gated o on coalesce(duly.gate_room(o.gate), 1) > 0
 left join lateral (select s.run_at from duly.scheduled s order by s.run_at limit 1) due on true

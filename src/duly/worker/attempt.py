@@ -1,0 +1,112 @@
+"""One attempt: decode, call, normalise. It reads as a pipeline and never raises."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from duly.blobs import BlobRef
+from duly.client.context import Surroundings, enter
+from duly.client.handling import HandlerContext
+from duly.model.errors import ConfigurationError
+from duly.model.job import Actor, ActorType
+from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Retry
+from duly.model.verdict import Verdict
+from duly.worker.classify import ending_of_error, ending_of_verdict
+from duly.worker.context import Context
+from duly.worker.run import Run
+from duly.worker.sync_context import SyncContext
+from duly.worker.workshop import Workshop
+
+
+class Threads(Protocol):
+    """Where handlers run that are not async."""
+
+    def submit(self, work: Callable[[], Any], name: str) -> asyncio.Future[Any]:
+        """Run it on a thread."""
+
+
+async def perform(run: Run, shop: Workshop, threads: Threads) -> Ending:
+    """Run the handler; how it ended."""
+    try:
+        ending = await _perform(run, shop, threads)
+    except BaseException as error:  # whatever a handler raises is an outcome, never the worker's end
+        ending = ending_of_error(error, run.kind)
+    if run.forced is not None:
+        return run.forced
+    if run.cancel is not None and isinstance(ending, Canceled):
+        return run.cancel
+    return ending
+
+
+async def _perform(run: Run, shop: Workshop, threads: Threads) -> Ending:
+    enter(_surroundings(run))
+    run.start_clock()
+    arguments = run.kind.codec.decode(await _payload(run, shop))
+    value = await _call(run, shop, threads, arguments)
+    if isinstance(value, Verdict):
+        return ending_of_verdict(value, run.kind)
+    return await _done(run, shop, value)
+
+
+def _surroundings(run: Run) -> Surroundings:
+    job = run.job
+    return Surroundings(
+        org_id=job.org_id,
+        actor=Actor(ActorType(job.actor_type), job.actor_id),
+        project_id=job.project_id,
+        request_id=job.request_id,
+        correlation_id=job.correlation_id,
+        traceparent=job.traceparent,
+        parent_id=job.job_id,
+    )
+
+
+async def _payload(run: Run, shop: Workshop) -> str | bytes:
+    if run.job.payload_ref is None:
+        return run.job.payload
+    return await shop.blobs.get(BlobRef.parse(run.job.payload_ref), org_id=run.job.org_id)
+
+
+def _call(run: Run, shop: Workshop, threads: Threads, arguments: dict[str, Any]) -> Awaitable[Any]:
+    kind, handler = run.kind, run.kind.handler
+    given: tuple[HandlerContext, ...] = ()
+    if kind.codec.context_type is not None:
+        given = (_context(run, shop),)
+    if kind.is_async:
+        run.start_clock()
+        return handler(*given, **arguments)  # type: ignore[no-any-return]
+    inside = contextvars.copy_context()
+
+    def on_a_thread() -> Any:
+        # Its time starts when it has a thread.
+        run.start_clock()
+        return inside.run(handler, *given, **arguments)
+
+    run.stop_clock()
+    return threads.submit(on_a_thread, f"job {run.job.job_id}")
+
+
+def _context(run: Run, shop: Workshop) -> HandlerContext:
+    wanted = run.kind.codec.context_type
+    context = Context(run, shop)
+    if wanted is Context:
+        return context
+    if wanted is SyncContext:
+        return SyncContext(context, asyncio.get_running_loop())
+    raise ConfigurationError(
+        f"{wanted} cannot be made", field="ctx", fix="annotate it as Context or SyncContext"
+    )
+
+
+async def _done(run: Run, shop: Workshop, value: Any) -> Ending:
+    if run.failures and not run.counts.get("succeeded"):
+        first = run.failures[0]
+        error = ErrorInfo(
+            first["error_code"], f"every chunk failed: {first['error_message']}", first["error_class"]
+        )
+        return Retry(error, dependency=run.kind.handling.dependency)
+    result, reference = await shop.stored(run.job.org_id, run.kind.codec.encode_result(value))
+    return Done(result, reference, bool(run.failures), run.counts, tuple(run.failures))

@@ -1,0 +1,130 @@
+"""Taking jobs: as many as there are free slots, from the lanes in their turn."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+import psycopg
+
+from duly.model.errors import StoreError
+from duly.store import claims
+from duly.store.claims import Claim, ClaimedJob, Lane
+from duly.store.session import Database, retrying
+from duly.worker.shares import Shares
+
+_BATCH = 500
+_LOOKS = 20
+_SHUT = timedelta(milliseconds=250)
+
+
+class Clock:
+    """The database's clock, carried on by our own monotonic one: a wrong wall clock does no harm."""
+
+    def __init__(self) -> None:
+        self._at: datetime | None = None
+        self._since = 0.0
+
+    def set(self, now: datetime) -> None:
+        """The database just said what time it is."""
+        self._at, self._since = now, time.monotonic()
+
+    def now(self) -> datetime:
+        """What time it is there."""
+        if self._at is None:
+            raise RuntimeError("the database was not asked yet")
+        return self._at + timedelta(seconds=time.monotonic() - self._since)
+
+
+class Claimer:
+    """A round: promote what is due, look, share, claim.
+
+    Each claim is a transaction of its own: who holds the gates of one lane while waiting for those of another
+    locks them in another order than everybody else.
+    """
+
+    def __init__(self, database: Database, queues: tuple[str, ...], clock: Clock) -> None:
+        self._database = database
+        self._queues = queues
+        self._clock = clock
+        self._shares = Shares()
+        self._cursors: dict[str, UUID] = {}
+        self._saw_lanes = False
+        self._trouble: psycopg.Error | StoreError | None = None
+        """What went wrong after some jobs were taken: they come first, and it is raised the next time."""
+        self.due_in: timedelta | None = None
+        """How long until the next job of the future is due, as of the last round."""
+
+    async def round(self, worker_id: UUID, slots: int) -> list[ClaimedJob]:
+        """The jobs taken. Fewer than `slots` does not mean that there are no more: ask until none come."""
+        if self._trouble is not None:
+            trouble, self._trouble = self._trouble, None
+            raise trouble
+        taken: list[ClaimedJob] = []
+        for _ in range(_LOOKS):
+            taken, more = await self._look(worker_id, min(slots, _BATCH))
+            if taken or not more:
+                break
+        if self._saw_lanes and not taken:
+            # Behind the gates of orgs: when these open, nobody says.
+            self.due_in = min(self.due_in or _SHUT, _SHUT)
+        return taken
+
+    async def _look(self, worker_id: UUID, slots: int) -> tuple[list[ClaimedJob], bool]:
+        """What was taken; and, if nothing was, whether a second look may find something."""
+        lanes, more = await retrying(self._peek), False
+        self._saw_lanes = bool(lanes)
+        while lanes:
+            taken: list[ClaimedJob] = []
+            shared = self._shares.divide(slots, lanes)
+            for lane, share in shared:
+                try:
+                    claim = await self._claim(worker_id, lane, share)
+                except (psycopg.Error, StoreError) as error:
+                    if not taken:
+                        raise
+                    self._trouble = error
+                    break
+                taken, more = [*taken, *claim.jobs], more or claim.more
+            if taken:
+                return taken, more
+            # Their gates are shut, or others were faster: the slots go to the lanes that got none.
+            lanes = [lane for lane in lanes if lane not in dict(shared)]
+        return [], more
+
+    async def _peek(self) -> list[Lane]:
+        async with self._database.engine_session() as conn:
+            sight = await claims.peek(conn, self._queues)
+            stuck = False
+            if sight.due_at is not None and sight.due_at <= sight.now:
+                # What is due and cannot be moved is held by somebody: there is no use in asking at once.
+                stuck = await claims.promote(conn, limit=_BATCH) == 0
+                sight = await claims.peek(conn, self._queues)
+        self._clock.set(sight.now)
+        self.due_in = None if sight.due_at is None or stuck else sight.due_at - sight.now
+        if sight.opens_at is not None:
+            self.due_in = min(self.due_in or sight.opens_at - sight.now, sight.opens_at - sight.now)
+        return sight.lanes
+
+    async def _claim(self, worker_id: UUID, lane: Lane, share: int) -> Claim:
+        async def once() -> Claim:
+            async with self._database.engine_session() as conn:
+                return await claims.claim(
+                    conn,
+                    worker_id=worker_id,
+                    claim_id=uuid4(),
+                    lane=lane.name,
+                    job_type=lane.job_type,
+                    slots=share,
+                    after_org=self._cursors.get(lane.name, _random_start()),
+                )
+
+        found = await retrying(once)
+        self._cursors[lane.name] = found.after_org
+        return found
+
+
+def _random_start() -> UUID:
+    """Workers that start together do not serve the orgs in step."""
+    return uuid4()

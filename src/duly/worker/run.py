@@ -1,0 +1,104 @@
+"""One attempt, as the worker that runs it knows it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from duly.client.job import Job
+from duly.model.decide import Hold
+from duly.model.error_report import describe
+from duly.model.outcome import Canceled, Ending
+from duly.model.policy import JobPolicy, stored_policy
+from duly.model.states import Status
+from duly.store.claims import ClaimedJob
+
+if TYPE_CHECKING:
+    from duly.worker.transaction import Bound
+
+_MOST_FAILURES = 100
+
+
+@lru_cache(maxsize=1024)
+def policy_of(text: str) -> JobPolicy:
+    """A stored policy. Jobs of a type share theirs, so that it is read once."""
+    return stored_policy(text)
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """An attempt from its claim to its end. Handlers see it through their context."""
+
+    job: ClaimedJob
+    kind: Job[..., Any]
+    policy: JobPolicy
+    worker_id: UUID
+    deadline: float = float("inf")
+    """By the monotonic clock; set when the handler starts."""
+    task: asyncio.Task[None] | None = None
+    forced: Ending | None = None
+    """How it ends although the handler has not ended: a time-out, a cancel, a drain."""
+    forced_at: float = 0.0
+    cancel: Canceled | None = None
+    cancel_at: float = 0.0
+    lost: bool = False
+    closed: bool = False
+    """Nothing it still does counts."""
+    abandoned: bool = False
+    """Its handler goes on all the same."""
+    draining: bool = False
+    percent: float = 0.0
+    partials: int = 0
+    checkpoint: Any = None
+    chunk_keys: set[str] = field(default_factory=set)
+    """The chunks it was to do so far."""
+    counts: dict[str, float] = field(default_factory=dict)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    bound: Bound | None = None
+    """The transaction that commits with the completion."""
+
+    @classmethod
+    def of(cls, job: ClaimedJob, kind: Job[..., Any], worker_id: UUID) -> Run:
+        """A run of a claimed job."""
+        return cls(job, kind, policy_of(job.policy), worker_id, percent=job.progress_percent)
+
+    def start_clock(self) -> None:
+        """The handler starts now."""
+        self.deadline = time.monotonic() + self.policy.timeout.total_seconds()
+
+    def stop_clock(self) -> None:
+        """The handler waits for its turn."""
+        self.deadline = float("inf")
+
+    def ask_to_stop(self, request: Canceled) -> None:
+        """Somebody wants it canceled."""
+        if self.cancel is None:
+            self.cancel, self.cancel_at = request, time.monotonic()
+
+    def overdue(self, now: float, grace: timedelta) -> bool:
+        """Whether a cancel was asked for, and not obeyed in time."""
+        return self.cancel is not None and now > self.cancel_at + grace.total_seconds()
+
+    def note_failure(self, chunk_key: str, error: Exception) -> None:
+        """One chunk failed, and the job goes on."""
+        if len(self.failures) < _MOST_FAILURES:
+            said = describe(error, job_type=self.job.job_type)
+            self.failures.append(
+                {
+                    "chunk": chunk_key,
+                    "error_code": said.code,
+                    "error_class": said.error_class,
+                    "error_message": said.message,
+                }
+            )
+
+    @property
+    def hold(self) -> Hold:
+        """The job as we hold it, for the decision."""
+        status = Status.PARTIAL if self.partials else Status.RUNNING
+        return Hold(status, self.job.attempt, self.job.returned, self.cancel)

@@ -1,0 +1,45 @@
+"""What must hold of all jobs together, whatever was done to them: each question has no answer."""
+
+from __future__ import annotations
+
+import psycopg
+
+BOOKS = {
+    "events have gaps, or the state miscounts them": """
+        select r.job_id from duly.jobs r join duly.event_log e using (org_id, job_id)
+        group by r.job_id, r.event_seq having count(*) <> max(e.event_seq) or count(*) <> r.event_seq
+    """,
+    "the last event is not the end, or there are two ends": """
+        select r.job_id from duly.jobs r join duly.event_log e using (org_id, job_id)
+        group by r.job_id, r.status, r.event_seq
+        having count(*) filter (where e.event_type in ('job.completed', 'job.failed', 'job.canceled'))
+               <> (r.status in ('completed', 'failed', 'canceled'))::integer
+            or bool_or(e.event_type = 'job.' || r.status and e.event_seq = r.event_seq)
+               <> (r.status in ('completed', 'failed', 'canceled'))
+    """,
+    "a queued job waits nowhere or twice, or another one waits": """
+        select r.job_id from duly.jobs r
+        left join (select job_id from duly.ready union all select job_id from duly.scheduled) q using (job_id)
+        group by r.job_id, r.status having count(q.job_id) <> (r.status = 'queued')::integer
+    """,
+    "a run identity is held by an ended job, or an active one holds none": """
+        select r.job_id from duly.jobs r left join duly.active_runs a using (org_id, job_id)
+        where r.run_identity_hash is not null
+          and (a.job_id is not null) <> (r.status in ('queued', 'running', 'partial'))
+    """,
+    "a result is missing or too many": """
+        select r.job_id from duly.jobs r left join duly.result_finals f using (org_id, job_id)
+        group by r.job_id, r.status having count(f.job_id) <> (r.status = 'completed')::integer
+    """,
+    "a job is in no ledger": "select job_id from duly.job_records except select job_id from duly.ledger",
+    "a dead letter too few or too many": """
+        select r.job_id from duly.jobs r full join duly.dead_letters d using (org_id, job_id)
+        where (d.job_id is not null) <> (r.outcome = 'dead')
+    """,
+}
+
+
+def balance(sql: psycopg.Connection) -> None:
+    """Every book balances."""
+    for claim, query in BOOKS.items():
+        assert sql.execute(query).fetchall() == [], claim

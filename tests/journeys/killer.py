@@ -1,0 +1,45 @@
+"""Starts workers and kills each at a random moment, many times. Forks, so that a start costs milliseconds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import threading
+
+from tests.journeys.worker_process import LEASE, make_app
+
+
+async def work(where: list[str], ready: int) -> None:
+    """Work until killed."""
+    app = make_app(*where)
+    async with app, app.worker(slots=4, lease=LEASE, heartbeat=LEASE / 4) as worker:
+        await worker.steps.wait("claimed")
+        os.write(ready, b".")
+        await asyncio.Event().wait()
+
+
+def kill_one(where: list[str], dice: random.Random) -> None:
+    """One life of a worker: from its first claim to a moment within the next hundredths of a second."""
+    done, ready = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(done)
+        asyncio.run(work(where, ready))
+        os._exit(1)
+    os.close(ready)
+    alive = os.read(done, 1)
+    threading.Event().wait(dice.uniform(0, 0.03))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(done)
+    print("killed" if alive else "died by itself", flush=True)
+
+
+if __name__ == "__main__":
+    *places, kills, seed = sys.argv[1:]
+    lots = random.Random(int(seed))
+    for _ in range(int(kills)):
+        kill_one(places, lots)

@@ -1,0 +1,58 @@
+"""PostgreSQL is killed under load, twice. The worker goes on without help, and every effect happens once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from pathlib import Path
+
+import psycopg
+
+from duly import Actor, Handle, JobSnapshot, Status, context, errors
+from duly.devdb import open_server
+from duly.store.migrate import migrate
+from tests.journeys.test_killed_transactions import TABLE
+from tests.journeys.worker_process import make_app
+
+JOBS = 1500
+
+
+async def test_a_worker_survives_the_death_of_its_database(tmp_path: Path) -> None:
+    server = open_server(tmp_path / "pg")
+    url = server.dsn()
+    migrate(url)
+    with psycopg.connect(url, autocommit=True) as sql:
+        sql.execute(TABLE)
+    app = make_app(url, url, str(tmp_path / "blobs"))
+    org = uuid.uuid4()
+    await app.create_org(org, "Acme")
+    effect = app.registry.get("step.effect")
+    with context(org_id=org, actor=Actor.user("u1")):
+        handles = await app.enqueue_many([effect.call(n) for n in range(JOBS)])
+    async with app.worker(slots=20) as worker:
+        for part in (1, 2):
+            await worker.steps.wait("settled", part * JOBS // 4)
+            _kill_postmaster(tmp_path / "pg")
+        ended = [await _patiently(handle) for handle in handles]
+    assert {job.status for job in ended} == {Status.COMPLETED}
+    with psycopg.connect(url, autocommit=True) as sql:
+        once = sql.execute("select count(*), count(distinct job_id) from public.effects").fetchone()
+        assert once == (JOBS, JOBS)
+        assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
+    await app.close()
+    server.wait_until_stopped()
+
+
+def _kill_postmaster(home: Path) -> None:
+    [pid_file] = home.glob("**/postmaster.pid")
+    os.kill(int(pid_file.read_text().splitlines()[0]), signal.SIGKILL)
+
+
+async def _patiently(handle: Handle[object]) -> JobSnapshot:
+    """The end of a job, asked for again as long as the database is away."""
+    while True:
+        try:
+            return await handle.wait(timeout=60)
+        except (errors.StoreError, psycopg.OperationalError):
+            continue

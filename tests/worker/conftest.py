@@ -1,0 +1,27 @@
+"""The application of the isolated job types, at work on the database of the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from duly import Duly, Settings
+from duly.testing import FreshDatabase
+from tests.worker import isolated_jobs
+
+
+@pytest.fixture
+async def isolated(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
+    """Only here it knows the database: its processes must be told."""
+    made = isolated_jobs.app
+    made.settings = Settings.load(
+        database_url=fresh.url,
+        database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
+        blobs_url=str(tmp_path / "blobs"),
+        upkeep=False,
+    )
+    vars(made).pop("place", None)
+    yield made
+    await made.close()

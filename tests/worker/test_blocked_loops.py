@@ -1,0 +1,174 @@
+"""Handlers that block the event loop are interrupted when their time is over, or else the worker gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from time import sleep
+
+import psycopg
+import pytest
+
+from duly import Actor, Context, Duly, context
+from duly.testing import FreshDatabase
+from tests.worker.working import (
+    ONCE,
+    PATIENCE,
+    breathe,
+    brief,
+    surviving,
+    worker_row,
+    working,
+)
+
+
+@pytest.mark.parametrize("way", ["asleep", "at work", "deaf"])
+async def test_a_handler_that_blocks_the_loop_is_interrupted(app: Duly, acting: uuid.UUID, way: str) -> None:
+    heard = []
+
+    @app.job("block.softly", timeout=brief(0.3), retry=ONCE)
+    async def block() -> None:
+        if way == "asleep":
+            sleep(60)
+        while way == "at work":
+            pass
+        while not heard:
+            try:
+                sleep(60)
+            except Exception:
+                raise AssertionError("what stops a handler is no Exception") from None
+            except BaseException as error:
+                heard.append(error)
+
+    async with surviving(app):
+        job = await (await block.enqueue()).wait()
+    assert (job.outcome, job.error_code) == ("dead", "run.timeout")
+
+
+async def test_a_task_of_a_handler_that_blocks_the_loop_is_interrupted(app: Duly, acting: uuid.UUID) -> None:
+    async def block() -> None:
+        sleep(60)
+
+    @app.job("block.softly", timeout=brief(0.3), retry=ONCE)
+    async def softly() -> None:
+        await asyncio.gather(block(), breathe())
+
+    async with surviving(app):
+        job = await (await softly.enqueue()).wait()
+    assert (job.outcome, job.error_code) == ("dead", "run.timeout")
+
+
+async def test_a_blocked_loop_that_was_freed_lets_the_handler_clean_up(app: Duly, acting: uuid.UUID) -> None:
+    cleaned = asyncio.Event()
+
+    @app.job("block.softly", timeout=brief(0.3), retry=ONCE)
+    async def block(ctx: Context) -> None:
+        try:
+            sleep(60)
+        finally:
+            # Longer than it takes to notice that it still runs.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.Event().wait(), 0.5)
+            cleaned.set()
+
+    async with surviving(app) as worker:
+        job = await (await block.enqueue()).wait()
+        await cleaned.wait()
+    assert job.error_code == "run.timeout"
+    assert worker.steps.counts["abandoned"] == 0
+
+
+async def test_a_loop_that_is_blocked_in_good_time_is_left_alone(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("block.softly", retry=ONCE)
+    async def block() -> str:
+        sleep(1.7)
+        return "done"
+
+    async with surviving(app, lease=brief(1.2), heartbeat=brief(0.2)):
+        assert await (await block.enqueue()).result() == "done"
+
+
+async def test_a_loop_that_was_blocked_for_longer_than_the_lease_is_given_up_and_comes_back(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    stuck: list[float] = []
+    silent: list[object] = []
+
+    @app.job("test.block", timeout=brief(0.1), retry=ONCE)
+    async def block() -> None:
+        while not silent:
+            with suppress(BaseException):
+                # Deaf to the signal, until no heartbeat has come for a while.
+                while not stuck or time.monotonic() < stuck[0] + 1:
+                    sleep(0.05)
+                silent.append(worker_row(sql, "now() - heartbeat_at"))
+        sql.execute("update duly.workers set lost_at = now()")
+
+    @app.job("test.quick")
+    async def quick(n: int) -> int:
+        return n
+
+    choices = {
+        "lease": brief(1.5),
+        "heartbeat": brief(0.1),
+        "when_stuck": lambda: stuck.append(time.monotonic()),
+    }
+    async with working(app, **choices) as worker:
+        handle = await block.enqueue()
+        await worker.steps.wait("declared lost")
+        assert await (await quick.enqueue(1)).result(PATIENCE) == 1
+    assert len(stuck) == 1
+    assert silent[0] > brief(0.5), "a worker that is stuck does not say that it is well"
+    assert worker.steps.counts["lost"] == 1 or (await handle.status()).outcome == "dead"
+
+
+async def test_a_handler_that_blocks_the_loop_is_interrupted_whichever_worker_runs_it(
+    app: Duly, acting: uuid.UUID
+) -> None:
+    @app.job("test.block", timeout=brief(0.1), retry=ONCE)
+    async def block(n: int) -> None:
+        sleep(60)
+
+    first = app.worker(heartbeat=brief(0.1))
+    await first.start()
+    async with working(app, heartbeat=brief(0.1)):
+        assert (await (await block.enqueue(1)).wait(PATIENCE)).error_code == "run.timeout"
+        await first.stop()
+        assert (await (await block.enqueue(2)).wait(PATIENCE)).error_code == "run.timeout"
+
+
+def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
+    fresh: FreshDatabase, tmp_path: Path
+) -> None:
+    stuck = threading.Event()
+    app = Duly(
+        database_url=fresh.url,
+        database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
+        blobs_url=str(tmp_path),
+        upkeep=False,
+    )
+
+    @app.job("test.block", timeout=brief(0.1), retry=ONCE)
+    async def block() -> None:
+        stuck.wait()
+
+    async def main() -> str:
+        org = uuid.uuid4()
+        await app.create_org(org, "Acme")
+        with context(org_id=org, actor=Actor.user("u1")):
+            handle = await block.enqueue()
+        async with working(app, lease=brief(1.2), heartbeat=brief(0.1), when_stuck=stuck.set):
+            job = await handle.wait(PATIENCE)
+        await app.close()
+        return job.outcome
+
+    outcomes: list[str] = []
+    thread = threading.Thread(target=lambda: outcomes.append(asyncio.run(main())), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert stuck.is_set()
+    assert outcomes, "without a signal it can only be given up; here the handler went on by itself"

@@ -1,0 +1,311 @@
+"""Canceling: at once while it waits, by asking while it runs, by force when it does not listen."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Cancel, Context, Duly, Handle, Retry, Snooze, Status, SyncContext, context, errors
+from tests.journeys.books import balance
+from tests.worker import isolated_jobs as theirs
+from tests.worker.working import (
+    AT_ONCE,
+    PATIENCE,
+    breathe,
+    brief,
+    deaf,
+    done,
+    events,
+    lose_everything,
+    work_off,
+    working,
+)
+
+
+class Gate:
+    """A handler says that it is inside, and can be let go."""
+
+    def __init__(self) -> None:
+        self.inside = asyncio.Event()
+        self.go = asyncio.Event()
+
+
+async def test_a_waiting_job_is_canceled_at_once_and_never_starts(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("test.never")
+    async def never() -> None: ...
+
+    handle = await never.enqueue()
+    assert await handle.cancel("changed my mind") is Status.CANCELED
+    async with working(app) as worker:
+        await worker.steps.wait("idle", 2)
+    job = await handle.status()
+    assert (job.canceled_by, job.cancel_reason, job.attempt) == ("user", "changed my mind", 0)
+    assert await events(handle) == ["queued", "canceled"]
+
+
+@pytest.mark.parametrize(("actor", "by"), [(Actor.user("u1"), "user"), (Actor.system("nightly"), "system")])
+async def test_a_running_job_is_asked_and_stops_between_two_steps(
+    app: Duly, acting: uuid.UUID, actor: Actor, by: str
+) -> None:
+    gate = Gate()
+
+    @app.job("test.polite")
+    async def polite(ctx: Context) -> None:
+        await ctx.partial({"first": "half"})
+        gate.inside.set()
+        await gate.go.wait()
+        assert ctx.cancel_requested
+        ctx.check_canceled()
+        raise AssertionError("it goes on")
+
+    handle = await polite.enqueue()
+    async with working(app) as worker:
+        await gate.inside.wait()
+        with context(actor=actor):
+            assert await handle.cancel("enough") is Status.PARTIAL
+            assert await handle.cancel("once more") is Status.PARTIAL, "asking again changes nothing"
+        await worker.steps.wait("cancel heard")
+        gate.go.set()
+        job = await handle.wait(PATIENCE)
+    assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, by, "enough")
+    assert await events(handle) == ["queued", "started", "partial", "cancel_requested", "canceled"]
+    async with app.tenant_session(acting) as conn:
+        rows = await (await conn.execute("select result_payload from duly.job_results")).fetchall()
+    assert rows == [({"first": "half"},)], "the last partial result stays readable"
+
+
+async def test_a_handler_that_does_not_listen_is_stopped_after_the_grace(
+    app: Duly, acting: uuid.UUID
+) -> None:
+    inside = asyncio.Event()
+
+    @app.job("test.deaf")
+    async def deaf() -> None:
+        inside.set()
+        await asyncio.Event().wait()
+
+    handle = await deaf.enqueue()
+    async with working(app, cancel_grace=brief(0.05)):
+        await inside.wait()
+        await handle.cancel("enough")
+        job = await handle.wait(PATIENCE)
+    assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
+
+
+async def test_a_deaf_thread_is_abandoned_and_what_it_still_writes_is_refused(
+    app: Duly, acting: uuid.UUID
+) -> None:
+    inside, release, refused = threading.Event(), threading.Event(), threading.Event()
+
+    @app.job("test.deaf_thread")
+    def deaf(ctx: SyncContext) -> None:
+        inside.set()
+        release.wait()
+        try:
+            ctx.partial({"too": "late"})
+        except errors.LeaseLost:
+            refused.set()
+
+    handle = await deaf.enqueue()
+    async with working(app, cancel_grace=brief(0.05)):
+        await asyncio.to_thread(inside.wait)
+        await handle.cancel("enough")
+        job = await handle.wait(PATIENCE)
+        release.set()
+        assert await asyncio.to_thread(refused.wait, PATIENCE)
+    assert (job.status, job.partial_count) == (Status.CANCELED, 0)
+
+
+async def test_an_isolated_process_is_killed_after_the_grace(
+    isolated: Duly, acting: uuid.UUID, tmp_path: Path
+) -> None:
+    async with working(isolated, cancel_grace=brief(0.05)) as worker:
+        handle = await theirs.deaf.enqueue(str(tmp_path / "started"))
+        await worker.steps.wait("started")
+        await handle.cancel("enough")
+        job = await handle.wait(PATIENCE)
+    assert (job.status, job.cancel_reason) == (Status.CANCELED, "enough")
+
+
+async def test_a_handler_may_cancel_its_own_job(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("test.own")
+    async def own() -> Cancel:
+        return Cancel("there is nothing to do")
+
+    job = await done(app, await own.enqueue())
+    assert (job.canceled_by, job.cancel_reason) == ("worker", "there is nothing to do")
+
+
+async def test_a_job_that_is_done_before_it_hears_of_the_cancel_is_done(app: Duly, acting: uuid.UUID) -> None:
+    gate = Gate()
+
+    @app.job("test.quick")
+    async def quick() -> str:
+        gate.inside.set()
+        await gate.go.wait()
+        return "done"
+
+    handle = await quick.enqueue()
+    async with working(app):
+        await gate.inside.wait()
+        await handle.cancel("too late")
+        gate.go.set()
+        job = await handle.wait(PATIENCE)
+    assert (job.status, await handle.result()) == (Status.COMPLETED, "done")
+
+
+async def test_a_thousand_cancels_in_a_race_with_finishes(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    @app.job("test.race")
+    async def race(ctx: Context, n: int) -> int:
+        if n % 3 == 0:
+            await ctx.partial({"n": n})
+        if n % 2 == 0:
+            ctx.check_canceled()
+        return n
+
+    handles = await app.enqueue_many([race.call(n) for n in range(1000)])
+    answers: Counter[str] = Counter()
+
+    async def cancel(some: list[Handle[Any]]) -> None:
+        for handle in some:
+            with suppress(errors.AlreadyFinished):
+                answers[await handle.cancel("a race")] += 1
+
+    async with working(app, slots=50, cancel_grace=brief(0.1)):
+        await asyncio.gather(*(cancel(handles[n::4]) for n in range(4)))
+        ended = [await handle.wait(PATIENCE) for handle in handles]
+    found = Counter(job.status for job in ended)
+    assert found[Status.COMPLETED] + found[Status.CANCELED] == 1000
+    assert min(found[Status.COMPLETED], found[Status.CANCELED]) > 10, f"it was a race: {found}"
+    balance(sql)
+
+
+async def test_a_plain_handler_is_asked_too(app: Duly, acting: uuid.UUID) -> None:
+    inside, go = threading.Event(), threading.Event()
+
+    @app.job("test.polite")
+    def polite(ctx: SyncContext) -> None:
+        inside.set()
+        go.wait()
+        assert ctx.cancel_requested
+        for chunk in ctx.chunks(["a"]):
+            raise AssertionError(f"{chunk} is handed out")
+
+    handle = await polite.enqueue()
+    async with working(app) as worker:
+        await asyncio.to_thread(inside.wait)
+        assert await handle.cancel("enough") is Status.RUNNING
+        await worker.steps.wait("cancel heard")
+        go.set()
+        job = await handle.wait(PATIENCE)
+    assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
+
+
+async def test_a_process_is_asked_too(isolated: Duly, acting: uuid.UUID, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    async with working(isolated, isolated=1, cancel_grace=brief(PATIENCE)):
+        handle = await theirs.patient.enqueue(str(started))
+        while not started.exists():
+            await asyncio.to_thread(lambda: None)
+        await handle.cancel("enough")
+        job = await handle.wait(PATIENCE)
+    assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
+    assert await events(handle) == ["queued", "started", "cancel_requested", "canceled"]
+
+
+async def test_a_job_that_waits_for_its_next_try_is_canceled_at_once(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("test.later")
+    async def later() -> None:
+        raise Retry("busy", after=3600)
+
+    handle = await later.enqueue()
+    await work_off(app)
+    assert await handle.cancel("no longer") is Status.CANCELED
+    assert await handle.cancel("no longer") is Status.CANCELED
+    assert await events(handle) == ["queued", "started", "retried", "canceled"]
+
+
+@pytest.mark.parametrize(
+    "said", [ValueError("broken"), Retry("busy"), Snooze(60)], ids=["error", "retry", "snooze"]
+)
+async def test_a_cancel_that_was_not_heard_wins_over_the_next_try(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, said: Exception
+) -> None:
+    gate = Gate()
+
+    @app.job("test.fails", retry=AT_ONCE)
+    async def fails() -> None:
+        gate.inside.set()
+        await gate.go.wait()
+        raise said
+
+    handle = await fails.enqueue()
+    async with deaf(app, sql):
+        await gate.inside.wait()
+        await handle.cancel("enough")
+        gate.go.set()
+        job = await handle.wait(PATIENCE)
+    assert (job.status, job.canceled_by, job.attempt >= 0) == (Status.CANCELED, "user", True)
+    assert await events(handle) == ["queued", "started", "cancel_requested", "canceled"]
+
+
+async def test_a_handler_that_is_stopped_by_force_may_clean_up(app: Duly, acting: uuid.UUID) -> None:
+    inside, cleaned = asyncio.Event(), []
+
+    @app.job("test.tidy")
+    async def tidy() -> None:
+        inside.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await breathe()
+            cleaned.append(True)
+
+    handle = await tidy.enqueue()
+    async with working(app, cancel_grace=brief(0)) as worker:
+        await inside.wait()
+        await handle.cancel("enough")
+        job = await handle.wait(PATIENCE)
+    assert (job.status, cleaned, worker.steps.counts["abandoned"]) == (Status.CANCELED, [True], 0)
+
+
+async def test_an_ended_job_stays_as_it_is(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("test.quick")
+    async def quick() -> str:
+        return "done"
+
+    handle = await quick.enqueue()
+    await done(app, handle)
+    with pytest.raises(errors.AlreadyFinished):
+        await handle.cancel("too late")
+    assert await events(handle) == ["queued", "started", "completed"]
+
+
+async def test_a_canceled_job_whose_worker_died_does_not_run_again(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    inside = asyncio.Event()
+
+    @app.job("test.long")
+    async def long() -> None:
+        inside.set()
+        await asyncio.Event().wait()
+
+    handle = await long.enqueue()
+    async with deaf(app, sql, drain=brief(0)):
+        await inside.wait()
+        await handle.cancel("enough")
+        await lose_everything(app, sql)
+    job = await handle.status()
+    assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
+    assert await events(handle) == ["queued", "started", "cancel_requested", "lease_lost", "canceled"]

@@ -1,0 +1,159 @@
+"""A worker that stops waits for what runs, gives back the rest unspent, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import threading
+import uuid
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from duly import Cancel, Context, Duly, Fail, Retry, Snooze, Status
+from tests.worker import isolated_jobs as theirs
+from tests.worker.working import (
+    ONCE,
+    PATIENCE,
+    brief,
+    done,
+    events,
+    until,
+    working,
+)
+
+
+async def test_a_drain_waits_for_what_runs(app: Duly, acting: uuid.UUID) -> None:
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    @app.job("test.last")
+    async def last(ctx: Context) -> bool:
+        inside.set()
+        await go.wait()
+        return ctx.draining
+
+    handle = await last.enqueue()
+    worker = app.worker()
+    await worker.start()
+    await inside.wait()
+    stopping = asyncio.create_task(worker.stop())
+    await worker.steps.wait("draining")
+    go.set()
+    await stopping
+    assert await handle.result() is True, "it was told that the worker is about to stop"
+
+
+async def test_what_does_not_end_in_time_is_given_back_without_spending_the_attempt(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    inside = asyncio.Event()
+
+    @app.job("test.long")
+    async def long(ctx: Context) -> int:
+        if not inside.is_set():
+            inside.set()
+            await asyncio.Event().wait()
+        return ctx.attempt
+
+    handle = await long.enqueue()
+    async with working(app, drain=brief(0)):
+        await inside.wait()
+    job = await handle.status()
+    assert (job.status, job.attempt) == (Status.QUEUED, 0)
+    assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
+    assert (await done(app, handle)).attempt == 1
+    assert await handle.result() == 1
+    assert await events(handle) == ["queued", "started", "snoozed", "started", "completed"]
+
+
+async def test_a_stop_that_is_cut_short_leaves_no_heart_beating(app: Duly, acting: uuid.UUID) -> None:
+    inside = asyncio.Event()
+
+    @app.job("test.long")
+    async def long() -> None:
+        inside.set()
+        await asyncio.Event().wait()
+
+    await long.enqueue()
+    worker = app.worker(drain=brief(PATIENCE))
+    await worker.start()
+    await inside.wait()
+    stopping = asyncio.create_task(worker.stop())
+    await worker.steps.wait("draining")
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    assert "duly-heartbeat" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_a_worker_that_cannot_register_leaves_nothing_behind(
+    isolated: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    connections = "select count(*) from pg_stat_activity where datname = current_database()"
+    await isolated.ground()
+    [(before,)] = sql.execute(connections).fetchall()
+    sql.execute("alter table duly.workers rename to hidden")
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        async with isolated.worker():
+            raise AssertionError("it works")
+    assert multiprocessing.active_children() == []
+    await until(sql, f"select ({connections}) <= {before}")
+
+
+async def test_no_claim_is_left_when_everything_is_settled(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    said = [None, ValueError("no"), Retry("later", after=60), Snooze(60), Fail("no"), Cancel("no")]
+
+    @app.job("test.mixed", retry=ONCE)
+    async def mixed(ctx: Context, n: int) -> None:
+        if n % 2:
+            async with ctx.transaction():
+                pass
+        error = said[n % len(said)]
+        if error is not None:
+            raise error
+
+    other = Duly(app.settings)
+
+    @other.job("test.unknown")
+    async def unknown() -> None: ...
+
+    await unknown.enqueue()
+    await other.close()
+    await app.enqueue_many([mixed.call(n) for n in range(60)])
+    async with working(app) as worker:
+        await worker.steps.wait("settled", 61)
+    assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
+
+
+async def test_threads_and_processes_give_back_what_does_not_end_in_time(
+    isolated: Duly, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    handle = await theirs.deaf.enqueue(str(tmp_path / "started"))
+    async with working(isolated, isolated=1, drain=brief(0)):
+        while not (tmp_path / "started").exists():
+            await asyncio.to_thread(lambda: None)
+    job = await handle.status()
+    assert (job.status, job.attempt) == (Status.QUEUED, 0)
+    assert multiprocessing.active_children() == []
+    assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
+
+
+async def test_a_stuck_thread_does_not_hold_up_the_drain(app: Duly, acting: uuid.UUID) -> None:
+    inside, release = threading.Event(), threading.Event()
+
+    @app.job("test.stuck")
+    def stuck() -> None:
+        inside.set()
+        release.wait()
+
+    handle = await stuck.enqueue()
+    try:
+        async with working(app, drain=brief(0)):
+            await asyncio.to_thread(inside.wait)
+        job = await handle.status()
+    finally:
+        release.set()
+    assert (job.status, job.attempt) == (Status.QUEUED, 0)

@@ -1,0 +1,214 @@
+"""What a handler is given, and what becomes of what it leaves."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from pydantic import BaseModel
+
+from duly import (
+    Context,
+    Duly,
+    Handle,
+    SyncContext,
+    errors,
+)
+from duly.blobs import BlobRef
+from tests.worker.working import AT_ONCE, brief, done, events, work_off, working
+
+
+class Report(BaseModel):
+    region: str
+    made_at: datetime
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+async def test_an_async_handler_gets_its_arguments_and_its_result_is_kept(
+    app: Duly, acting: uuid.UUID
+) -> None:
+    @app.job("report.build")
+    async def build(region: str, at: datetime) -> Report:
+        return Report(region=region, made_at=at)
+
+    handle = await build.enqueue("DE", at=NOON)
+    job = await done(app, handle)
+    assert (job.status, job.outcome, job.attempt, job.progress_percent) == ("completed", "succeeded", 1, 100)
+    assert await handle.result() == Report(region="DE", made_at=NOON)
+    assert await events(handle) == ["queued", "started", "completed"]
+
+
+async def test_a_plain_handler_runs_beside_the_loop(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("report.where")
+    def where() -> str:
+        return threading.current_thread().name
+
+    handle = await where.enqueue()
+    await done(app, handle)
+    assert await handle.result() == "duly-handler"
+
+
+async def test_each_kind_is_given_the_context_it_asks_for(app: Duly, acting: uuid.UUID) -> None:
+    seen: dict[str, Any] = {}
+
+    @app.job("ask.softly")
+    async def softly(ctx: Context, n: int) -> int:
+        seen["async"] = (type(ctx), ctx.attempt, ctx.job.job_id, ctx.job.request_id, n)
+        return n
+
+    @app.job("ask.plainly")
+    def plainly(ctx: SyncContext, n: int) -> int:
+        seen["plain"] = (type(ctx), ctx.attempt, ctx.job.job_id, ctx.job.request_id, n)
+        return n
+
+    first, second = await softly.enqueue(1), await plainly.enqueue(n=2)
+    await work_off(app, 2)
+    assert seen == {
+        "async": (Context, 1, first.job_id, "req-1", 1),
+        "plain": (SyncContext, 1, second.job_id, "req-1", 2),
+    }
+
+
+async def test_a_payload_is_checked_again_before_the_run(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    ran = []
+
+    @app.job("report.build", retry=AT_ONCE)
+    async def build(year: int) -> None:
+        ran.append(year)
+
+    handle = await build.enqueue(2026)
+    sql.execute("""update duly.job_records set payload = '{"year": "next"}'""")
+    job = await done(app, handle)
+    assert (job.status, job.outcome, job.attempt, job.error_code) == (
+        "failed",
+        "failed",
+        1,
+        "contract.invalid",
+    )
+    assert "payload.year" in (job.error_message or "")
+    assert not ran
+
+
+async def test_large_payloads_and_results_lie_in_the_blobs(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    @app.job("text.shout")
+    async def shout(text: str) -> str:
+        return text.upper()
+
+    handle = await shout.enqueue("x" * 100_000)
+    job = await done(app, handle)
+    assert job.request_payload_ref
+    [(payload, reference)] = sql.execute("select payload, payload_ref from duly.result_finals").fetchall()
+    assert payload is None
+    blob = BlobRef.parse(reference)
+    assert (blob.org_id, blob.size) == (acting, 100_002)
+    assert await handle.result() == "X" * 100_000
+
+
+async def test_a_job_of_an_unknown_type_is_given_back_without_spending_the_attempt(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    other = Duly(app.settings)
+
+    @other.job("known.elsewhere")
+    async def elsewhere() -> None: ...
+
+    handle = await elsewhere.enqueue()
+    await other.close()
+    await work_off(app)
+    job = await handle_of(app, handle).status()
+    assert (job.status, job.attempt) == ("queued", 0)
+    assert job.run_at > job.updated_at + brief(20)
+    assert sql.execute("select event_type from duly.job_events order by event_seq").fetchall()[-1] == (
+        "job.snoozed",
+    )
+
+
+def handle_of(app: Duly, handle: Handle[Any]) -> Handle[Any]:
+    return app.handle(handle.job_id)
+
+
+async def test_a_policy_that_nobody_can_read_stops_no_other_job(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    @app.job("step.take")
+    async def take(n: int) -> int:
+        return n
+
+    odd, even = await app.enqueue_many([take.call(n) for n in (1, 2)])
+    sql.execute(
+        """update duly.job_records set policy = policy || '{"of_a_later_version": 1}' where job_id = %s""",
+        [odd.job_id],
+    )
+    async with working(app) as worker:
+        await worker.steps.wait("settled", 2)
+        later = await take.enqueue(3)
+        assert await later.result(30) == 3
+    assert await even.result() == 2
+    assert await odd.result() == 1
+
+
+async def test_the_highest_priority_comes_first_and_then_the_oldest(app: Duly, acting: uuid.UUID) -> None:
+    order = []
+
+    @app.job("step.take")
+    async def take(n: int) -> None:
+        order.append(n)
+
+    priorities = (0, 5, 0, -3, 50, 5)
+    handles = await app.enqueue_many(
+        [take.options(priority=p).call(n) for n, p in enumerate(priorities)],
+    )
+    await work_off(app, len(handles), slots=1)
+    assert order == sorted(range(6), key=lambda n: (-priorities[n], handles[n].job_id))
+
+
+async def test_a_job_of_the_future_starts_at_its_time_by_the_databases_clock(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    @app.job("step.take", schedulable=True)
+    async def take() -> None: ...
+
+    [(now,)] = sql.execute("select now()").fetchall()
+    handle = await take.options(scheduled_for=now + brief(0.7)).enqueue()
+    # Nobody says that its time has come, and the next look would be far too late.
+    job = await done(app, handle, poll=brief(50))
+    assert job.started_at
+    assert now + brief(0.7) <= job.started_at < now + brief(40)
+
+
+async def test_the_time_spent_waiting_for_a_thread_is_not_the_handlers(app: Duly, acting: uuid.UUID) -> None:
+    pause = threading.Event()
+
+    @app.job("step.take", timeout=brief(1), retry=AT_ONCE)
+    def take(n: int) -> None:
+        pause.wait(0.4)
+
+    handles = await app.enqueue_many([take.call(n) for n in range(5)])
+    async with working(app, threads=1):
+        jobs = [await handle.wait() for handle in handles]
+    assert [(job.outcome, job.attempt, job.error_count) for job in jobs] == [("succeeded", 1, 0)] * 5
+
+
+async def test_a_worker_that_cannot_work_is_refused(app: Duly) -> None:
+    nonsense: dict[str, Any] = {
+        "slots": 0,
+        "queues": ("q:deadletter",),
+        "heartbeat": brief(20),
+        "retries_per_second": 0,
+        "lease": brief(0),
+        "poll": brief(0),
+    }
+    for field, value in nonsense.items():
+        with pytest.raises(errors.ConfigurationError) as refused:
+            app.worker(**{field: value})
+        assert refused.value.field in (field, "heartbeat")

@@ -1,0 +1,125 @@
+"""Handlers in processes of their own: whatever they do to the process, the worker lives."""
+
+from __future__ import annotations
+
+import multiprocessing
+import uuid
+
+import psycopg
+
+from duly import Duly
+from tests.worker import isolated_jobs as theirs
+from tests.worker.working import (
+    PATIENCE,
+    brief,
+    events,
+    surviving,
+    working,
+)
+
+# Processes that end
+
+
+async def test_a_handler_that_ends_its_process_has_an_outcome(isolated: Duly, acting: uuid.UUID) -> None:
+    async with surviving(isolated, isolated=1):
+        handle = await theirs.leave.enqueue(7)
+        job = await handle.wait()
+        softly = await (await theirs.leave_softly.enqueue()).wait()
+        assert await (await theirs.who.enqueue(1)).result() > 0, "the process is replaced"
+    assert (job.outcome, job.attempt, job.error_code) == ("dead", 2, "process.died")
+    assert job.error_message == "the handler's process ended with code 7"
+    assert await events(handle) == ["queued", "started", "retried", "started", "deadlettered", "failed"]
+    assert (softly.outcome, softly.error_code) == ("dead", "process.died")
+
+
+async def test_a_process_serves_many_jobs(isolated: Duly, acting: uuid.UUID) -> None:
+    async with working(isolated, isolated=1):
+        handles = await isolated.enqueue_many([theirs.who.call(n) for n in range(3)])
+        pids = {await handle.result() for handle in handles}
+    assert len(pids) == 1
+
+
+async def test_a_process_that_died_while_it_waited_costs_no_attempt(
+    isolated: Duly, acting: uuid.UUID
+) -> None:
+    async with working(isolated, isolated=2):
+        first = await (await theirs.who.enqueue(1)).result()
+        for process in multiprocessing.active_children():
+            process.kill()
+            process.join()
+        handle = await theirs.who.enqueue(2)
+        job = await handle.wait(PATIENCE)
+    assert (job.outcome, job.attempt, job.error_count) == ("succeeded", 1, 0)
+    assert await handle.result() != first
+
+
+async def test_processes_end_with_their_worker(isolated: Duly, acting: uuid.UUID) -> None:
+    async with working(isolated, isolated=2):
+        assert len(multiprocessing.active_children()) == 2
+    assert multiprocessing.active_children() == []
+
+
+async def test_the_children_of_an_isolated_job_go_to_the_database_of_its_worker(
+    isolated: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    handles = [await theirs.parent.enqueue(), await theirs.parent_softly.enqueue()]
+    async with working(isolated, isolated=1) as worker:
+        assert [(await handle.wait()).error_message for handle in handles] == [None, None]
+        await worker.steps.wait("settled", 6)
+    rows = sql.execute(
+        "select parent_id, payload ->> 'kind' from duly.jobs "
+        "where job_type = 'isolated.child' and status = 'completed' order by 2"
+    ).fetchall()
+    assert rows == [
+        (handles[1].job_id, "async"),
+        (handles[1].job_id, "async, in the transaction"),
+        (handles[0].job_id, "plain"),
+        (handles[0].job_id, "plain, in the transaction"),
+    ]
+
+
+async def test_a_handler_that_eats_memory_is_stopped_and_its_process_works_on(
+    isolated: Duly, acting: uuid.UUID
+) -> None:
+    async with working(isolated, isolated=1):
+        job = await (await theirs.eat.enqueue(2_000)).wait()
+        assert await (await theirs.eat.enqueue(20)).result() == 20
+    assert (job.outcome, job.error_code) == ("dead", "handler.memory")
+
+
+async def test_a_process_that_never_ends_is_killed_in_time(isolated: Duly, acting: uuid.UUID) -> None:
+    async with working(isolated, isolated=1):
+        jobs = [await (await kind.enqueue()).wait() for kind in (theirs.hang, theirs.spin)]
+        assert await (await theirs.who.enqueue(1)).result() > 0
+    assert [(job.outcome, job.error_code) for job in jobs] == [("dead", "run.timeout")] * 2
+
+
+async def test_a_job_that_waits_for_a_process_can_be_stopped(isolated: Duly, acting: uuid.UUID) -> None:
+    handles = [await theirs.hang.options(idempotency_key=str(n)).enqueue() for n in range(2)]
+    async with working(isolated, isolated=1, drain=brief(0), stop_grace=brief(0.2)) as worker:
+        await worker.steps.wait("started", 2)
+    assert worker.steps.counts["abandoned"] == 0
+    for handle in handles:
+        job = await handle.status()
+        assert (job.status, job.attempt) == ("queued", 0)
+
+
+async def test_whatever_an_isolated_handler_raises_is_an_outcome(isolated: Duly, acting: uuid.UUID) -> None:
+    async with working(isolated, isolated=1):
+        pid = await (await theirs.who.enqueue(1)).result()
+        for error in theirs.NASTY:
+            for kind in (theirs.raise_plainly, theirs.raise_softly):
+                job = await (await kind.enqueue(error)).wait()
+                assert (job.outcome, job.error_code != "process.died") == ("dead", True)
+        assert await (await theirs.who.enqueue(2)).result() == pid, "the process lives on"
+
+
+async def test_300_mb_from_a_process_fail_clearly(isolated: Duly, acting: uuid.UUID) -> None:
+    async with working(isolated, isolated=1):
+        job = await (await theirs.boast.enqueue(300_000_000)).wait()
+        nonsense = await (await theirs.return_nonsense.enqueue()).wait()
+        small = await theirs.boast.enqueue(100_000)
+        assert await small.result() == "x" * 100_000
+    assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
+    assert "300000002 bytes are more than 67108864" in (job.error_message or "")
+    assert (nonsense.outcome, nonsense.error_code) == ("failed", "contract.invalid")

@@ -1,0 +1,112 @@
+"""Who lost the lease learns it at the next word, and writes nothing any more."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Context, Duly, Handle, SyncContext, errors
+from tests.worker.working import (
+    AT_ONCE,
+    deaf,
+    done,
+    lose_everything,
+    picture,
+)
+
+Late = Callable[[Context], Awaitable[Any]]
+
+
+async def _chunk(ctx: Context) -> None:
+    async for chunk in ctx.chunks(["a"]):
+        async with chunk:
+            chunk.result = 1
+
+
+LATE: dict[str, Late] = {
+    "partial": lambda ctx: ctx.partial("late", percent=90),
+    "chunk": _chunk,
+    "checkpoint": lambda ctx: ctx.checkpoint("late"),
+    "artifact": lambda ctx: ctx.artifact("late", b"late"),
+}
+
+
+@pytest.mark.parametrize("late", LATE)
+async def test_who_lost_the_lease_writes_nothing_any_more(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, late: str
+) -> None:
+    started, taken_over, said = asyncio.Event(), asyncio.Event(), []
+
+    @app.job("read.pages", retry=AT_ONCE)
+    async def read(ctx: Context) -> str:
+        if ctx.attempt > 1:
+            return "by the second"
+        started.set()
+        await taken_over.wait()
+        try:
+            await LATE[late](ctx)
+        except errors.LeaseLost as error:
+            said.append(error)
+        for other in (ctx.check_canceled, ctx.session, ctx.transaction, lambda: ctx.progress(95)):
+            with pytest.raises(errors.LeaseLost):
+                other()
+        return "by the first"
+
+    handle = await read.enqueue()
+    async with deaf(app, sql) as worker:
+        await started.wait()
+        await lose_everything(app, sql)
+        before = picture(sql)
+        taken_over.set()
+        await worker.steps.wait("lost")
+        assert picture(sql) == before
+    assert len(said) == 1
+    await done(app, handle)
+    assert await handle.result() == "by the second"
+
+
+async def test_a_plain_handler_that_lost_the_lease_writes_nothing_any_more(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    started, taken_over, refused = asyncio.Event(), asyncio.Event(), []
+    loop = asyncio.get_running_loop()
+
+    @app.job("read.pages", retry=AT_ONCE)
+    def read(ctx: SyncContext) -> str:
+        if ctx.attempt > 1:
+            return "by the second"
+        loop.call_soon_threadsafe(started.set)
+        asyncio.run_coroutine_threadsafe(taken_over.wait(), loop).result()
+        calls: list[Callable[[], Any]] = [
+            lambda: ctx.partial("late"),
+            lambda: ctx.checkpoint("late"),
+            lambda: ctx.artifact("late", b""),
+            lambda: ctx.progress(99),
+            lambda: next(iter(ctx.chunks(["a"]))),
+            lambda: ctx.session().__enter__(),
+            lambda: ctx.transaction().__enter__(),
+            lambda: ctx.enqueue(read.call()),
+            ctx.check_canceled,
+        ]
+        for call in calls:
+            with pytest.raises(errors.LeaseLost):
+                call()
+            refused.append(call)
+        raise errors.LeaseLost("as it was")
+
+    handle: Handle[str] = await read.enqueue()
+    async with deaf(app, sql) as worker:
+        await started.wait()
+        await lose_everything(app, sql)
+        before = picture(sql)
+        taken_over.set()
+        await worker.steps.wait("lost")
+        assert picture(sql) == before
+    assert len(refused) == 9
+    await done(app, handle)
+    assert await handle.result() == "by the second"

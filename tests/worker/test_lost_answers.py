@@ -1,0 +1,136 @@
+"""A commit whose answer is lost was done or was not: nobody knows. Nothing is lost or doubled by that."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Context, Duly, SyncContext
+from duly.testing import FreshDatabase
+from tests.journeys.books import balance
+from tests.worker.proxy import Proxy
+from tests.worker.working import AT_ONCE, PATIENCE, brief, events, working
+
+
+@pytest.fixture
+async def proxy(fresh: FreshDatabase) -> AsyncIterator[Proxy]:
+    async with Proxy(fresh.url) as made:
+        yield made
+
+
+@pytest.fixture
+async def app(proxy: Proxy, fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
+    made = Duly(
+        database_url=proxy.url,
+        database_direct_url=fresh.direct_url,
+        blobs_url=str(tmp_path / "blobs"),
+        upkeep=False,
+    )
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_the_effects_of_a_transaction_happen_once(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy, kind: str
+) -> None:
+    sql.execute("create table effects (job_id uuid); grant insert on effects to public")
+    write, ran = "insert into effects values (%s)", []
+
+    @app.job("write.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> str:
+        ran.append(ctx.attempt)
+        async with ctx.transaction() as conn:
+            await conn.execute(write, [ctx.job.job_id])
+        return "done"
+
+    @app.job("write.plainly", retry=AT_ONCE)
+    def plainly(ctx: SyncContext) -> str:
+        ran.append(ctx.attempt)
+        with ctx.transaction() as conn:
+            conn.execute(write, [ctx.job.job_id])
+        return "done"
+
+    handle = await (softly if kind == "async" else plainly).enqueue()
+    proxy.lose_the_answer("insert into effects")
+    async with working(app) as worker:
+        await proxy.lost.wait()
+        assert await handle.result(PATIENCE) == "done"
+        await worker.steps.wait("lost")
+    assert ran == [1]
+    assert sql.execute("select job_id from effects").fetchall() == [(handle.job_id,)]
+    assert await events(handle) == ["queued", "started", "completed"]
+    balance(sql)
+
+
+async def test_an_ending_is_written_once(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy
+) -> None:
+    @app.job("step.take")
+    async def take(n: int) -> int:
+        return n
+
+    handles = await app.enqueue_many([take.call(n) for n in range(20)])
+    proxy.lose_the_answer("insert into duly.dead_letters")
+    async with working(app):
+        await proxy.lost.wait()
+        assert [await handle.result(PATIENCE) for handle in handles] == list(range(20))
+    for handle in handles:
+        assert await events(handle) == ["queued", "started", "completed"]
+    assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
+    balance(sql)
+
+
+async def test_a_claim_is_given_back_and_costs_no_attempt(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy
+) -> None:
+    ran: list[int] = []
+
+    @app.job("step.take")
+    async def take(n: int) -> int:
+        ran.append(n)
+        return n
+
+    handles = await app.enqueue_many([take.call(n) for n in range(20)])
+    proxy.lose_the_answer("insert into duly.claims")
+    async with working(app, poll=brief(0.05)):
+        await proxy.lost.wait()
+        assert [await handle.result(PATIENCE) for handle in handles] == list(range(20))
+    assert sorted(ran) == list(range(20)), "each ran once"
+    for handle in handles:
+        assert (await handle.status()).attempt == 1
+        assert await events(handle) == ["queued", "started", "snoozed", "started", "completed"]
+    assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
+    balance(sql)
+
+
+async def test_a_chunk_is_kept_once(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy
+) -> None:
+    ledger: list[str] = []
+
+    @app.job("read.pages", retry=AT_ONCE)
+    async def read(ctx: Context) -> dict[str, Any]:
+        async for chunk in ctx.chunks(["a", "b", "c"]):
+            async with chunk:
+                ledger.append(chunk.key)
+                if chunk.key == "b":
+                    proxy.lose_the_answer("'job.partial'")
+                chunk.result = chunk.key.upper()
+        return await ctx.results()
+
+    handle = await read.enqueue()
+    async with working(app):
+        assert await handle.result(PATIENCE) == {"a": "A", "b": "B", "c": "C"}
+    assert proxy.lost.is_set()
+    assert ledger == ["a", "b", "c"]
+    assert (await handle.status()).attempt == 2
+    assert await events(handle) == [
+        "queued", "started", "partial", "partial", "retried", "started", "partial", "completed"
+    ]  # fmt: skip
+    balance(sql)

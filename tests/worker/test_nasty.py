@@ -1,0 +1,209 @@
+"""Handlers that raise and return the worst: the job gets an outcome, and the worker goes on."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Context, Duly, Fail, Retry, SyncContext
+from tests.worker import isolated_jobs as theirs
+from tests.worker.working import (
+    AT_ONCE,
+    ONCE,
+    TWICE,
+    done,
+    surviving,
+)
+
+# What they raise
+
+
+@pytest.mark.parametrize("error", theirs.NASTY)
+async def test_whatever_a_handler_raises_is_an_outcome(app: Duly, acting: uuid.UUID, error: str) -> None:
+    @app.job("raise.softly", retry=TWICE)
+    async def softly() -> None:
+        raise theirs.NASTY[error]("nasty")
+
+    @app.job("raise.plainly", retry=TWICE)
+    def plainly() -> None:
+        raise theirs.NASTY[error]("nasty")
+
+    async with surviving(app):
+        jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
+    for job in jobs:
+        assert (job.outcome, job.attempt) == ("dead", 2)
+        assert job.error_message == ("the handler cancelled itself" if error == "CancelledError" else "nasty")
+
+
+async def test_stop_iteration_is_an_outcome_too(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("raise.plainly", retry=ONCE)
+    def plainly() -> None:
+        next(iter([]))
+
+    @app.job("raise.softly", retry=ONCE)
+    async def softly() -> None:
+        next(iter([]))
+
+    async with surviving(app):
+        jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
+    assert [(job.outcome, job.error_code) for job in jobs] == [("dead", "runtime_error")] * 2
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Deadly(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(1)
+
+
+ODD_ERRORS: dict[str, tuple[BaseException, str]] = {
+    "NUL": (ValueError("a\0b"), "a\N{REPLACEMENT CHARACTER}b"),
+    "half a pair": (ValueError("a\ud800b"), "a\N{REPLACEMENT CHARACTER}b"),
+    "a secret": (ValueError("postgresql://duly:hunter2@db/x"), "postgresql://[redacted]@db/x"),
+    "10 MB": (ValueError("word " * 2_000_000), "word " * 399 + "word…"),
+    "mute": (Mute(), "its message cannot be read: ValueError"),
+    "said": (Retry("a\0b", code="odd\0code"), "a\N{REPLACEMENT CHARACTER}b"),
+    "failed": (Fail("a\ud800b", code="odd\0code"), "a\N{REPLACEMENT CHARACTER}b"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_ERRORS)
+async def test_odd_messages_are_kept_as_far_as_they_can_be(app: Duly, acting: uuid.UUID, odd: str) -> None:
+    error, kept = ODD_ERRORS[odd]
+
+    @app.job("raise.softly", retry=ONCE)
+    async def softly() -> None:
+        raise error
+
+    async with surviving(app):
+        job = await (await softly.enqueue()).wait()
+    assert job.error_message == kept
+    assert job.error_code != "result.unstorable"
+
+
+async def test_an_error_whose_message_ends_the_program_is_an_outcome(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("raise.softly", retry=ONCE)
+    async def softly() -> None:
+        raise Deadly
+
+    async with surviving(app):
+        job = await (await softly.enqueue()).wait()
+    assert job.outcome == "dead"
+
+
+# What they return
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+ODD_RESULTS: dict[str, Any] = {
+    "not a number": math.nan,
+    "infinite": {"deep": [math.inf]},
+    "NUL": "a\0b",
+    "NUL in a name": {"a\0b": 1},
+    "half a pair": "a\ud800b",
+    "an object": object(),
+    "a coroutine function": nested,
+    "bytes": b"\xff",
+    "too deep": nested(100_000),
+    "a number of many digits": 10**5000,
+}
+
+
+@pytest.mark.parametrize("odd", ODD_RESULTS)
+async def test_a_result_that_cannot_be_kept_fails_the_job(app: Duly, acting: uuid.UUID, odd: str) -> None:
+    @app.job("return.softly", retry=AT_ONCE)
+    async def softly() -> Any:
+        return ODD_RESULTS[odd]
+
+    @app.job("return.plainly", retry=AT_ONCE)
+    def plainly() -> Any:
+        return ODD_RESULTS[odd]
+
+    async with surviving(app):
+        jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
+    for job in jobs:
+        assert (job.status, job.outcome, job.attempt) == ("failed", "failed", 1), job.error_message
+        assert job.error_code == "contract.invalid"
+        assert (job.error_message or "").startswith("result: ")
+
+
+async def test_a_backslash_before_u0000_is_no_nul(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("return.softly")
+    async def softly() -> str:
+        return r"C:\u0000"
+
+    handle = await softly.enqueue()
+    await done(app, handle)
+    assert await handle.result() == r"C:\u0000"
+
+
+async def test_a_result_of_another_type_than_declared_fails_the_job(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("return.softly", retry=AT_ONCE)
+    async def softly() -> dict[str, int]:
+        return ["no"]  # type: ignore[return-value]
+
+    job = await done(app, await softly.enqueue())
+    assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
+    assert "not what the handler declares" in (job.error_message or "")
+
+
+async def test_300_mb_on_the_loop_fail_clearly(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("boast.softly", retry=AT_ONCE)
+    async def boast() -> str:
+        return "x" * 300_000_000
+
+    async with surviving(app):
+        job = await (await boast.enqueue()).wait()
+    assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
+    assert "300000002 bytes are more than 67108864" in (job.error_message or "")
+
+
+async def test_counts_that_overflow_fail_their_own_job_only(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("count.softly", retry=AT_ONCE)
+    async def count(ctx: Context, n: float) -> None:
+        ctx.count(bytes=n)
+        ctx.count(bytes=n)
+
+    async with surviving(app):
+        handles = await app.enqueue_many([count.call(n) for n in (1.0, 1e308, 2.0)])
+        jobs = [await handle.wait() for handle in handles]
+    assert [job.outcome for job in jobs] == ["succeeded", "failed", "succeeded"]
+
+
+async def test_a_note_that_cannot_be_kept_as_it_is_stops_no_progress(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    notes: list[Any] = ["a\0b", "a\ud800b", object(), "x" * 1_000_000, "fine"]
+
+    @app.job("note.softly", retry=ONCE)
+    async def note(ctx: Context, n: int) -> None:
+        ctx.progress(50, notes[n])
+        raise ValueError("so that the last progress is kept")
+
+    @app.job("note.plainly", retry=ONCE)
+    def plainly(ctx: SyncContext, n: int) -> None:
+        ctx.progress(50, notes[n])
+        raise ValueError("so that the last progress is kept")
+
+    async with surviving(app):
+        for kind in (note, plainly):
+            handles = await app.enqueue_many([kind.call(n) for n in range(len(notes))])
+            jobs = [await handle.wait() for handle in handles]
+            assert {(job.progress_percent, job.error_code) for job in jobs} == {(50, "value_error")}
+    kept = sql.execute(
+        "select payload_json ->> 'note' from duly.job_events where event_type = 'job.progressed'"
+    )
+    assert all(len(text) <= 2000 for (text,) in kept)

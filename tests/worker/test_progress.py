@@ -1,0 +1,149 @@
+"""How far it is: progress that never falls, checkpoints that later attempts find, counts that add up."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Context, Duly, SyncContext
+from tests.worker.working import (
+    AT_ONCE,
+    ONCE,
+    TWICE,
+    breathe,
+    done,
+    events,
+    work_off,
+)
+
+
+async def test_progress_never_falls(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
+    @app.job("step.take", retry=TWICE)
+    async def take(ctx: Context) -> None:
+        if ctx.attempt == 1:
+            ctx.progress(60)
+            await ctx.partial("x", percent=40)
+        ctx.progress(30, "less than before")
+        raise ValueError("no")
+
+    handle = await take.enqueue()
+    job = await done(app, handle)
+    assert (job.outcome, job.progress_percent, job.attempt) == ("dead", 60, 2)
+    assert (await events(handle)).count("progressed") <= 1
+
+
+@pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", None, True])
+async def test_progress_is_a_number_from_0_to_100(app: Duly, acting: uuid.UUID, percent: Any) -> None:
+    @app.job("step.take", retry=AT_ONCE)
+    async def take(ctx: Context) -> None:
+        ctx.progress(percent)
+
+    @app.job("step.take_plainly", retry=AT_ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        ctx.progress(percent)
+
+    handles = [await take.enqueue(), await plainly.enqueue()]
+    await work_off(app, 2)
+    for handle in handles:
+        job = await handle.status()
+        assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_a_thousand_steps_of_progress_become_few_writes_and_the_last_is_kept(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, kind: str
+) -> None:
+    @app.job("step.softly", retry=ONCE)
+    async def softly(ctx: Context) -> None:
+        for n in range(1, 1000):
+            ctx.progress(n / 10, f"step {n}")
+            await breathe()
+        raise ValueError("so that the progress stays")
+
+    @app.job("step.plainly", retry=ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        for n in range(1, 1000):
+            ctx.progress(n / 10, f"step {n}")
+        raise ValueError("so that the progress stays")
+
+    handle = await (softly if kind == "async" else plainly).enqueue()
+    job = await done(app, handle)
+    assert job.progress_percent == pytest.approx(99.9)
+    kept = [
+        event.payload_json["progress_percent"]
+        async for event in handle.events()
+        if event.event_type == "job.progressed"
+    ]
+    assert kept == sorted(set(kept)), "an event for each change, and none without"
+    assert kept[-1] == pytest.approx(99.9)
+    # Four a second at most, however long the handler takes here.
+    assert job.started_at
+    assert job.finished_at
+    assert len(kept) <= 3 + 4 * (job.finished_at - job.started_at).total_seconds()
+
+
+BAD_COUNTS: list[dict[str, Any]] = [{"apples": 1}, {"pages": "1"}, {"pages": float("nan")}, {"pages": True}]
+
+
+@pytest.mark.parametrize("counts", BAD_COUNTS, ids=str)
+async def test_counts_outside_of_the_catalogue_are_refused(
+    app: Duly, acting: uuid.UUID, counts: dict[str, Any]
+) -> None:
+    @app.job("count.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> None:
+        ctx.count(**counts)
+
+    job = await done(app, await softly.enqueue())
+    assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
+    assert (job.error_message or "").startswith("summary_counts")
+
+
+async def test_counts_add_up(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("count.plainly")
+    def plainly(ctx: SyncContext) -> None:
+        for n in range(4):
+            ctx.count(processed=1, bytes=n / 2)
+
+    job = await done(app, await plainly.enqueue())
+    assert job.summary_counts == {"processed": 4, "bytes": 3}
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_a_later_attempt_finds_the_last_checkpoint(app: Duly, acting: uuid.UUID, kind: str) -> None:
+    found: list[Any] = []
+
+    @app.job("copy.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> None:
+        found.append(ctx.checkpointed)
+        for at in (0, {"row": ctx.attempt}):
+            await ctx.checkpoint(at)
+        found.append(ctx.checkpointed)
+        if ctx.attempt < 3:
+            raise ValueError("no")
+
+    @app.job("copy.plainly", retry=AT_ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        found.append(ctx.checkpointed)
+        for at in (0, {"row": ctx.attempt}):
+            ctx.checkpoint(at)
+        found.append(ctx.checkpointed)
+        if ctx.attempt < 3:
+            raise ValueError("no")
+
+    await done(app, await (softly if kind == "async" else plainly).enqueue())
+    assert found == [None, {"row": 1}, {"row": 1}, {"row": 2}, {"row": 2}, {"row": 3}]
+
+
+@pytest.mark.parametrize(
+    "value", [None, "x" * 100_000, object(), float("nan"), "a\0b"], ids=lambda v: str(v)[:9]
+)
+async def test_a_checkpoint_is_a_position_and_not_the_work(app: Duly, acting: uuid.UUID, value: Any) -> None:
+    @app.job("copy.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> None:
+        await ctx.checkpoint(value)
+
+    job = await done(app, await softly.enqueue())
+    assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")

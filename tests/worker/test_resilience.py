@@ -1,0 +1,205 @@
+"""What one job or one connection does must not be the others' trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from duly import Context, Duly, Retry, Status, SyncContext
+from duly.store import session
+from duly.testing import FreshDatabase
+from tests.worker import isolated_jobs as theirs
+from tests.worker.proxy import Proxy
+from tests.worker.working import AT_ONCE, ONCE, PATIENCE, brief, working
+
+
+@pytest.fixture
+def well(app: Duly):
+    """A job that just works."""
+
+    @app.job("test.well")
+    async def well(n: int) -> int:
+        return n
+
+    return well
+
+
+async def test_an_account_of_an_absurd_name_stops_nobody(app: Duly, acting: uuid.UUID, well) -> None:
+    @app.job("test.absurd", retry=AT_ONCE)
+    async def absurd(ctx: Context, names: str) -> int:
+        if ctx.attempt == 1:
+            raise Retry("not yet", dependency=names)
+        return ctx.attempt
+
+    names = "".join(str(uuid.uuid4()) for _ in range(300)) + "ü\n"
+    handles = [await absurd.enqueue(names), *[await well.enqueue(n) for n in range(5)]]
+    async with working(app):
+        assert [await handle.result(PATIENCE) for handle in handles] == [2, 0, 1, 2, 3, 4]
+
+
+async def test_a_handler_that_cancels_its_own_task_ends_like_any_other(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, well
+) -> None:
+    sql.execute("create table effects (attempt integer); grant insert on effects to public")
+
+    @app.job("test.own_end", retry=AT_ONCE)
+    async def own_end(ctx: Context) -> str:
+        async with ctx.transaction() as conn:
+            await conn.execute("insert into effects values (%s)", [ctx.attempt])
+        task = asyncio.current_task()
+        assert task
+        task.cancel()
+        return "done"
+
+    handle = await own_end.enqueue()
+    async with working(app):
+        job = await handle.wait(PATIENCE)
+        assert await (await well.enqueue(1)).result(PATIENCE) == 1
+    [count] = sql.execute("select count(*) from effects").fetchone() or ()
+    assert (job.status, count) in ((Status.COMPLETED, 1), (Status.FAILED, 0))
+
+
+async def test_somebodys_open_transaction_holds_up_only_the_job_it_locks(
+    app: Duly, acting: uuid.UUID, well, monkeypatch: pytest.MonkeyPatch, fresh: FreshDatabase
+) -> None:
+    monkeypatch.setattr(session, "_HURRY", "set local lock_timeout = '100ms'")
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    @app.job("test.single")
+    async def single(n: int) -> int:
+        inside.set()
+        await go.wait()
+        return n
+
+    alone = single.options(run_identity="the only one")
+    handle = await alone.enqueue(1)
+    async with working(app) as worker:
+        await inside.wait()
+        async with await psycopg.AsyncConnection.connect(fresh.url) as conn:
+            joined = await alone.options(conn=conn, idempotency_key="second").enqueue(2)
+            assert joined.job_id == handle.job_id
+            go.set()
+            await worker.steps.wait("ended")
+            others = [await well.enqueue(n) for n in range(5)]
+            assert [await other.result(PATIENCE) for other in others] == list(range(5))
+            assert (await handle.status()).status is Status.RUNNING
+            await conn.rollback()
+        assert await handle.result(PATIENCE) == 1
+
+
+async def test_retries_beyond_the_budget_come_one_after_the_other(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    @app.job("test.broken", retry=AT_ONCE)
+    async def broken(n: int) -> None:
+        raise ValueError("down")
+
+    await app.enqueue_many([broken.call(n) for n in range(20)])
+    async with working(app, retries_per_second=0.1, retry_burst=1) as worker:
+        await worker.steps.wait("settled", 20)
+    waits = [row[0] for row in sql.execute("select run_at from duly.scheduled order by run_at").fetchall()]
+    gaps = [later - sooner for sooner, later in pairwise(waits)]
+    assert len(gaps) >= 16
+    assert all(abs(gap - timedelta(seconds=10)) < timedelta(seconds=2) for gap in gaps[2:]), gaps
+
+
+async def test_jobs_that_wait_for_a_process_do_not_stop_the_others(
+    isolated: Duly, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    async with working(isolated, isolated=1, cancel_grace=brief(0.05)) as worker:
+        waiting = [await theirs.deaf.options(priority=9).enqueue(str(tmp_path / str(n))) for n in range(5)]
+        await worker.steps.wait("started", 2)
+        child = await theirs.child.enqueue("free")
+        assert (await child.wait(PATIENCE)).status is Status.COMPLETED
+        for handle in waiting:
+            await handle.cancel("enough")
+    starts = sql.execute("select count(*) from duly.event_log where event_type = 'job.started'").fetchone()
+    assert starts
+    assert starts[0] < 30, "they are not offered again and again"
+
+
+async def test_what_a_killed_process_has_started_ends_with_it(
+    isolated: Duly, acting: uuid.UUID, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+    async with working(isolated):
+        job = await (await theirs.start.enqueue(str(pid_file))).wait(PATIENCE)
+    assert job.error_code == "run.timeout"
+    pid = int(pid_file.read_text())
+    assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
+
+
+async def test_an_isolated_handler_may_have_processes_of_its_own(isolated: Duly, acting: uuid.UUID) -> None:
+    async with working(isolated):
+        assert await (await theirs.pool.enqueue()).result(PATIENCE) == [1, 2]
+
+
+async def test_a_plain_handler_that_times_out_inside_its_transaction_leaves_nothing_behind(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, well
+) -> None:
+    sql.execute("create table effects (n integer); grant insert on effects to public")
+    out = threading.Barrier(5)
+
+    @app.job("test.slow_write", retry=ONCE, timeout=brief(0.3))
+    def slow_write(ctx: SyncContext, n: int) -> None:
+        try:
+            with ctx.transaction() as conn:
+                conn.execute("insert into effects values (%s)", [n])
+                conn.execute("select pg_sleep(30)")
+        finally:
+            out.wait(PATIENCE)
+
+    handles = [await slow_write.enqueue(n) for n in range(4)]
+    async with working(app):
+        ended = [await handle.wait(PATIENCE) for handle in handles]
+        await asyncio.to_thread(out.wait, PATIENCE)
+        assert await (await well.enqueue(1)).result(PATIENCE) == 1
+    assert {job.error_code for job in ended} == {"run.timeout"}
+    assert sql.execute("select count(*) from effects").fetchone() == (0,)
+
+
+@pytest.fixture
+async def hole(fresh: FreshDatabase) -> AsyncIterator[Proxy]:
+    async with Proxy(fresh.url) as made:
+        yield made
+
+
+async def test_connections_that_lead_nowhere_are_given_up(
+    hole: Proxy, fresh: FreshDatabase, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    app = Duly(
+        database_url=hole.url, database_direct_url=fresh.direct_url, blobs_url=str(tmp_path), upkeep=False
+    )
+
+    @app.job("test.well")
+    async def well(n: int) -> int:
+        return n
+
+    async with working(app, lease=brief(1.5), heartbeat=brief(0.2), poll=brief(0.1)) as worker:
+        assert await (await well.enqueue(1)).result(PATIENCE) == 1
+        await worker.steps.wait("idle", worker.steps.counts["idle"] + 1)
+        hole.swallow()
+        [job] = await _enqueue_directly(fresh, tmp_path, acting)
+        done = "select status = 'completed' from duly.jobs where job_id = %s"
+        while sql.execute(done, [job]).fetchone() != (True,):
+            await asyncio.to_thread(lambda: None)
+    await app.close()
+
+
+async def _enqueue_directly(fresh: FreshDatabase, tmp_path: Path, org: uuid.UUID) -> list[uuid.UUID]:
+    """By an application whose connections are good."""
+    async with Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), upkeep=False) as other:
+
+        @other.job("test.well")
+        async def well(n: int) -> int:
+            return n
+
+        return [(await well.enqueue(2)).job_id]

@@ -1,0 +1,102 @@
+"""A round of claims: when it takes nothing, there is nothing to take."""
+
+from __future__ import annotations
+
+import uuid
+
+import psycopg
+import pytest
+
+from duly import Duly
+from duly.control.limits import Limits
+from duly.model.policy import QUEUES
+from duly.store import claims
+from duly.store.session import Database
+from duly.worker.claimer import Claimer, Clock
+from tests.worker.site import WHY, Site, enqueue, make_orgs, shut_orgs
+
+WORKER = uuid.uuid4()
+
+
+@pytest.fixture
+def site(app: Duly) -> Site:
+    return Site(app)
+
+
+@pytest.fixture
+def claimer(database: Database) -> Claimer:
+    return Claimer(database, QUEUES[:-1], Clock())
+
+
+async def test_a_round_that_takes_nothing_has_looked_at_every_org(
+    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer, database: Database, sql: psycopg.Connection
+) -> None:
+    await shut_orgs(app, site, sql, 30)
+    await enqueue(site.build, org, [1])
+    async with database.engine_session() as conn:
+        short = [
+            await claims.claim(
+                conn,
+                worker_id=WORKER,
+                claim_id=uuid.uuid4(),
+                lane="q:default",
+                slots=1,
+                after_org=org,
+                sight=10,
+            )
+        ]
+        while short[-1].more and not short[-1].jobs:
+            short.append(
+                await claims.claim(
+                    conn,
+                    worker_id=WORKER,
+                    claim_id=uuid.uuid4(),
+                    lane="q:default",
+                    slots=1,
+                    after_org=short[-1].after_org,
+                    sight=10,
+                )
+            )
+    assert [len(claim.jobs) for claim in short] == [0, 0, 0, 1]
+    assert await claimer.round(WORKER, 5) == []
+
+
+async def test_a_round_goes_past_a_lane_whose_orgs_are_all_shut(
+    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer
+) -> None:
+    """With one slot, and however the lanes' turns fall."""
+    [shut] = await make_orgs(app, 1)
+    await Limits(app).pause(shut, **WHY)
+    for job in (site.build, site.ship):
+        await enqueue(job, shut, range(3))
+    await enqueue(site.ship, org, range(10))
+    assert [len(await claimer.round(WORKER, 1)) for _ in range(12)] == [1] * 10 + [0, 0]
+
+
+async def test_a_round_goes_on_with_jobs_that_it_moved_to_their_lane(
+    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer
+) -> None:
+    await enqueue(site.build, org, range(5))
+    await Limits(app).set(job_type="site.build", max_running=3, **WHY)
+    assert [len(await claimer.round(WORKER, 1)) for _ in range(5)] == [1, 1, 1, 0, 0]
+
+
+async def test_what_was_taken_before_the_trouble_is_handed_over_and_the_trouble_told_after(
+    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection
+) -> None:
+    await enqueue(site.build, org, [1])
+    await enqueue(site.ship, org, [1])
+    sql.execute(
+        """create function duly.trouble() returns trigger language plpgsql as
+           $$ begin raise exception 'out of order'; end $$"""
+    )
+    sql.execute(
+        """create trigger trouble before delete on duly.ready for each row
+           when (old.queue = 'q:exports') execute function duly.trouble()"""
+    )
+    [taken] = await claimer.round(WORKER, 10)
+    assert taken.job_type == "site.build"
+    with pytest.raises(psycopg.Error, match="out of order"):
+        await claimer.round(WORKER, 10)
+    sql.execute("drop trigger trouble on duly.ready")
+    assert [job.job_type for job in await claimer.round(WORKER, 10)] == ["site.ship"]

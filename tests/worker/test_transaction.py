@@ -1,0 +1,394 @@
+"""`ctx.transaction()`: what is written in it happens exactly once if the job completes, and never if not."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Cancel, Context, Duly, Fail, Job, Retry, Snooze, SyncContext
+from tests.worker import isolated_jobs as theirs
+from tests.worker.working import AT_ONCE, ONCE, brief, deaf, done, events, lose_everything, work_off, working
+
+WRITE = "insert into effects (job_id, attempt) values (%s, %s)"
+KINDS = ["async", "plain"]
+
+
+@pytest.fixture(autouse=True)
+def effects(sql: psycopg.Connection) -> Callable[[], list[Any]]:
+    """The effects of the handlers, as others see them."""
+    sql.execute("create table effects (job_id uuid, attempt int); grant insert, select on effects to public")
+    return lambda: sql.execute("select job_id, attempt from effects").fetchall()
+
+
+def writer(app: Duly, kind: str, then: Callable[[int], Any] = lambda attempt: "done") -> Job[[], Any]:
+    """A job type that writes an effect in its transaction, and then says this."""
+
+    @app.job("write.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> Any:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
+        return then(ctx.attempt)
+
+    @app.job("write.plainly", retry=AT_ONCE)
+    def plainly(ctx: SyncContext) -> Any:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
+        return then(ctx.attempt)
+
+    return softly if kind == "async" else plainly
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_effects_are_committed_with_the_completion(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], kind: str
+) -> None:
+    seen = []
+
+    def look(attempt: int) -> str:
+        seen.append(effects())
+        return "done"
+
+    handle = await writer(app, kind, look).enqueue()
+    await done(app, handle)
+    assert await handle.result() == "done"
+    assert seen == [[]], "nobody sees it before the end"
+    assert effects() == [(handle.job_id, 1)]
+    together = sql.execute(
+        "select count(*) from effects f, duly.event_log e "
+        "where e.event_type = 'job.completed' and e.commit_xid::xid = f.xmin"
+    ).fetchone()
+    assert together == (1,)
+    assert await events(handle) == ["queued", "started", "completed"]
+
+
+async def test_effects_of_a_process_are_committed_with_the_completion(
+    isolated: Duly, acting: uuid.UUID, effects: Callable[[], Any], tmp_path: Path
+) -> None:
+    endings = ("return", "error", "exit", "snooze")
+    calls = [
+        kind.call(ending, str(tmp_path)) for kind in (theirs.write, theirs.write_softly) for ending in endings
+    ]
+    handles = await isolated.enqueue_many(calls)
+    async with working(isolated, isolated=2):
+        jobs = [await handle.wait() for handle in handles]
+    assert {job.outcome for job in jobs} == {"succeeded"}
+    assert [job.attempt for job in jobs] == [1, 2, 2, 1] * 2
+    # A snooze gives the attempt back, so that its second try counts as the first.
+    assert sorted(effects()) == sorted((job.job_id, job.attempt) for job in jobs)
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+REFUSALS: dict[str, Callable[[], Any]] = {
+    "an error": lambda: _raise(ValueError("no")),
+    "a retry": lambda: Retry(after=0),
+    "a snooze": lambda: Snooze(0),
+    "a bad result": object,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_effects_of_an_attempt_that_does_not_complete_never_happen(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any], refusal: str, kind: str
+) -> None:
+    tries = []
+
+    def once_more(attempt: int) -> Any:
+        tries.append(effects())
+        return REFUSALS[refusal]() if len(tries) == 1 else "done"
+
+    handle = await writer(app, kind, once_more).enqueue()
+    job = await done(app, handle)
+    if refusal == "a bad result":
+        assert (job.status, effects()) == ("failed", [])
+    else:
+        assert (job.status, tries, len(effects())) == ("completed", [[], []], 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", [Fail("no"), Cancel("no")], ids=["failed", "canceled"])
+async def test_effects_of_a_job_that_ends_otherwise_never_happen(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any], end: Exception, kind: str
+) -> None:
+    handle = await writer(app, kind, lambda attempt: end).enqueue()
+    job = await done(app, handle)
+    assert job.status in ("failed", "canceled")
+    assert effects() == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_error_inside_the_block_undoes_it(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
+) -> None:
+    @app.job("write.softly", retry=ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 1])
+            raise ValueError("no")
+
+    @app.job("write.plainly", retry=ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, 1])
+            raise ValueError("no")
+
+    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    assert (job.outcome, job.error_code, effects()) == ("dead", "value_error", [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_swallowed_error_of_the_database_is_no_completion(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
+) -> None:
+    @app.job("write.softly", retry=ONCE)
+    async def softly(ctx: Context) -> str:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 1])
+            with suppress(psycopg.Error):
+                await conn.execute("select 1 / 0")
+        return "as if nothing had happened"
+
+    @app.job("write.plainly", retry=ONCE)
+    def plainly(ctx: SyncContext) -> str:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, 1])
+            with suppress(psycopg.Error):
+                conn.execute("select 1 / 0")
+        return "as if nothing had happened"
+
+    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    assert (job.outcome, effects()) == ("dead", [])
+    assert job.error_code == "store.error"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_savepoint_lets_the_rest_of_the_block_live(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
+) -> None:
+    @app.job("write.softly", retry=ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 1])
+            try:
+                async with conn.transaction():
+                    await conn.execute(WRITE, [ctx.job.job_id, 2])
+                    await conn.execute("select 1 / 0")
+            except psycopg.Error:
+                pass
+
+    @app.job("write.plainly", retry=ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, 1])
+            try:
+                with conn.transaction():
+                    conn.execute(WRITE, [ctx.job.job_id, 2])
+                    conn.execute("select 1 / 0")
+            except psycopg.Error:
+                pass
+
+    handle = await (softly if kind == "async" else plainly).enqueue()
+    assert (await done(app, handle)).outcome == "succeeded"
+    assert effects() == [(handle.job_id, 1)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", ["commit", "rollback"])
+async def test_the_end_of_the_transaction_is_not_the_handlers(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str, by: str
+) -> None:
+    @app.job("write.softly", retry=ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 1])
+            await getattr(conn, by)()
+
+    @app.job("write.plainly", retry=ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, 1])
+            getattr(conn, by)()
+
+    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    assert (job.outcome, job.error_code, effects()) == ("dead", "store.error", [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_job_whose_transaction_was_ended_behind_our_back_does_not_complete(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
+) -> None:
+    @app.job("write.softly", retry=ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 1])
+            await conn.execute("rollback")
+
+    @app.job("write.plainly", retry=ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, 1])
+            conn.execute("rollback")
+
+    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    assert (job.outcome, job.error_code, effects()) == ("dead", "store.error", [])
+    assert "had ended" in (job.error_message or "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_there_is_one_transaction_per_attempt(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
+) -> None:
+    @app.job("write.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 1])
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 2])
+
+    @app.job("write.plainly", retry=AT_ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, 1])
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, 2])
+
+    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    assert (job.outcome, job.attempt, job.error_code, effects()) == ("failed", 1, "contract.invalid", [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("moment", ["in the block", "after the block"])
+async def test_effects_never_happen_when_the_lease_was_lost_meanwhile(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], moment: str, kind: str
+) -> None:
+    written, taken_over = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @app.job("write.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
+            if moment == "in the block" and ctx.attempt == 1:
+                written.set()
+                await taken_over.wait()
+        if moment == "after the block" and ctx.attempt == 1:
+            written.set()
+            await taken_over.wait()
+
+    def pause() -> None:
+        loop.call_soon_threadsafe(written.set)
+        asyncio.run_coroutine_threadsafe(taken_over.wait(), loop).result()
+
+    @app.job("write.plainly", retry=AT_ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
+            if moment == "in the block" and ctx.attempt == 1:
+                pause()
+        if moment == "after the block" and ctx.attempt == 1:
+            pause()
+
+    handle = await (softly if kind == "async" else plainly).enqueue()
+    async with deaf(app, sql) as worker:
+        await written.wait()
+        await lose_everything(app, sql)
+        taken_over.set()
+        await worker.steps.wait("lost")
+    assert effects() == []
+    job = await done(app, handle)
+    assert (job.outcome, job.attempt) == ("succeeded", 2)
+    assert effects() == [(handle.job_id, 2)]
+    assert await events(handle) == ["queued", "started", "lease_lost", "started", "completed"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("moment", ["in the block", "right before the commit"])
+async def test_effects_never_happen_when_the_connection_was_cut(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], moment: str, kind: str
+) -> None:
+    def cut(conn: Any, attempt: int) -> None:
+        if attempt == 1:
+            sql.execute("select pg_terminate_backend(%s, 5000)", [conn.info.backend_pid])
+
+    @app.job("write.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
+            if moment == "in the block":
+                cut(conn, ctx.attempt)
+                await conn.execute("select 1")
+        cut(conn, ctx.attempt)
+
+    @app.job("write.plainly", retry=AT_ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
+            if moment == "in the block":
+                cut(conn, ctx.attempt)
+                conn.execute("select 1")
+        cut(conn, ctx.attempt)
+
+    handle = await (softly if kind == "async" else plainly).enqueue()
+    job = await done(app, handle)
+    assert (job.outcome, job.attempt, effects()) == ("succeeded", 2, [(handle.job_id, 2)])
+    assert await events(handle) == ["queued", "started", "retried", "started", "completed"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_time_out_undoes_the_transaction_and_frees_its_locks(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], kind: str
+) -> None:
+    release = threading.Event()
+
+    @app.job("write.softly", timeout=brief(0.3), retry=ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 1])
+            await asyncio.Event().wait()
+
+    @app.job("write.plainly", timeout=brief(0.3), retry=ONCE)
+    def plainly(ctx: SyncContext) -> None:
+        with ctx.transaction() as conn:
+            conn.execute(WRITE, [ctx.job.job_id, 1])
+            release.wait()
+
+    try:
+        job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+        sql.execute("set lock_timeout = '5s'; lock table effects in access exclusive mode")
+    finally:
+        release.set()
+    assert (job.outcome, job.error_code, effects()) == ("dead", "run.timeout", [])
+
+
+async def test_a_result_that_cannot_be_kept_undoes_the_transaction(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any]
+) -> None:
+    @app.job("write.softly", retry=AT_ONCE)
+    async def softly(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(WRITE, [ctx.job.job_id, 1])
+        ctx.count(bytes=1e308)
+        ctx.count(bytes=1e308)
+
+    job = await done(app, await softly.enqueue())
+    assert (job.outcome, effects()) == ("failed", [])
+
+
+async def test_more_transactions_than_connections_take_turns(
+    app: Duly, acting: uuid.UUID, effects: Callable[[], Any]
+) -> None:
+    write = writer(app, "async")
+    handles = await app.enqueue_many([write.options(idempotency_key=str(n)).call() for n in range(60)])
+    await work_off(app, 60)
+    assert sorted(effects()) == sorted((handle.job_id, 1) for handle in handles)

@@ -1,0 +1,239 @@
+"""How an attempt ends: what passes is tried again, what does not is not, and the handler has a say."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import (
+    Cancel,
+    Context,
+    Duly,
+    Fail,
+    Retry,
+    Snooze,
+    errors,
+)
+from duly.model.verdict import Verdict
+from tests.worker.working import AT_ONCE, TWICE, done, events, work_off
+
+
+class CardExpired(Exception):
+    code = "card.expired"
+
+
+@pytest.mark.parametrize("declared", ["by the job type", "by the application"])
+async def test_errors_that_will_not_pass_are_not_retried(app: Duly, acting: uuid.UUID, declared: str) -> None:
+    never = (CardExpired,) if declared == "by the job type" else ()
+    if not never:
+        app.never_retry.add(CardExpired)
+
+    @app.job("card.charge", retry=AT_ONCE, never_retry=never)
+    def charge() -> None:
+        raise CardExpired("12/25")
+
+    handle = await charge.enqueue()
+    job = await done(app, handle)
+    assert (job.status, job.outcome, job.attempt, job.retryable) == ("failed", "failed", 1, False)
+    assert (job.error_code, job.error_message) == ("card.expired", "12/25")
+    assert await events(handle) == ["queued", "started", "failed"]
+
+
+@pytest.mark.parametrize("error", [PermissionError("no"), errors.NotFound("gone"), errors.ContractError("x")])
+async def test_refusals_are_not_retried(app: Duly, acting: uuid.UUID, error: Exception) -> None:
+    @app.job("step.take", retry=AT_ONCE)
+    async def take() -> None:
+        raise error
+
+    job = await done(app, await take.enqueue())
+    assert (job.outcome, job.attempt) == ("failed", 1)
+
+
+async def test_other_errors_are_tried_again_until_the_attempts_are_spent(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    attempts = []
+
+    @app.job("step.take", retry=AT_ONCE)
+    async def take(ctx: Context) -> None:
+        attempts.append(ctx.attempt)
+        raise ValueError("not yet")
+
+    handle = await take.enqueue()
+    job = await done(app, handle)
+    assert attempts == [1, 2, 3, 4, 5]
+    assert (job.status, job.outcome, job.attempt, job.error_count, job.retryable) == (
+        "failed",
+        "dead",
+        5,
+        5,
+        True,
+    )
+    assert sql.execute("select attempts, error_code, error_class from duly.dead_letters").fetchall() == [
+        (5, "value_error", "ValueError")
+    ]
+    assert await events(handle) == [
+        "queued",
+        *["started", "retried"] * 4,
+        "started",
+        "deadlettered",
+        "failed",
+    ]
+
+
+class Answer(Exception):
+    """As HTTP clients raise it."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        super().__init__("503")
+        self.response = SimpleNamespace(headers=headers)
+
+
+class Hidden(Exception):
+    @property
+    def response(self) -> Any:
+        raise RuntimeError("the response has not been read")
+
+
+def _answer(kind: str) -> Exception:
+    match kind:
+        case "seconds":
+            return Answer({"Retry-After": "120"})
+        case "a date":
+            return Answer({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=130))})
+        case _:
+            wrapped = RuntimeError("the provider is busy")
+            wrapped.__cause__ = Answer({"retry-after": "120"})
+            return wrapped
+
+
+@pytest.mark.parametrize("kind", ["seconds", "a date", "of the cause"])
+async def test_a_providers_retry_after_is_a_floor(app: Duly, acting: uuid.UUID, kind: str) -> None:
+    @app.job("call.out", retry=AT_ONCE)
+    async def call() -> None:
+        raise _answer(kind)
+
+    handle = await call.enqueue()
+    await work_off(app)
+    job = await handle.status()
+    assert (job.status, job.attempt) == ("queued", 1)
+    # The worker knows the time from its last look at the database's clock.
+    assert job.run_at - job.updated_at >= timedelta(seconds=119)
+
+
+@pytest.mark.parametrize(
+    "error", [Answer({"retry-after": "soon"}), Answer({"retry-after": "²"}), Answer(None), Hidden("503")]
+)
+async def test_an_answer_that_makes_no_sense_sets_no_floor(
+    app: Duly, acting: uuid.UUID, error: Exception
+) -> None:
+    @app.job("call.out", retry=TWICE)
+    async def call() -> None:
+        raise error
+
+    job = await done(app, await call.enqueue())
+    assert (job.outcome, job.attempt, job.error_message) == ("dead", 2, "503")
+    assert job.error_code == type(error).__name__.lower()
+
+
+SAID: dict[str, tuple[Verdict, dict[str, Any]]] = {
+    "retry": (
+        Retry("busy", after=100, code="provider.busy"),
+        {"status": "queued", "attempt": 1, "error_code": "provider.busy", "error_message": "busy"},
+    ),
+    "snooze": (Snooze(timedelta(seconds=100)), {"status": "queued", "attempt": 0, "error_code": None}),
+    "cancel": (
+        Cancel("nothing to do"),
+        {"status": "canceled", "attempt": 1, "canceled_by": "worker", "cancel_reason": "nothing to do"},
+    ),
+    "fail": (
+        Fail("no such page", code="page.missing"),
+        {"status": "failed", "outcome": "failed", "error_code": "page.missing", "attempt": 1},
+    ),
+    "blocked": (
+        Fail("no consent", code="consent.missing", blocked=True),
+        {"status": "failed", "outcome": "blocked", "retryable": False, "error_message": "no consent"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.parametrize("way", ["returned", "raised"])
+@pytest.mark.parametrize("said", SAID)
+async def test_a_handlers_verdict_is_obeyed(
+    app: Duly, acting: uuid.UUID, said: str, way: str, kind: str
+) -> None:
+    verdict, expected = SAID[said]
+
+    def say() -> Any:
+        if way == "raised":
+            raise verdict
+        return verdict
+
+    @app.job("say.softly", retry=AT_ONCE)
+    async def softly() -> int | Retry | Snooze | Cancel | Fail:
+        return say()
+
+    @app.job("say.plainly", retry=AT_ONCE)
+    def plainly() -> int | Retry | Snooze | Cancel | Fail:
+        return say()
+
+    handle = await (softly if kind == "async" else plainly).enqueue()
+    await work_off(app)
+    job = await handle.status()
+    assert job.model_dump(include=set(expected)) == expected
+    if job.status == "queued":
+        assert job.run_at - job.updated_at >= timedelta(seconds=99)
+
+
+async def test_a_snoozed_job_comes_back_and_its_attempts_are_not_spent(app: Duly, acting: uuid.UUID) -> None:
+    seen = []
+
+    @app.job("step.take", retry=TWICE)
+    async def take(ctx: Context) -> str:
+        seen.append(ctx.attempt)
+        if len(seen) < 6:
+            raise Snooze(0.001)
+        return "done"
+
+    handle = await take.enqueue()
+    job = await done(app, handle)
+    assert (job.outcome, job.attempt, seen) == ("succeeded", 1, [1] * 6)
+    assert (await events(handle)).count("snoozed") == 5
+
+
+async def test_retries_of_an_org_against_one_dependency_are_spread(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    @app.job("crm.sync", retry=AT_ONCE, dependency="crm")
+    async def sync(n: int) -> None:
+        raise ConnectionError("down")
+
+    @app.job("mail.send", retry=AT_ONCE)
+    async def send(n: int) -> None:
+        raise Retry(after=0.001)
+
+    await app.enqueue_many([*(sync.call(n) for n in range(30)), *(send.call(n) for n in range(3))])
+    # One retry in ten seconds, five of them at once: the others queue up behind those.
+    await work_off(app, 33, retries_per_second=0.1, retry_burst=5, slots=1)
+    waits = {
+        job_type: [wait for (wait,) in rows]
+        for job_type in ("crm.sync", "mail.send")
+        if (
+            rows := sql.execute(
+                "select extract(epoch from run_at - updated_at)::float from duly.jobs "
+                "where job_type = %s and attempt = 1 order by run_at",
+                [job_type],
+            ).fetchall()
+        )
+    }
+    late = [wait for wait in waits["crm.sync"] if wait > 5]
+    assert len(late) >= 10
+    assert max(late) > 100
+    assert all(wait < 5 for wait in waits.get("mail.send", [])), "another dependency has a budget of its own"
