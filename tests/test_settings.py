@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -56,8 +57,24 @@ def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
 def test_every_field_can_be_set_by_its_variable(name: str) -> None:
-    value = "7" if isinstance(getattr(Settings(), name), int | float) else "/somewhere"
-    assert str(getattr(Settings.load(environ={f"DULY_{name.upper()}": value}), name)) in (value, "7.0")
+    default = getattr(Settings(), name)
+    value, read = _another(name, default)
+    assert getattr(Settings.load(environ={f"DULY_{name.upper()}": value}), name) == read != default
+
+
+def _another(name: str, default: object) -> tuple[str, object]:
+    match default:
+        case bool():
+            return "no", False
+        case int() | float():
+            return ("7777", 7777) if name == "result_max" else ("7", 7)
+        case timedelta():
+            return "77.5", timedelta(seconds=77.5)
+        case tuple():
+            return "q:default, q:exports", ("q:default", "q:exports")
+    if name == "keep_audit":
+        return "P800D", timedelta(days=800)
+    return ("/somewhere", Path("/somewhere")) if name == "home" else ("host=somewhere", "host=somewhere")
 
 
 def test_a_stranger_in_the_environment_is_left_alone() -> None:
@@ -134,3 +151,21 @@ def test_the_address_of_the_database_is_not_printed() -> None:
 def test_home_may_be_below_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert Settings.load(environ={"DULY_HOME": "~/data"}).home == tmp_path / "data"
+
+
+@pytest.mark.parametrize("url", ["garbage", "mysql://x", "postgresql://[host/x"])
+def test_an_address_that_is_none_is_refused_by_name(url: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Settings.load(environ={"DULY_DATABASE_URL": url})
+    assert caught.value.field == "database_url"
+
+
+def test_a_duration_may_be_seconds_or_iso() -> None:
+    found = Settings.load(environ={"DULY_WORKER_LEASE": "45", "DULY_KEEP_EVENTS": "P60D"})
+    assert (found.worker_lease.total_seconds(), found.retention.events.days) == (45, 60)
+
+
+def test_jobs_are_kept_no_shorter_than_their_history() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        assert Settings.load(environ={"DULY_KEEP_JOBS": "P1D"}).retention
+    assert caught.value.field == "keep_jobs"

@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from duly.model.errors import ConfigurationError
@@ -140,6 +142,16 @@ class Settings(BaseModel):
     @classmethod
     def _by_commas(cls, value: Any) -> Any:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("database_url", "database_direct_url")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        try:
+            conninfo_to_dict(value or "")
+        except ProgrammingError:
+            # What it says may hold the password.
+            raise ValueError("no address of PostgreSQL; write postgresql://user@host/database") from None
+        return value
 
     @field_validator("home")
     @classmethod

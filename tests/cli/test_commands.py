@@ -69,6 +69,7 @@ schedule pause nightly {why}
 schedule resume nightly {why}
 schedule run nightly {why}
 schedule upcoming nightly --count 3
+schedule ticks nightly --count 3
 schedule delete nightly {why}
 """
 
@@ -109,6 +110,7 @@ async def test_every_command_answers_programs_with_one_document(
     assert len(said["dead replay-many"]["replayed"]) == 1
     assert said["schedule create"]["cron"] == "0 3 * * *"
     assert [at[10:] for at in said["schedule upcoming"]["upcoming"]] == ["T03:00:00Z"] * 3
+    assert said["schedule ticks"] == {"name": "nightly", "ticks": []}
     audited = sql.execute("select distinct actor_type, reason from duly.audit_entries").fetchall()
     assert audited == [("operator", "because")]
     assert sql.execute("select count(*) from duly.audit_entries where request_id is null").fetchone() == (0,)
@@ -127,6 +129,39 @@ async def test_every_command_answers_people_and_shows_no_control_characters(
     assert "\x1b" not in out
     for shown in ("up to date", "canceled", "q:slow", "there is more: --after ", "shop.broken", "job.queued"):
         assert shown in out
+
+
+async def test_a_replay_of_many_says_which_jobs_are_new_and_when_the_last_may_run(
+    duly: Run, ids: dict[str, Any]
+) -> None:
+    done = await duly("dead", "replay-many", "--per-second", "0.1", *WHY)
+    new = (await duly("jobs", "list", "--status", "queued", "--type", "shop.greet", "--json")).document[
+        "jobs"
+    ]
+    assert len(new) == 4
+    last = max(job["run_at"] for job in new)
+    first_line, *lines = done.out.splitlines()
+    assert first_line == "replayed 4, left 0"
+    assert {line.strip() for line in lines} >= {"new job", *(job["job_id"] for job in new)}
+    assert f"last_run_at  {last[:10]} {last[11:19]}Z" in done.out
+    assert "because" not in done.out
+    again = await duly("dead", "replay-many", "--per-second", "1", *WHY)
+    assert again.out == "replayed 0, left 0\n"
+
+
+async def test_what_became_of_the_ticks_is_shown(
+    duly: Run, org: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    greet = ("--type", "shop.greet", "--payload", '{"name":"Eve"}')
+    await duly("schedule", "create", "hourly", "--org", org, "--cron", "@hourly", *greet, *WHY)
+    sql.execute("update duly.schedules set counted_until = now() - interval '90 min'")
+    await duly("schedule", "pause", "hourly", "--org", org, *WHY)
+    await duly("schedule", "resume", "hourly", "--org", org, *WHY)
+    found = (await duly("schedule", "ticks", "hourly", "--org", org, "--json")).document["ticks"]
+    assert {tick["disposition"] for tick in found} == {"missed"}
+    shown = await duly("schedule", "ticks", "hourly", "--org", org, "--count", "1")
+    assert f"{found[0]['tick_at'][11:19]}Z  missed" in shown.out
+    assert len(shown.out.splitlines()) == 2
 
 
 async def test_a_payload_comes_as_text_from_a_file_or_from_the_input(

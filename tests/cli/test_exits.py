@@ -92,6 +92,11 @@ async def test_each_way_to_fail_says_so_in_one_line(duly: Run, org: uuid.UUID, t
         ("queue", "pause", "q:none", *why): 3,
         ("schedule", "run", "none", "--org", org, *why): 3,
         ("dead", "show", ended, "--org", org): 3,
+        ("jobs", "list", "--org", nobody): 3,
+        ("dead", "list", "--org", nobody): 3,
+        ("dead", "groups", "--org", nobody): 3,
+        ("schedule", "list", "--org", nobody): 3,
+        ("schedule", "ticks", "none", "--org", org): 3,
         ("jobs", "list", "--org", "acme"): 2,
         ("worker", "--log-level", "loud"): 2,
         ("jobs", "list", "--org", org, "--after", "?"): 4,
@@ -110,6 +115,38 @@ async def test_each_way_to_fail_says_so_in_one_line(duly: Run, org: uuid.UUID, t
             assert done.out == "", words
             assert done.err.startswith("error: "), words
             assert done.err.count("\n") == 1, done.err
+
+
+async def test_what_is_wrong_is_said_in_the_words_of_the_command_line(duly: Run, org: uuid.UUID) -> None:
+    of, why = ("--org", org), ("--reason", "x")
+    types = "user, api_key, system, worker, operator"
+    ways = {
+        ("enqueue", "shop.sell", *of, "--at", "2100-01-01T00:00:00"): (2, "add a zone, such as Z or +02:00"),
+        ("limit", "set", *of, "--max-running", "-2", *why): (4, "or none for no limit"),
+        ("limit", "set", *of, "--starts-per-second", "-2", *why): (4, "or none for no limit"),
+        ("enqueue", "shop.sell", *of, "--actor", "robot:7"): (2, f"unknown type 'robot'; use one of {types}"),
+        ("limit", "pause", *of, "--actor", ":7", *why): (2, f"unknown type ''; use one of {types}"),
+        ("limit", "pause", *of, "--reason", ""): (4, "reason: empty (say something)"),
+        ("limit", "pause", *of, "--reason", "x" * 501): (
+            4,
+            "reason: longer than 500 characters (shorten it)",
+        ),
+        ("jobs", "list", "--org", uuid.UUID(int=7)): (3, f"no org {uuid.UUID(int=7)}"),
+    }
+    for words, (code, part) in ways.items():
+        done = await duly(*words)
+        assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
+        assert part in done.err, done
+
+
+async def test_a_setting_that_an_application_cannot_be_built_with_is_named(
+    duly: Run, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DULY_WORKER_LEASE", "abc")
+    done = await duly("jobs", "list", "--org", org)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert "DULY_WORKER_LEASE" in done.err
+    assert "--app" not in done.err
 
 
 async def test_a_full_org_is_refused_and_a_missing_database_is_named(

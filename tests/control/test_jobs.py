@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -60,7 +61,16 @@ async def test_the_jobs_of_an_org_are_listed_the_newest_first_each_once(
     assert ids(await walk(jobs, mine)) == newest_first(handles)
     assert len((await jobs.list(str(mine), limit=8)).jobs) == 8
     assert (await jobs.list(mine, limit=8)).after is None
-    assert await walk(jobs, uuid.uuid4()) == []
+
+
+async def test_an_org_without_jobs_has_an_empty_list_and_an_unknown_one_has_none(
+    jobs: Jobs, site: Site, org: uuid.UUID
+) -> None:
+    for wanted in ({}, {"status": "queued"}, {"status": "failed"}, {"job_type": "site.dig"}):
+        assert await walk(jobs, org, **wanted) == []
+        with pytest.raises(errors.UnknownOrg) as caught:
+            await jobs.list(uuid.uuid4(), **wanted)
+        assert caught.value.field == "org_id"
 
 
 async def test_jobs_that_come_while_somebody_pages_do_not_move_the_pages(
@@ -218,8 +228,35 @@ async def test_an_operators_cancel_is_audited_and_ends_a_waiting_job(
     assert await jobs.cancel(org, str(handle.job_id), actor=ANNA, reason="wrong button") == "canceled"
     job = await handle.status()
     assert (job.canceled_by, job.cancel_reason) == ("user", "wrong button")
-    row = sql.execute("select action, actor_id, target_id, reason, detail from duly.audit_entries").fetchone()
-    assert row == ("job.cancel", "anna", str(handle.job_id), "wrong button", {"answer": "canceled"})
+    assert await jobs.cancel(org, handle.job_id, actor=ANNA, reason="once more") == "canceled"
+    rows = sql.execute(
+        "select action, actor_id, target_id, reason, detail from duly.audit_entries"
+    ).fetchall()
+    said = (str(handle.job_id), "wrong button", {"answer": "canceled"})
+    assert rows == [("job.cancel_requested", "anna", *said)]
+
+
+async def test_of_many_cancels_at_once_the_one_that_was_heard_is_audited(
+    jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    [handle] = await enqueue(site.build, org, [1])
+    asking = (jobs.cancel(org, handle.job_id, actor=ANNA, reason=f"reason {n}") for n in range(8))
+    assert set(await asyncio.gather(*asking)) == {"canceled"}
+    rows = sql.execute("select reason from duly.audit_entries").fetchall()
+    assert rows == [((await handle.status()).cancel_reason,)]
+
+
+async def test_a_request_is_audited_the_first_time_only(
+    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    [handle] = await enqueue(site.build, org, [1])
+    async with working(app, poll=NEVER, heartbeat=HOUR, lease=3 * HOUR):
+        await site.until_entered(1)
+        for reason in ("stop it", "stop it, please"):
+            assert await jobs.cancel(org, handle.job_id, actor=ANNA, reason=reason) == "running"
+        rows = sql.execute("select action, reason, detail from duly.audit_entries").fetchall()
+        site.doors.set()
+    assert rows == [("job.cancel_requested", "stop it", {"answer": "requested"})]
 
 
 async def test_a_cancel_of_a_running_job_is_a_request(

@@ -332,6 +332,9 @@ async def test_an_unknown_or_suspended_org_has_no_schedules(
 ) -> None:
     with pytest.raises(errors.UnknownOrg):
         await made.create(uuid.uuid4(), "nightly", **NIGHTLY)
+    with pytest.raises(errors.UnknownOrg):
+        await made.list(uuid.uuid4())
+    assert await made.list(org) == []
     sql.execute("update duly.organizations set status = 'suspended'")
     with pytest.raises(errors.UnknownOrg):
         await made.create(org, "nightly", **NIGHTLY)

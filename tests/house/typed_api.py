@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from duly import Call, Duly, Handle, JobSnapshot, SyncHandle
+from duly import Call, Context, Duly, Handle, JobSnapshot, Snooze, SyncContext, SyncHandle
 
 app = Duly()
 
@@ -34,6 +34,27 @@ async def with_async() -> None:
     assert_type(await build.options(priority=5).enqueue(region="DE"), Handle[Report])
     assert_type(await app.enqueue_many([count.call("a"), count.call("b")]), list[Handle[int]])
     assert_type(handle.job_id, UUID)
+
+
+@app.job("typed.chunked")
+async def chunked(ctx: Context, regions: list[str]) -> dict[str, int]:
+    async for chunk in ctx.chunks(regions):
+        assert_type(chunk.item, str)
+    return {}
+
+
+@app.job("typed.plain")
+def plain(ctx: SyncContext, regions: list[str]) -> Report | Snooze:
+    return Snooze(5) if ctx.draining else Report(rows=len(regions))
+
+
+async def with_a_context() -> None:
+    assert_type(await chunked.enqueue(["DE"]), Handle[dict[str, int]])
+    assert_type(await chunked.enqueue(regions=["DE"]), Handle[dict[str, int]])
+    mixed = await app.enqueue_many([chunked.call(["DE"]), count.call("a")])
+    assert_type(mixed[0].job_id, UUID)
+    await chunked.enqueue([7])  # type: ignore[list-item]
+    await plain.enqueue()  # type: ignore[call-arg]
 
 
 def without_async() -> None:

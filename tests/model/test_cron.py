@@ -128,8 +128,9 @@ def test_a_day_that_a_country_skipped_still_has_its_tick() -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["", "* * * *", "* * * * * * *", "60 * * * *", "* 24 * * *", "0 0 31 2 *", "*/0 * * * *", "5-1 * * * *",
-     "@daily", "a b c d e", "9" * 5000 + " * * * *", None, 5],
+    ["", "* * * *", "* * * * * * *", "60 * * * *", "* 24 * * *", "0 0 31 13 *", "0 0 32 2 *",
+     "*/0 * * * *", "5-1 * * * *",
+     "@reboot", "@daily *", "@", "a b c d e", "9" * 5000 + " * * * *", None, 5],
 )  # fmt: skip
 def test_a_bad_expression_is_refused_by_name(expression: str) -> None:
     with pytest.raises(ContractError) as refused:
@@ -152,6 +153,30 @@ def test_a_bad_zone_is_refused_by_name(zone: str) -> None:
 
 def test_what_never_comes_has_no_tick() -> None:
     assert Cron.parse("0 0 */31 * 1#3").after(at("2026-01-01T00:00:00Z")) is None
+
+
+@pytest.mark.parametrize("expression", ["0 0 30 2 *", "0 0 31 2 *", "0 0 0 31 4,6 *", "0 0 30-31 FEB *"])
+def test_a_day_that_no_month_has_is_refused_as_such(expression: str) -> None:
+    with pytest.raises(ContractError, match="such a day never comes") as refused:
+        Cron.parse(expression)
+    assert (refused.value.field, refused.value.fix) == ("cron", "name days that the months have")
+
+
+@pytest.mark.parametrize(
+    ("word", "fields"),
+    [
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+        ("@monthly", "0 0 1 * *"),
+        ("@weekly", "0 0 * * 0"),
+        ("@daily", "0 0 * * *"),
+        (" @Midnight ", "0 0 * * *"),
+        ("@hourly", "0 * * * *"),
+    ],
+)
+def test_a_word_is_written_out(word: str, fields: str) -> None:
+    assert Cron.parse(word, BERLIN) == Cron.parse(fields, BERLIN)
+    assert Cron.parse(word).expression == fields
 
 
 def test_spaces_do_not_make_another_expression() -> None:

@@ -21,8 +21,9 @@ POLICY = (
     ' "cap": 300.0, "delays": []}, "timeout": 3600.0, "ledger_ttl": 604800.0, "schedulable": true}'
 )
 ENQUEUE = """
-    select duly.enqueue(org_id => %s, job_type => 'step.take', payload => %s, actor_type => 'user', actor_id => 'u1',
-                        request_id => 'r1', scheduled_for => %s)
+    select duly.enqueue(
+        org_id => %s, job_type => 'step.take', payload => %s, actor_type => 'user', actor_id => 'u1',
+        request_id => 'r1', scheduled_for => %s)
 """
 
 
@@ -69,8 +70,8 @@ def _old_jobs(sql: psycopg.Connection, org: uuid.UUID) -> tuple[list[uuid.UUID],
     )
     sql.execute("delete from duly.ready where job_id = %s", [held])
     sql.execute(
-        "insert into duly.job_states (org_id, job_id, status, outcome, attempt, event_seq, run_at, worker_id, "
-        "attempt_started_at, started_at, updated_at) "
+        "insert into duly.job_states (org_id, job_id, status, outcome, attempt, event_seq, run_at, "
+        "worker_id, attempt_started_at, started_at, updated_at) "
         "values (%s, %s, 'running', 'pending', 1, 2, now(), %s, now(), now(), now())",
         [org, held, worker],
     )

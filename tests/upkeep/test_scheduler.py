@@ -87,14 +87,14 @@ async def test_even_a_schedule_that_forgot_its_ticks_does_not_run_them_again(
     assert count(sql, "jobs") == 4
 
 
-async def test_the_wait_ends_at_the_next_tick_and_in_five_seconds_at_most(
+async def test_the_wait_ends_at_the_next_tick_and_in_a_second_at_most(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler
 ) -> None:
-    assert await scheduler.once() == timedelta(seconds=5)
+    assert await scheduler.once() == timedelta(seconds=1)
     await schedule(app, org)
-    assert await scheduler.once() == timedelta(seconds=5)
-    clock.set(NOON + timedelta(seconds=57.5))
-    assert await scheduler.once() == timedelta(seconds=2.5)
+    assert await scheduler.once() == timedelta(seconds=1)
+    clock.set(NOON + timedelta(seconds=59.5))
+    assert await scheduler.once() == timedelta(seconds=0.5)
 
 
 async def test_seconds_tick(
@@ -105,6 +105,32 @@ async def test_seconds_tick(
         clock.advance(timedelta(seconds=1))
         assert await catch_up(scheduler) <= timedelta(seconds=2)
     assert ticks(sql, org) == {NOON + timedelta(seconds=n): "enqueued" for n in (2, 4, 6)}
+
+
+@pytest.mark.parametrize("policy", ["once", "skip", "all"])
+@pytest.mark.parametrize("ticks_per_round", [100, 2])
+async def test_ticks_between_two_looks_are_all_run(
+    app: Duly, org: uuid.UUID, clock: Clock, sql: psycopg.Connection, policy: str, ticks_per_round: int
+) -> None:
+    declare(app)
+    await schedule(app, org, cron="* * * * * *", missed=policy)
+    clock.advance(timedelta(seconds=5))
+    await catch_up(Scheduler(app, ticks_per_round=ticks_per_round))
+    assert ticks(sql, org) == {NOON + timedelta(seconds=n): "enqueued" for n in range(1, 6)}
+    assert count(sql, "jobs") == 5
+
+
+@pytest.mark.parametrize("ticks_per_round", [100, 7])
+async def test_once_joins_only_what_is_older_than_a_few_seconds(
+    app: Duly, org: uuid.UUID, clock: Clock, sql: psycopg.Connection, ticks_per_round: int
+) -> None:
+    declare(app)
+    await schedule(app, org, cron="* * * * * *", missed="once")
+    clock.advance(timedelta(seconds=20))
+    await catch_up(Scheduler(app, ticks_per_round=ticks_per_round))
+    expected = {NOON + timedelta(seconds=n): "missed" if n < 15 else "enqueued" for n in range(1, 21)}
+    assert ticks(sql, org) == expected
+    assert count(sql, "jobs") == 6
 
 
 OUTAGE = 30

@@ -68,8 +68,8 @@ async def test_a_job_type_of_another_process_is_left_to_it(
     stranger.job("other.work", category="maintenance")(lambda: None)
     clock.set(NOON + 3 * MINUTE)
     before = sql.execute("select * from duly.schedules").fetchall()
-    assert await Scheduler(stranger).once() == timedelta(seconds=5), "it does not spin"
-    assert await Scheduler(Duly(settings=app.settings)).once() == timedelta(seconds=5)
+    assert await Scheduler(stranger).once() == timedelta(seconds=1), "it does not spin"
+    assert await Scheduler(Duly(settings=app.settings)).once() == timedelta(seconds=1)
     assert sql.execute("select * from duly.schedules").fetchall() == before
     await stranger.close()
     await catch_up(scheduler)
@@ -132,7 +132,7 @@ async def test_a_suspended_orgs_ticks_wait_for_it(
     await schedule(app, org)
     sql.execute("update duly.organizations set status = 'suspended'")
     clock.set(NOON + 2 * MINUTE)
-    assert await scheduler.once() == timedelta(seconds=5)
+    assert await scheduler.once() == timedelta(seconds=1)
     assert ticks(sql, org) == {}
     sql.execute("update duly.organizations set status = 'active'")
     await catch_up(scheduler)

@@ -72,11 +72,13 @@ class Storm:
             await limits.set(*self.rng.choice(self.scopes), **wanted, **WHY)
             with suppress(AlreadyFinished), context(actor=ADMIN):
                 await self.rng.choice(self.handles).cancel("the storm")
-            if n % 20 == 10:
+            if n % 10 == 5:
+                # One that holds something: there must be something to lose.
                 self.sql.execute(
-                    """update duly.workers set lost_at = now() where worker_id = (
-                       select worker_id from duly.workers where lost_at is null limit 1)"""
+                    """update duly.workers set lost_at = now() where lost_at is null
+                       and worker_id = (select worker_id from duly.claims limit 1)"""
                 )
+                await Reaper(self.app).once()
 
     async def end(self) -> None:
         for scope in self.scopes:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from duly.client.context import context
 from duly.model import payload as rules
-from duly.model.errors import ConfigurationError, PayloadRefused
+from duly.model.errors import ConfigurationError, DulyError, PayloadRefused
 from duly.wiring import Duly
 
 T = TypeVar("T")
@@ -39,6 +39,8 @@ def _imported(module: str) -> Any:
         sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(module)
+    except DulyError:
+        raise  # it says itself what is wrong, and where
     except Exception as error:
         missing = isinstance(error, ModuleNotFoundError) and module.startswith(str(error.name))
         if not missing:

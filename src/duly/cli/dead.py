@@ -21,6 +21,7 @@ from duly.cli.options import (
     acting,
 )
 from duly.cli.show import Columns, print_facts, print_json, print_table
+from duly.control.deadletter import ReplayReport
 
 group = typer.Typer(help="Dead letters of an org.", no_args_is_help=True, rich_markup_mode=None)
 Fingerprint = Annotated[str | None, typer.Option(help="Only of this kind of failure.")]
@@ -138,8 +139,17 @@ def replay_many(
     if as_json:
         print_json(report)
         return
+    _show_report(report)
+
+
+def _show_report(report: ReplayReport) -> None:
     print(f"replayed {len(report.replayed)}, left {len(report.left)}")
-    print_table(report.left.items(), {"left": lambda item: item[0], "because": lambda item: item[1]})
+    if report.replayed:
+        print_table(report.replayed, {"new job": "job_id"})
+    if report.last_run_at is not None:
+        print_facts(report, ["last_run_at"])
+    if report.left:
+        print_table(report.left.items(), {"left": lambda item: item[0], "because": lambda item: item[1]})
 
 
 @group.command()

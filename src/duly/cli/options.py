@@ -12,6 +12,14 @@ import typer
 
 from duly.model.job import Actor, ActorType
 
+
+def _known_type(name: str | None) -> str | None:
+    kind, colon, _ = (name or "").partition(":")
+    if colon and kind not in set(ActorType):
+        raise typer.BadParameter(f"unknown type {kind!r}; use one of {', '.join(ActorType)}")
+    return name
+
+
 AppName = Annotated[
     str | None,
     typer.Option("--app", envvar="DULY_APP", help="Where your job types are declared, as module:attribute."),
@@ -20,7 +28,11 @@ Org = Annotated[UUID, typer.Option("--org", envvar="DULY_ORG", help="The org it 
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable: JSON on stdout, nothing else.")]
 ActorName = Annotated[
     str | None,
-    typer.Option("--actor", help="Who asks: a name, or type:id as in user:17. By default the OS user."),
+    typer.Option(
+        "--actor",
+        help="Who asks: a name, or type:id as in user:17. By default the OS user.",
+        callback=_known_type,
+    ),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the audit trail.")]
 Size = Annotated[int, typer.Option("--limit", help="How many at most.")]
@@ -33,7 +45,7 @@ Payload = Annotated[str, typer.Option("--payload", help="JSON, @file to read it 
 def acting(name: str | None) -> Actor:
     """Who asks: an operator, unless another type is said."""
     kind, colon, ident = (name or "").partition(":")
-    if colon and kind in set(ActorType):
+    if colon:
         return Actor(ActorType(kind), ident)
     return Actor.operator(name or _os_user())
 
@@ -48,9 +60,12 @@ def _os_user() -> str:
 def moment(text: str | None, option: str) -> datetime | None:
     """A time with its zone, as RFC 3339 writes it."""
     try:
-        return None if text is None else datetime.fromisoformat(text)
+        at = None if text is None else datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter("write it as 2026-11-15T12:00:00Z", param_hint=option) from None
+    if at is not None and at.tzinfo is None:
+        raise typer.BadParameter("add a zone, such as Z or +02:00", param_hint=option)
+    return at
 
 
 def number(text: str, option: str, kind: type[int] | type[float]) -> Any:

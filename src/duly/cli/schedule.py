@@ -29,6 +29,7 @@ _COLUMNS: Columns = {
     "reason": "pause_reason",
     "error": "last_error",
 }
+_TICKS: Columns = {"tick": "tick_at", "became": "disposition", "job": "job_id", "recorded": "recorded_at"}
 
 
 @group.command("list")
@@ -142,6 +143,19 @@ def upcoming(
         print_json({"name": name, "upcoming": times})
     else:
         print("\n".join(f"{at:%Y-%m-%d %H:%M:%SZ}" for at in times))
+
+
+@group.command()
+def ticks(
+    name: Name,
+    org: Org,
+    count: Annotated[int, typer.Option(help="How many.")] = 20,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """What became of its last ticks, the newest first."""
+    found = run(app, lambda duly: duly.schedules.ticks(org, name, count))
+    print_json({"name": name, "ticks": found}) if as_json else print_table(found, _TICKS)
 
 
 def _show(schedule: ScheduleSnapshot, as_json: bool) -> None:

@@ -127,10 +127,12 @@ def checked_text(field: str, value: Any) -> str | None:
     """A short text that PostgreSQL can store, or an error."""
     if value is None:
         return None
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or "\0" in value or not _is_text(value):
-        raise ContractError(
-            "not a text of 1 to 500 characters", field=field, fix="shorten it, or leave it out"
-        )
+    if not isinstance(value, str) or "\0" in value or not _is_text(value):
+        raise ContractError("not a text that can be stored", field=field, fix="pass a str without NUL")
+    if not value:
+        raise ContractError("empty", field=field, fix="say something")
+    if len(value) > _LONGEST:
+        raise ContractError(f"longer than {_LONGEST} characters", field=field, fix="shorten it")
     return value
 
 

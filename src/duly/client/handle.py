@@ -5,16 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 from duly.blobs import BlobRef
 from duly.client.context import checked_text, surroundings
-from duly.model.errors import AlreadyFinished, JobCanceled, JobFailed, MissingField, UnknownJob, WaitTimeout
+from duly.model.errors import (
+    AlreadyFinished,
+    JobCanceled,
+    JobFailed,
+    MissingField,
+    NotFound,
+    UnknownJob,
+    WaitTimeout,
+)
 from duly.model.job import JobEvent, JobSnapshot
 from duly.model.states import Status
-from duly.store import history, jobs
+from duly.store import artifacts, history, jobs
+from duly.store.artifacts import Artifact
 from duly.store.session import retrying
 
 if TYPE_CHECKING:
@@ -22,6 +32,16 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _FIRST_PAUSE, _LAST_PAUSE = 0.02, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A partial result: its number, the key of its chunk if it is one, and what was kept."""
+
+    result_seq: int
+    chunk_key: str | None
+    value: Any
+    created_at: datetime
 
 
 class Handle(Generic[R]):
@@ -103,6 +123,37 @@ class Handle(Generic[R]):
             raise JobCanceled(ended.cancel_reason or "")
         return self._app.registry.get(ended.job_type).codec.decode_result(await self._final())  # type: ignore[no-any-return]
 
+    async def partials(self) -> list[Partial]:
+        """The partial results so far, oldest first; they stay when the job fails or is canceled."""
+        await self.status()
+        async with self._app.tenant_session(self.org_id) as conn:
+            found = await history.partial_results(conn, self.org_id, self.job_id)
+        return [
+            Partial(s.result_seq, s.chunk_key, await self._loaded(s.payload, s.payload_ref), s.created_at)
+            for s in found
+        ]
+
+    async def artifacts(self) -> list[Artifact]:
+        """The files the job has left, by name."""
+        await self.status()
+        async with self._app.tenant_session(self.org_id) as conn:
+            return await artifacts.of_job(conn, self.org_id, self.job_id)
+
+    async def read(self, artifact: Artifact | str) -> bytes:
+        """The content of one of its files, verified."""
+        name = artifact if isinstance(artifact, str) else artifact.name
+        for file in await self.artifacts():
+            if file.name == name:
+                blobs = (await self._app.ground()).blobs
+                return await blobs.get(BlobRef.parse(file.blob_ref), org_id=self.org_id)
+        raise NotFound(f"the job has no file {name!r}", field="artifact", fix="see handle.artifacts()")
+
+    async def _loaded(self, value: Any, reference: str | None) -> Any:
+        if reference is None:
+            return value
+        blobs = (await self._app.ground()).blobs
+        return json.loads(await blobs.get(BlobRef.parse(reference), org_id=self.org_id))
+
     async def _final(self) -> Any:
         async with self._app.tenant_session(self.org_id) as conn:
             found = await history.final_result(conn, self.org_id, self.job_id)
@@ -110,11 +161,7 @@ class Handle(Generic[R]):
             raise UnknownJob(
                 "its result is no longer kept", field="job_id", fix="read it before the retention is over"
             )
-        inline, reference = found
-        if reference is None:
-            return inline
-        blobs = (await self._app.ground()).blobs
-        return json.loads(await blobs.get(BlobRef.parse(reference), org_id=self.org_id))
+        return await self._loaded(*found)
 
     async def cancel(self, reason: str) -> Status:
         """Ask for the end: `canceled` at once if it waited, else the status it still has. Idempotent."""

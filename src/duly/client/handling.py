@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from duly.model.errors import ConfigurationError
 
@@ -14,6 +14,9 @@ Isolation = Literal["process"]
 
 class HandlerContext:
     """What a handler is given when it asks for it by annotation. The worker has the real ones."""
+
+    for_async: ClassVar[bool] = True
+    """Whether its calls are awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class Handling:
 
     def check(self, handler: Callable[..., Any]) -> None:
         """Refuse what cannot work."""
+        given: tuple[Any, ...] = self.never_retry
+        for kind in given:
+            if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+                raise ConfigurationError(f"{kind!r} is no error", field="never_retry", fix="name exceptions")
         if self.isolation not in (None, "process"):
             raise ConfigurationError(
                 f"{self.isolation!r} is unknown", field="isolation", fix='use "process", or leave it out'
@@ -50,6 +57,16 @@ class Handling:
                 field="isolation",
                 fix="define the handler at the top of its module",
             )
+
+
+def check_context(wanted: type[HandlerContext] | None, *, is_async: bool) -> None:
+    """Refuse a context whose calls would block the loop, or never be awaited."""
+    if wanted is not None and wanted.for_async is not is_async:
+        raise ConfigurationError(
+            f"{wanted.__name__} is for handlers that are {'' if wanted.for_async else 'not '}async",
+            field="ctx",
+            fix=f"annotate it as {'Context' if is_async else 'SyncContext'}",
+        )
 
 
 def context_parameter(signature: inspect.Signature, hints: Mapping[str, Any]) -> str | None:

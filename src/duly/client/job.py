@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 Place = Literal["loop", "thread", "process"]
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[R]):
+class Call(Generic[R_co]):
     """A job type with its arguments and options: everything needed to enqueue it."""
 
-    job: Job[..., R]
+    job: Job[..., R_co]
     payload: str
     options: Options
 

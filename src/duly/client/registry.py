@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from duly.client.codec import Codec
-from duly.client.handling import Handling
+from duly.client.handling import Handling, check_context
 from duly.client.job import Job
 from duly.model.errors import ConfigurationError, UnknownJobType
 from duly.model.policy import CRITICAL, DEFAULTS, Category, JobPolicy
@@ -49,6 +49,7 @@ class Registry:
             raise ConfigurationError(f"{name!r} is declared twice", field="name", fix="choose another name")
         handling.check(handler)
         job: Job[..., Any] = Job(app, name, handler, policy, Codec(handler), handling)
+        check_context(job.codec.context_type, is_async=job.is_async)
         self._jobs[name] = job
         return job
 

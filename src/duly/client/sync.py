@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from duly.client.handle import Handle
+from duly.client.handle import Handle, Partial
 from duly.model.errors import ConfigurationError
 from duly.model.job import JobEvent, JobSnapshot
 from duly.model.states import Status
+from duly.store.artifacts import Artifact
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -104,6 +105,18 @@ class SyncHandle(Generic[R]):
     def result(self, timeout: timedelta | float | None = None) -> R:
         """Wait for the end and take the result; a failed or canceled job raises."""
         return self._portal.run(self._handle.result(timeout))
+
+    def partials(self) -> list[Partial]:
+        """The partial results so far, oldest first."""
+        return self._portal.run(self._handle.partials())
+
+    def artifacts(self) -> list[Artifact]:
+        """The files the job has left, by name."""
+        return self._portal.run(self._handle.artifacts())
+
+    def read(self, artifact: Artifact | str) -> bytes:
+        """The content of one of its files, verified."""
+        return self._portal.run(self._handle.read(artifact))
 
     def cancel(self, reason: str) -> Status:
         """Ask for the end; see `Handle.cancel`."""

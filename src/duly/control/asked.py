@@ -6,8 +6,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from duly.client.context import as_uuid, checked_actor, checked_text
-from duly.model.errors import ContractError, MissingField
+from duly.model.errors import ContractError, MissingField, UnknownOrg
 from duly.model.job import Actor
+from duly.store import gates
+from duly.store.pool import Connection
 
 _MOST = 1000
 
@@ -39,6 +41,12 @@ def org(org_id: UUID | str) -> UUID:
     if found is None:
         raise MissingField("missing", field="org_id", fix="say for which org")
     return found
+
+
+async def check_known(conn: Connection, org_id: UUID) -> None:
+    """Raise if there is no such org; asked for when there is nothing to show."""
+    if not await gates.org_exists(conn, org_id):
+        raise UnknownOrg(f"no org {org_id}", field="org_id", fix="check the id, or create the org first")
 
 
 def text(field: str, value: str) -> str:

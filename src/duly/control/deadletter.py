@@ -15,7 +15,7 @@ from duly.client.context import as_uuid, checked_text, surroundings
 from duly.client.handle import Handle
 from duly.client.submit import store_payload
 from duly.control import replays
-from duly.control.asked import asked, org
+from duly.control.asked import asked, check_known, org
 from duly.model.errors import ContractError, MissingField
 from duly.model.job import Actor
 from duly.store import dead
@@ -82,6 +82,8 @@ class DeadLetters:
             letters = await dead.list_letters(
                 conn, found, choice, before=before, limit=limit + 1, resolved=resolved
             )
+            if not letters:
+                await check_known(conn, found)
         page = tuple(letters[:limit])
         return DeadLetterPage(page, page[-1].place.cursor if len(letters) > limit else None)
 
@@ -89,7 +91,10 @@ class DeadLetters:
         """The open letters by kind of failure, the latest first."""
         found = org(org_id)
         async with self._app.tenant_session(found) as conn:
-            return await dead.group(conn, found, limit=_BATCH)
+            kinds = await dead.group(conn, found, limit=_BATCH)
+            if not kinds:
+                await check_known(conn, found)
+            return kinds
 
     async def get(self, org_id: UUID | str, job_id: UUID | str) -> DeadLetterDetail:
         """One letter with its whole error and its job's input; an unknown id raises."""

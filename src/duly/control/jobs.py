@@ -14,7 +14,7 @@ from duly.client.context import as_uuid, checked_text, surroundings
 from duly.client.handle import Handle
 from duly.client.job import Call
 from duly.client.options import Choices, Options
-from duly.control.asked import asked, org
+from duly.control.asked import asked, check_known, org
 from duly.control.explain import MOST_BEFORE, explain
 from duly.control.paging import cursor, page_size, place
 from duly.model.errors import AlreadyFinished, ContractError, MissingField, UnknownJob
@@ -23,6 +23,7 @@ from duly.model.outcome import CanceledBy
 from duly.model.states import Status
 from duly.store import audit, jobs, listing
 from duly.store.listing import NEWEST, Attempt, Choice, Look, Place
+from duly.store.pool import Connection
 from duly.store.session import retrying
 
 _AT_ONCE = 1_000
@@ -77,7 +78,10 @@ class Jobs:
         limit: int = 50,
         after: str | None = None,
     ) -> JobPage:
-        """The jobs of an org, the newest first; of an ended status, the last to end first."""
+        """The jobs of an org, the newest first; of an ended status, the last to end first.
+
+        An unknown org raises.
+        """
         choice = Choice(
             org(org_id),
             None if status is None else _status(status),
@@ -88,6 +92,8 @@ class Jobs:
         found, end = await self._look(choice, start, size)
         places = [look.place for look in found[:size]]
         async with self._app.tenant_session(choice.org_id) as conn:
+            if not found:
+                await check_known(conn, choice.org_id)
             read = await listing.read(conn, choice.org_id, [at.job_id for at in places])
         page = [read[at.job_id] for at in places if at.job_id in read]
         # A job may have moved on since it was found.
@@ -115,13 +121,14 @@ class Jobs:
 
         async def once() -> str | None:
             async with (await self._app.ground()).database.engine_session() as conn:
+                before = await jobs.read(conn, whose, which)
                 answer = await jobs.cancel(conn, whose, which, by=by, reason=reason, actor=actor)
-                if answer in ("canceled", "requested"):
+                if await _asked_now(conn, whose, which, before):
                     await audit.record(
                         conn,
                         org_id=whose,
                         actor=actor,
-                        action="job.cancel",
+                        action="job.cancel_requested",
                         target_type="job",
                         target_id=str(which),
                         reason=who.reason,
@@ -158,6 +165,16 @@ class Jobs:
                 if len(found) > size:
                     break
         return found[: size + 1], at
+
+
+async def _asked_now(conn: Connection, org_id: UUID, job_id: UUID, before: JobSnapshot | None) -> bool:
+    """Whether the request that the job has now is of this transaction."""
+    after = await jobs.read(conn, org_id, job_id)
+    if before is None or after is None or before.cancel_requested_at == after.cancel_requested_at:
+        return False
+    # Another request may have come between the two readings.
+    around = await listing.look_around(conn, org_id, job_id, most=MOST_BEFORE)
+    return around is not None and around.now == after.cancel_requested_at
 
 
 def _start(choice: Choice, after: str | None) -> Place:

@@ -70,10 +70,10 @@ def merged(now: Limit, wanted: Mapping[str, Any]) -> dict[str, Any]:
 def _check(field: str, value: Any) -> None:
     if field == "starts_per_second":
         good = type(value) in (int, float) and _SLOWEST <= value <= _FASTEST
-        fix = f"use {_SLOWEST} to {_FASTEST:.0f}, or None for no limit"
+        fix = f"use {_SLOWEST} to {_FASTEST:.0f}, or none for no limit"
     else:
         least = 1 if field == "burst" else 0
         good = type(value) is int and least <= value <= _MOST
-        fix = f"use {least} to {_MOST}, or None for no limit"
+        fix = f"use {least} to {_MOST}, or none for no limit"
     if not good:
         raise ContractError(f"{value!r} is out of range", field=field, fix=fix)

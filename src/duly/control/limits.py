@@ -10,10 +10,10 @@ from uuid import UUID
 from duly.client.app import App
 from duly.client.context import as_uuid, surroundings
 from duly.control import limit_rules
-from duly.control.asked import Asked, asked
+from duly.control.asked import Asked, asked, check_known
 from duly.control.limit_rules import UNCHANGED, Unchanged
 from duly.control.paging import cursor, page_size, place
-from duly.model.errors import ContractError, MissingField, UnknownOrg
+from duly.model.errors import ContractError, MissingField
 from duly.model.job import Actor
 from duly.model.system import SYSTEM_ORG
 from duly.store import audit, gates
@@ -124,8 +124,8 @@ class Limits:
 
 
 async def _locked(conn: Connection, key: GateKey) -> Limit | None:
-    if key.org_id != EVERY_ORG and not await gates.org_exists(conn, key.org_id):
-        raise UnknownOrg(f"no org {key.org_id}", field="org_id", fix="create the org first")
+    if key.org_id != EVERY_ORG:
+        await check_known(conn, key.org_id)
     return await gates.lock(conn, key)
 
 

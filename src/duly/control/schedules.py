@@ -15,7 +15,7 @@ from duly.client.context import as_uuid, surroundings
 from duly.client.handle import Handle
 from duly.client.ids import job_id, result_id
 from duly.client.job import Job
-from duly.control.asked import Asked, asked, count, org, text
+from duly.control.asked import Asked, asked, check_known, count, org, text
 from duly.model.cron import Cron, Missed
 from duly.model.errors import ContractError, PayloadRefused, UnknownSchedule, Unschedulable
 from duly.model.job import Actor, JobSpec, Origin
@@ -67,10 +67,13 @@ class Schedules:
         return await _until_done(lambda: self._save(wanted, times, who))
 
     async def list(self, org_id: UUID | str) -> builtins.list[ScheduleSnapshot]:
-        """The schedules of an org, by name."""
+        """The schedules of an org, by name; an unknown org raises."""
         found = org(org_id)
         async with self._app.tenant_session(found) as conn:
-            return await schedules.list_all(conn, found)
+            listed = await schedules.list_all(conn, found)
+            if not listed:
+                await check_known(conn, found)
+            return listed
 
     async def get(self, org_id: UUID | str, name: str) -> ScheduleSnapshot:
         """One schedule; an unknown name raises."""

@@ -27,6 +27,15 @@ _LONGEST = 200
 # What lies beside the zones: the machine's own one, and copies that count leap seconds.
 _NOT_ZONES = ("localtime", "posix", "right/")
 _FIELDS = "use five fields (minute hour day month weekday), or six with the seconds first"
+_SHORT = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 
 
 class Missed(StrEnum):
@@ -69,8 +78,9 @@ class Cron:
     @classmethod
     def parse(cls, expression: str, timezone: str = "UTC") -> Self:
         """Read both, or say which one is wrong."""
+        expression = _written_out(expression)
         _sim(expression, datetime(2000, 1, 1))
-        return cls(" ".join(expression.split()), _zone(timezone))
+        return cls(expression, _zone(timezone))
 
     @property
     def fixed(self) -> bool:
@@ -140,14 +150,41 @@ class Cron:
         return at.astimezone(self.zone).replace(tzinfo=UTC) - at
 
 
-def _sim(expression: Any, wall: datetime) -> CronSim:
-    """The matches after a wall time without a zone."""
+def _written_out(expression: Any) -> str:
+    """The fields, also of a word such as @daily."""
     if not isinstance(expression, str) or len(expression) > _LONGEST:
         raise ContractError(f"not a text of at most {_LONGEST} characters", field="cron", fix=_FIELDS)
+    said = " ".join(expression.split())
+    if said.startswith("@") and said.lower() not in _SHORT:
+        fix = f"{_FIELDS}, or one of {', '.join(_SHORT)}"
+        raise ContractError(f"{said!r} names no time", field="cron", fix=fix)
+    return _SHORT.get(said.lower(), said)
+
+
+def _sim(expression: str, wall: datetime) -> CronSim:
+    """The matches after a wall time without a zone."""
     try:
         return CronSim(expression, wall)
     except CronSimError as error:
+        if _days_not_of_months(expression):
+            fix = "name days that the months have"
+            raise ContractError(f"{expression!r}: such a day never comes", field="cron", fix=fix) from None
         raise ContractError(f"{expression!r}: {error}".lower(), field="cron", fix=_FIELDS) from None
+
+
+def _days_not_of_months(expression: str) -> bool:
+    """Whether its days are good in other months, and its months with other days."""
+    fields = expression.split()
+    if len(fields) not in (5, 6):
+        return False
+    any_day, any_month = [*fields], [*fields]
+    any_day[-3] = any_month[-2] = "*"
+    try:
+        for each in (any_day, any_month):
+            CronSim(" ".join(each), datetime(2000, 1, 1))
+    except CronSimError:
+        return False
+    return True
 
 
 def _zone(name: str) -> ZoneInfo:

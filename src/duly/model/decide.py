@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -49,6 +49,8 @@ class Transition:
     done: Done | None = None
     detail: dict[str, Any] | None = None
     """What the events tell beyond the error."""
+    summary_counts: dict[str, float] = field(default_factory=dict)
+    failure_summary: tuple[dict[str, Any], ...] = ()
 
 
 def decide(hold: Hold, ending: Ending, policy: RetryPolicy, now: datetime, chance: float) -> Transition:
@@ -76,7 +78,15 @@ def decide(hold: Hold, ending: Ending, policy: RetryPolicy, now: datetime, chanc
 def finish(hold: Hold, done: Done) -> Transition:
     """The transition of a finished job; it needs neither clock nor dice."""
     outcome = Outcome.PARTIALLY_SUCCEEDED if done.partially else Outcome.SUCCEEDED
-    return Transition(Trigger.FINISH, _to(hold, Trigger.FINISH), outcome, (EventType.COMPLETED,), done=done)
+    return Transition(
+        Trigger.FINISH,
+        _to(hold, Trigger.FINISH),
+        outcome,
+        (EventType.COMPLETED,),
+        done=done,
+        summary_counts=done.summary_counts,
+        failure_summary=done.failure_summary,
+    )
 
 
 def _fail(hold: Hold, error: ErrorInfo, outcome: Outcome, *events: EventType) -> Transition:

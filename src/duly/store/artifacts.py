@@ -33,6 +33,12 @@ async def keep(
     return None if row is None else Artifact(row[0], *list(values.values())[1:])
 
 
+async def of_job(conn: Connection, org_id: UUID, job_id: UUID) -> list[Artifact]:
+    """The files of a job, by name."""
+    cursor = await conn.execute(statement("artifacts/list"), {"org_id": org_id, "job_id": job_id})
+    return [Artifact(*row) for row in await cursor.fetchall()]
+
+
 def described(name: str, content_type: str, blob_ref: str, sha256: str, size: int) -> Artifact:
     """A file that is not written down yet."""
     return Artifact(uuid4(), name, content_type, blob_ref, sha256, size)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 
 from duly.model.job import JobEvent
 from duly.store.pool import Connection
 from duly.store.statements import statement
 
 _PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A stored partial result; its value, or where that lies."""
+
+    result_seq: int
+    chunk_key: str | None
+    payload: Any
+    payload_ref: str | None
+    created_at: datetime
 
 
 async def events_after(conn: Connection, org_id: UUID, job_id: UUID, seq: int) -> list[JobEvent]:
@@ -22,6 +35,13 @@ async def events_after(conn: Connection, org_id: UUID, job_id: UUID, seq: int) -
             {"org_id": org_id, "job_id": job_id, "after_seq": seq, "limit": _PAGE},
         )
         return [JobEvent.model_validate(row) async for row in cursor]
+
+
+async def partial_results(conn: Connection, org_id: UUID, job_id: UUID) -> list[Snapshot]:
+    """The partial snapshots of a job, oldest first."""
+    async with conn.cursor(row_factory=class_row(Snapshot)) as cursor:
+        await cursor.execute(statement("results/read_partials"), {"org_id": org_id, "job_id": job_id})
+        return await cursor.fetchall()
 
 
 async def final_result(conn: Connection, org_id: UUID, job_id: UUID) -> tuple[Any, str | None] | None:

@@ -80,6 +80,8 @@ def _row(job: ClaimedJob, to: Transition, actor_type: str, actor_id: str) -> dic
         "canceled_by": to.canceled_by,
         "cancel_reason": to.cancel_reason,
         "detail": to.detail,
+        "summary_counts": to.summary_counts or None,
+        "failure_summary": to.failure_summary or None,
     }
     if error is not None:
         said = {"error_code": error.code, "error_class": error.error_class, "error_message": error.message}
@@ -91,10 +93,6 @@ def _row(job: ClaimedJob, to: Transition, actor_type: str, actor_id: str) -> dic
         rest["fingerprint"] = fingerprint(job.job_type, error)
     if done is not None:
         rest |= {"result": done.result, "result_ref": done.result_ref}
-        rest |= {
-            "summary_counts": done.summary_counts or None,
-            "failure_summary": done.failure_summary or None,
-        }
     row.update((name, value) for name, value in rest.items() if value is not None)
     return row
 

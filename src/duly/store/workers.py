@@ -59,6 +59,12 @@ async def register(conn: Connection, who: Identity) -> None:
     await conn.execute(statement("workers/register"), {**values, "queues": list(who.queues)})
 
 
+async def unknown_queues(conn: Connection, queues: Sequence[str]) -> list[str]:
+    """Which of these there are none of."""
+    cursor = await conn.execute(statement("queues/unknown"), {"queues": list(queues)})
+    return [row[0] for row in await cursor.fetchall()]
+
+
 async def stop(conn: Connection, worker_id: UUID) -> None:
     """Say goodbye."""
     await conn.execute(statement("workers/stop"), {"worker_id": worker_id})

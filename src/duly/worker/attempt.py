@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from duly.blobs import BlobRef
 from duly.client.context import Surroundings, enter
 from duly.client.handling import HandlerContext
-from duly.model.errors import ConfigurationError
+from duly.model.errors import ConfigurationError, ContractError
 from duly.model.job import Actor, ActorType
 from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Retry
 from duly.model.verdict import Verdict
@@ -101,12 +102,15 @@ def _context(run: Run, shop: Workshop) -> HandlerContext:
     )
 
 
+def _every_chunk_failed(run: Run) -> ErrorInfo:
+    first = run.first_failure or ErrorInfo("chunks.failed", "no chunk succeeded")
+    return replace(first, message=f"every chunk failed: {first.message}")
+
+
 async def _done(run: Run, shop: Workshop, value: Any) -> Ending:
     if run.failures and not run.counts.get("succeeded"):
-        first = run.failures[0]
-        error = ErrorInfo(
-            first["error_code"], f"every chunk failed: {first['error_message']}", first["error_class"]
-        )
-        return Retry(error, dependency=run.kind.handling.dependency)
+        return Retry(_every_chunk_failed(run), dependency=run.kind.handling.dependency)
+    if run.chunks_offered and not run.chunks_entered:
+        raise ContractError("no chunk was worked on", field="chunks", fix="work inside `async with chunk:`")
     result, reference = await shop.stored(run.job.org_id, run.kind.codec.encode_result(value))
     return Done(result, reference, bool(run.failures), run.counts, tuple(run.failures))

@@ -110,7 +110,7 @@ class _Child:
         finally:
             _limit(None)
             self._run = None
-        return Report(left, run.partials, run.percent)
+        return Report(left, run.partials, run.percent, run.counts, tuple(run.failures))
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         """On a thread of its own, so that a handler that blocks the loop does not outlive the worker."""

@@ -17,6 +17,9 @@ _LONGEST = 200
 class Owner(Protocol):
     """The context that hands out chunks."""
 
+    def chunk_entered(self) -> None:
+        """A chunk is being worked on."""
+
     async def chunk_done(self, chunk: Chunk[Any]) -> None:
         """Keep it."""
 
@@ -35,6 +38,7 @@ class Chunk(Generic[T]):
         self.result: Any = None
 
     async def __aenter__(self) -> Self:
+        self._owner.chunk_entered()
         return self
 
     async def __aexit__(

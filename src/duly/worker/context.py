@@ -92,8 +92,9 @@ class Context(HandlerContext):
 
     def count(self, **counts: float) -> None:
         """Add to the summary counts of the job, under keys of the catalogue."""
-        for key, value in checked_counts(counts).items():
-            self._run.counts[key] = self._run.counts.get(key, 0) + value
+        checked_counts(counts)
+        sums = {key: self._run.counts.get(key, 0) + value for key, value in counts.items()}
+        self._run.counts |= checked_counts(sums)
 
     async def partial(self, value: Any, *, key: str | None = None, percent: float | None = None) -> int:
         """Keep a partial result: readable at once, with its event and the progress. Its number."""
@@ -147,7 +148,12 @@ class Context(HandlerContext):
             if name not in kept:
                 self.check_canceled()
                 done += 1
+                run.chunks_offered += 1
                 yield Chunk(self, name, item, 100 * done / len(listed))
+
+    def chunk_entered(self) -> None:
+        """A chunk is being worked on."""
+        self._run.chunks_entered += 1
 
     async def chunk_done(self, chunk: Chunk[Any]) -> None:
         """Keep what a chunk made; called when its block is left."""

@@ -142,7 +142,8 @@ class Executor:
 
     def _put(self, run: Run, ending: Ending | None) -> None:
         self._shop.keeper.drop(run.job.key)
-        self._finisher.put(Ended(run.job, run.hold, ending, run.worker_id))
+        failures = tuple(run.failures)
+        self._finisher.put(Ended(run.job, run.hold, ending, run.worker_id, run.counts, failures))
         self.runs.pop(run.job.key, None)
         self._places[run.kind.place] -= 1
         self._steps.announce("ended")

@@ -8,8 +8,9 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -18,7 +19,7 @@ from duly.model.decide import Hold, Transition, decide
 from duly.model.errors import ContractError, StoreError
 from duly.model.outcome import Ending, ErrorInfo, Failed, Retry
 from duly.model.redact import printable
-from duly.model.states import Status
+from duly.model.states import Outcome, Status
 from duly.store import work
 from duly.store.claims import ClaimedJob
 from duly.store.pool import Connection
@@ -43,6 +44,8 @@ class Ended(NamedTuple):
     hold: Hold
     ending: Ending | None
     worker_id: UUID
+    counts: dict[str, float] = {}  # noqa: RUF012
+    failures: tuple[dict[str, Any], ...] = ()
 
 
 class RetryBudget(NamedTuple):
@@ -155,17 +158,21 @@ class Finisher:
         done = Counter(ended.job.claim_id for ended in batch)
         over = [claim for claim, count in done.items() if self._claims[claim] <= count]
 
+        decided: list[tuple[ClaimedJob, Transition]] = []
+
         async def once() -> set[Key]:
             async with self._database.engine_session() as conn:
-                decided = await self._decided(conn, live)
+                decided[:] = await self._decided(conn, live)
                 who = str(batch[0].worker_id)
                 return await work.settle(conn, decided, actor_type="worker", actor_id=who, claim_ids=over)
 
         kept = await retrying(once)
         self._claims -= done
-        for ended in live:
-            if ended.job.key not in kept:
-                self._report_lost(ended.job)
+        for job, to in decided:
+            if job.key not in kept:
+                self._report_lost(job)
+            elif to.error is not None:
+                _report(job, to)
 
     async def _decided(self, conn: Connection, live: Sequence[Ended]) -> list[tuple[ClaimedJob, Transition]]:
         """What becomes of each; retries beyond the budget of their account queue up behind one another."""
@@ -190,11 +197,24 @@ class Finisher:
     def _decide(self, ended: Ended, ending: Ending | None) -> Transition:
         assert ending is not None
         retry = policy_of(ended.job.policy).retry
-        return decide(ended.hold, ending, retry, self._clock.now(), random.random())  # noqa: S311
+        to = decide(ended.hold, ending, retry, self._clock.now(), random.random())  # noqa: S311
+        if to.done is None and (ended.counts or ended.failures):
+            return replace(to, summary_counts=ended.counts, failure_summary=ended.failures)
+        return to
 
     def _report_lost(self, job: ClaimedJob) -> None:
         self._steps.announce("lost")
         log.warning("attempt %d of job %s was lost: what it did is not written", job.attempt, job.job_id)
+
+
+def _report(job: ClaimedJob, to: Transition) -> None:
+    """One line for every attempt that failed."""
+    assert to.error is not None
+    again = f"again at {to.run_at:%H:%M:%S}" if to.run_at is not None else to.outcome.value
+    level = logging.ERROR if to.outcome is Outcome.DEAD else logging.WARNING
+    spent = job.attempt - job.returned
+    said = (job.job_id, job.job_type, spent, to.error.code, to.error.message, again)
+    log.log(level, "job %s (%s), attempt %d: %s: %s; %s", *said)
 
 
 def _account(ended: Ended) -> tuple[UUID, str]:
@@ -221,4 +241,4 @@ def _is_locked(error: Exception) -> bool:
 
 def _unstorable(ended: Ended, error: Exception) -> Ended:
     said = f"PostgreSQL refused what the handler left: {type(error).__name__}"
-    return ended._replace(ending=Failed(ErrorInfo("result.unstorable", said)))
+    return ended._replace(ending=Failed(ErrorInfo("result.unstorable", said)), counts={}, failures=())

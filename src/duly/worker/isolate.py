@@ -139,6 +139,7 @@ class ProcessPool:
         if report is None:
             return _died(run, await child.reap())
         run.partials, run.percent = report.partials, report.percent
+        run.counts, run.failures = report.counts, list(report.failures)
         return report.ending
 
     async def _next(self) -> Child:
@@ -182,7 +183,7 @@ def _check_found(kind: Job[..., Any]) -> None:
 
 
 def _died(run: Run, manner: str) -> Ending:
-    error = ErrorInfo("process.died", f"the handler's process {manner}", "ProcessDied")
+    error = ErrorInfo("process.died", f"the handler's process {manner}", "ProcessDied", {"process": manner})
     return Retry(error, dependency=run.kind.handling.dependency)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from duly.client.ground import Ground
@@ -57,3 +58,5 @@ class Report:
     ending: Ending | None
     partials: int
     percent: float
+    counts: dict[str, float] = field(default_factory=dict)
+    failures: tuple[dict[str, Any], ...] = ()

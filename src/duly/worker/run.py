@@ -13,7 +13,7 @@ from uuid import UUID
 from duly.client.job import Job
 from duly.model.decide import Hold
 from duly.model.error_report import describe
-from duly.model.outcome import Canceled, Ending
+from duly.model.outcome import Canceled, Ending, ErrorInfo
 from duly.model.policy import JobPolicy, stored_policy
 from duly.model.states import Status
 from duly.store.claims import ClaimedJob
@@ -59,6 +59,9 @@ class Run:
     """The chunks it was to do so far."""
     counts: dict[str, float] = field(default_factory=dict)
     failures: list[dict[str, Any]] = field(default_factory=list)
+    first_failure: ErrorInfo | None = None
+    chunks_offered: int = 0
+    chunks_entered: int = 0
     bound: Bound | None = None
     """The transaction that commits with the completion."""
 
@@ -88,6 +91,7 @@ class Run:
         """One chunk failed, and the job goes on."""
         if len(self.failures) < _MOST_FAILURES:
             said = describe(error, job_type=self.job.job_type)
+            self.first_failure = self.first_failure or said
             self.failures.append(
                 {
                     "chunk": chunk_key,

@@ -26,6 +26,8 @@ R = TypeVar("R")
 class SyncContext(HandlerContext):
     """For handlers that are not async. Each call waits for the worker's loop; see `Context`."""
 
+    for_async = False
+
     def __init__(self, inner: Context, loop: asyncio.AbstractEventLoop) -> None:
         self._inner = inner
         self._loop = loop
@@ -133,6 +135,10 @@ class SyncContext(HandlerContext):
         """Store a file under the job; the same name again replaces it."""
         return self._wait(self._inner.artifact(name, data, content_type=content_type, keep=keep))
 
+    def enter_chunk(self) -> None:
+        """Begin a chunk's block."""
+        self._inner.chunk_entered()
+
     def finish_chunk(self, chunk: Chunk[Any], error: BaseException | None) -> bool:
         """Leave a chunk's block; whether its error is dealt with."""
         if error is None:
@@ -152,6 +158,7 @@ class SyncChunk(Generic[T]):
         self.result: Any = None
 
     def __enter__(self) -> Self:
+        self._owner.enter_chunk()
         return self
 
     def __exit__(

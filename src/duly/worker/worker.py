@@ -18,7 +18,7 @@ import psycopg
 
 from duly.client.app import App
 from duly.client.ground import Ground
-from duly.model.errors import StoreError
+from duly.model.errors import StoreError, UnknownQueue
 from duly.store import work, workers
 from duly.store.listen import Listener
 from duly.store.session import Database
@@ -200,6 +200,9 @@ class Worker:
 
     async def _register(self) -> None:
         async with self._database.engine_session() as conn:
+            unknown = await workers.unknown_queues(conn, self.options.queues)
+            if unknown:
+                raise UnknownQueue(f"no queue {unknown[0]}", field="queues", fix="create it, or name another")
             await workers.register(conn, self._identity)
         self._registered.set()
 

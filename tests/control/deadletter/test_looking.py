@@ -167,6 +167,15 @@ async def test_a_job_that_did_not_die_has_no_letter(
             await action(box, acting, job.job_id)
 
 
+async def test_an_org_without_letters_has_an_empty_box_and_an_unknown_one_has_none(
+    box: DeadLetters, org: uuid.UUID
+) -> None:
+    assert ((await box.list(org)).letters, await box.groups(org)) == ((), [])
+    for look in (box.list, box.groups):
+        with pytest.raises(errors.UnknownOrg):
+            await look(uuid.uuid4())
+
+
 async def test_a_suspended_org_is_not_worked_for(
     box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
