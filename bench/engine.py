@@ -1,8 +1,9 @@
 """The engine in one run: enqueue, drain with one and two processes, latency, and claims as the backlog grows.
 
-Everything is on: fsync, records, events, ledger, row level security, fenced finishes, fair claims, heartbeats.
-The floor is a bare queue table on the same server, driven by one connection with the same batch size: claim by
-delete, nothing else kept. Workers are processes of their own; they wait at a paused queue until the clock starts.
+Everything is on: fsync, records, events, ledger, row level security, fenced finishes, fair claims,
+heartbeats. The floor is a bare queue table on the same server, driven by one connection with the same batch
+size: claim by delete, nothing else kept. Workers are processes of their own; they wait at a paused queue
+until the clock starts.
 """
 
 from __future__ import annotations
@@ -136,8 +137,9 @@ def fill(conn: psycopg.Connection[Any], orgs: list[uuid.UUID], backlog: int) -> 
             from generate_series(1, %(backlog)s - (select count(*) from duly.ready)) n
         ), record as (
             insert into duly.job_records (
-                org_id, job_id, result_id, job_type, category, queue, priority, max_attempts, actor_type, actor_id,
-                request_id, correlation_id, idempotency_key, payload, payload_hash, policy, run_at, created_at)
+                org_id, job_id, result_id, job_type, category, queue, priority, max_attempts, actor_type,
+                actor_id, request_id, correlation_id, idempotency_key, payload, payload_hash, policy, run_at,
+                created_at)
             select org_id, job_id, job_id, 'bench.noop', 'default', 'q:default', 0, 5, 'system', 'bench',
                    'r', 'r', job_id::text, '{"number": 1}', 'h', %(policy)s, now(), now()
             from new

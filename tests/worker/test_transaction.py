@@ -317,27 +317,29 @@ async def test_effects_never_happen_when_the_lease_was_lost_meanwhile(
 async def test_effects_never_happen_when_the_connection_was_cut(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], moment: str, kind: str
 ) -> None:
-    def cut(conn: Any, attempt: int) -> None:
+    def cut(backend: Any, attempt: int) -> None:
         if attempt == 1:
-            sql.execute("select pg_terminate_backend(%s, 5000)", [conn.info.backend_pid])
+            sql.execute("select pg_terminate_backend(%s, 5000)", backend)
 
     @app.job("write.softly", retry=AT_ONCE)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
+            backend = await (await conn.execute("select pg_backend_pid()")).fetchone()
             if moment == "in the block":
-                cut(conn, ctx.attempt)
+                cut(backend, ctx.attempt)
                 await conn.execute("select 1")
-        cut(conn, ctx.attempt)
+        cut(backend, ctx.attempt)
 
     @app.job("write.plainly", retry=AT_ONCE)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
+            backend = conn.execute("select pg_backend_pid()").fetchone()
             if moment == "in the block":
-                cut(conn, ctx.attempt)
+                cut(backend, ctx.attempt)
                 conn.execute("select 1")
-        cut(conn, ctx.attempt)
+        cut(backend, ctx.attempt)
 
     handle = await (softly if kind == "async" else plainly).enqueue()
     job = await done(app, handle)
