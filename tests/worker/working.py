@@ -23,7 +23,7 @@ AT_ONCE = RetryPolicy(max_attempts=5, delays=(timedelta(milliseconds=1),))
 TWICE = RetryPolicy(max_attempts=2, delays=(timedelta(milliseconds=1),))
 ONCE = RetryPolicy(max_attempts=1)
 NOWHERE = "postgresql://127.0.0.1:1/nowhere"
-PATIENCE = 30
+PATIENCE = 60
 """Seconds after which what did not come is not waited for any more."""
 
 
