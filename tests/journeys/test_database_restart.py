@@ -1,9 +1,12 @@
-"""PostgreSQL is killed under load, twice. The worker goes on without help, and every effect happens once."""
+"""PostgreSQL is killed under load, twice. `duly worker` goes on without help; every effect happens once."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from tests.journeys.worker_process import make_app
 JOBS = 1500
 
 
-async def test_a_worker_survives_the_death_of_its_database(tmp_path: Path) -> None:
+async def test_the_service_survives_the_death_of_its_database(tmp_path: Path) -> None:
     server = open_server(tmp_path / "pg")
     url = server.dsn()
     migrate(url)
@@ -30,11 +33,18 @@ async def test_a_worker_survives_the_death_of_its_database(tmp_path: Path) -> No
     effect = app.registry.get("step.effect")
     with context(org_id=org, actor=Actor.user("u1")):
         handles = await app.enqueue_many([effect.call(n) for n in range(JOBS)])
-    async with app.worker(slots=20) as worker:
+    service = _service(url, tmp_path)
+    try:
         for part in (1, 2):
-            await worker.steps.wait("settled", part * JOBS // 4)
+            while await asyncio.to_thread(_effects, url) < part * JOBS // 4:
+                continue
             _kill_postmaster(tmp_path / "pg")
         ended = [await _patiently(handle) for handle in handles]
+    finally:
+        service.send_signal(signal.SIGTERM)
+        said, _ = await asyncio.to_thread(service.communicate)
+    assert service.returncode == 0
+    assert said.count("ready") == 1, "nobody started it anew"
     assert {job.status for job in ended} == {Status.COMPLETED}
     with psycopg.connect(url, autocommit=True) as sql:
         once = sql.execute("select count(*), count(distinct job_id) from public.effects").fetchone()
@@ -42,6 +52,37 @@ async def test_a_worker_survives_the_death_of_its_database(tmp_path: Path) -> No
         assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
     await app.close()
     server.wait_until_stopped()
+
+
+def _service(url: str, tmp_path: Path) -> subprocess.Popen[str]:
+    settings = {"DULY_DATABASE_URL": url, "DULY_BLOBS_URL": str(tmp_path / "blobs")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "duly.cli",
+            "worker",
+            "--app",
+            "tests.journeys.restart_app:app",
+            "--slots",
+            "20",
+        ],
+        env={**kept, **settings},
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _effects(url: str) -> int:
+    """How many there are; as long as the database is away, nobody knows of any."""
+    try:
+        with psycopg.connect(url, autocommit=True) as sql:
+            row = sql.execute("select count(*) from public.effects").fetchone()
+    except psycopg.OperationalError:
+        return 0
+    return row[0] if row else 0
 
 
 def _kill_postmaster(home: Path) -> None:

@@ -20,11 +20,11 @@ TABLE = (
     "create table public.effects (org_id uuid, job_id uuid); grant insert on public.effects to duly_tenant"
 )
 COUNTS = """
-    select count(*) as jobs, count(*) filter (where j.status = 'completed' and e.n = 1) as exactly_once,
-           max(j.attempt) as most_attempts, count(*) filter (where j.attempt > 1) as tried_again
+    select count(*) as jobs, count(*) filter (where j.status = 'completed' and e.n = 1) as exactly_once
     from duly.jobs j
     left join (select job_id, count(*) as n from public.effects group by job_id) e using (job_id)
 """
+VICTIMS = "select count(distinct worker_id) from duly.job_attempts where ended_by = 'job.lease_lost'"
 
 
 async def test_every_completed_job_has_its_effect_exactly_once(
@@ -41,11 +41,11 @@ async def test_every_completed_job_has_its_effect_exactly_once(
     said = [await _sweeping(app, killer) for killer in killers]
     assert [lines.count("killed") for lines in said] == [KILLS] * KILLERS
     await _finish(app, sql)
-    jobs, exactly_once, most, again = sql.execute(COUNTS).fetchone() or ()
+    jobs, exactly_once = sql.execute(COUNTS).fetchone() or ()
     assert (jobs, exactly_once) == (JOBS, JOBS)
     assert sql.execute("select count(*) from public.effects").fetchone() == (JOBS,), "no effect without a job"
-    assert again > KILLERS * KILLS // 10, "the kills came while jobs were running"
-    assert most > 1
+    victims = sql.execute(VICTIMS).fetchone() or (0,)
+    assert victims[0] > 0.75 * KILLERS * KILLS, "the kills came while jobs were running"
     await app.close()
 
 
