@@ -109,6 +109,12 @@ class Settings(BaseModel):
         description="Whether workers also do the chores: lost leases, schedules, maintenance. Some should.",
     )
 
+    reconcile_every: timedelta = Field(
+        default=timedelta(seconds=10),
+        gt=timedelta(0),
+        description="How often workers look for jobs that cannot be believed any more.",
+    )
+
     keep_events: timedelta = _kept("events")
     keep_partial_results: timedelta = _kept("partial_results")
     keep_final_results: timedelta = _kept("final_results")

@@ -17,7 +17,10 @@ from duly.blobs import BlobStore
 from duly.client.app import App
 from duly.client.ground import Ground
 from duly.client.wake import Waker
+from duly.control.audit import Audit
 from duly.control.deadletter import DeadLetters
+from duly.control.doctor import Circumstances, Doctor
+from duly.control.feed import Feed
 from duly.control.jobs import Jobs
 from duly.control.limits import Limits
 from duly.control.queues import Queues
@@ -26,6 +29,7 @@ from duly.devdb import Server, open_server
 from duly.devdb.errors import DevdbError
 from duly.devdb.places import prepare_home
 from duly.model.errors import ConfigurationError, StoreUnavailable
+from duly.model.invariants import Conditions, refuse, violations
 from duly.model.job import Actor
 from duly.model.system import SYSTEM_ORG
 from duly.settings import Settings
@@ -33,10 +37,13 @@ from duly.store import migrate
 from duly.store.pool import PoolSize
 from duly.store.session import Database
 from duly.upkeep import maintenance
+from duly.upkeep.judge import Finding
 from duly.upkeep.loop import Chore, keep_up
 from duly.upkeep.maintenance import MAINTENANCE_SCHEDULES
 from duly.upkeep.reaper import Reaper
+from duly.upkeep.reconciler import Reconciler
 from duly.upkeep.scheduler import Scheduler
+from duly.upkeep.sealer import Sealer
 from duly.worker.options import WorkerOptions
 from duly.worker.worker import Places, Worker
 
@@ -94,24 +101,55 @@ class Duly(App):
         """What is to be done again and again."""
         return Schedules(self)
 
+    @cached_property
+    def feed(self) -> Feed:
+        """Every event of an org, in the order of commits."""
+        return Feed(self)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Who changed what and why; and the proof that nobody changed it since."""
+        return Audit(self)
+
+    @cached_property
+    def doctor(self) -> Doctor:
+        """Looks at the installation and says what is wrong with it: `await app.doctor.examine()`."""
+        around = Circumstances(
+            addresses=lambda: (self.place.url, self.place.direct_url),
+            direct_is_set=self.settings.database_direct_url is not None,
+            conditions=lambda: self._conditions(_worker_options(self.settings)),
+        )
+        return Doctor(self, around)
+
     def worker(self, *, when_stuck: Callable[[], None] | None = None, **choices: Any) -> Worker:
         """A worker for the job types declared here: `async with app.worker(): ...`."""
         self._declare_maintenance()
+        options = replace(_worker_options(self.settings), **choices)
+        options.check()
+        refuse(violations({job.name: job.policy for job in self.registry}, self._conditions(options)))
         place = self.place
         places = Places(place.url, place.direct_url, partial(open_ground, self.settings, place.url))
-        options = replace(_worker_options(self.settings), **choices)
         beside = self._keep_up if self.settings.upkeep else None
         return Worker(self, options, places, when_stuck=when_stuck, beside=beside)
+
+    async def reconcile(self, *, dry_run: bool = False) -> list[Finding]:
+        """Look at every active job once, and put right what cannot be believed; or only say what that is."""
+        self._declare_maintenance()
+        return await Reconciler(self).go_around(dry_run=dry_run)
 
     async def _keep_up(self, stop: asyncio.Event) -> None:
         """With connections of its own: handlers may hold all those of the application."""
         place = self.place
         aside = App(partial(open_ground, self.settings, place.url))
-        aside.registry = self.registry
+        aside.registry, aside.adapters = self.registry, self.adapters
         try:
-            await keep_up(_chores(aside), stop)
+            await keep_up(_chores(aside, self.settings), stop)
         finally:
             await aside.close()
+
+    def _conditions(self, options: WorkerOptions) -> Conditions:
+        bridged = frozenset(job.name for job in self.registry if job.bridge)
+        return Conditions(options.lease, options.heartbeat, self.settings.retention, bridged)
 
     def _declare_maintenance(self) -> None:
         if MAINTENANCE_SCHEDULES[0].job_type not in self.registry:
@@ -123,9 +161,15 @@ class Duly(App):
         return await open_ground(self.settings, place.url)
 
 
-def _chores(app: App) -> list[Chore]:
+def _chores(app: App, settings: Settings) -> list[Chore]:
     """What is to be done beside the jobs; every worker's process does them."""
-    return [Reaper(app), Scheduler(app), _Planner(Schedules(app))]
+    return [
+        Reaper(app, grace=settings.worker_heartbeat),
+        Reconciler(app, settings.reconcile_every),
+        Scheduler(app),
+        Sealer(app),
+        _Planner(Schedules(app)),
+    ]
 
 
 class _Planner:

@@ -37,8 +37,9 @@ SOURCES = [path for path in TRACKED if path.suffix == ".py"]
 
 def test_the_front_door_offers_what_it_always_did() -> None:
     assert duly.__all__ == [
-        *("Actor", "Call", "Cancel", "Category", "Context", "Duly", "DulyError", "Fail", "Handle", "Job"),
-        *("JobEvent", "JobSnapshot", "Outcome", "Retry", "RetryPolicy", "Settings", "Snooze", "Status"),
+        *("Actor", "Adapter", "Call", "Cancel", "Category", "Context", "DomainRecord", "Duly", "DulyError"),
+        *("Fail", "Failure", "Handle", "Job", "JobEvent", "JobSnapshot", "LifecyclePolicy", "Outcome"),
+        *("Retry", "RetryPolicy", "Settings", "Snooze", "Status"),
         *("SyncContext", "SyncHandle", "Worker", "context", "errors"),
     ]
     assert all(hasattr(duly, name) for name in duly.__all__)

@@ -27,11 +27,19 @@ policies = st.builds(
 
 def some_signs(statuses: frozenset[Status]) -> st.SearchStrategy[Signs]:
     maybe = st.none() | moments
-    return st.builds(Signs, st.sampled_from(sorted(statuses)), moments, maybe, maybe, st.booleans())
+    flag = st.booleans()
+    return st.builds(Signs, st.sampled_from(sorted(statuses)), moments, maybe, maybe, maybe, flag, flag)
 
 
-def ago(status: str, *, run: float = 0, started: float | None = None, seen: float | None = None) -> Signs:
-    at = [None if hours is None else NOW - hours * HOUR for hours in (started, seen)]
+def ago(
+    status: str,
+    *,
+    run: float = 0,
+    started: float | None = None,
+    seen: float | None = None,
+    lease: float | None = None,
+) -> Signs:
+    at = [None if hours is None else NOW - hours * HOUR for hours in (started, seen, lease)]
     return Signs(Status(status), NOW - run * HOUR, *at)
 
 
@@ -45,9 +53,10 @@ def ago(status: str, *, run: float = 0, started: float | None = None, seen: floa
         (ago("queued", run=30, seen=1), "likely_stale"),
         (ago("running", run=48, started=6), "fresh"),
         (ago("running", run=48, started=6.001), "likely_stale"),
-        (ago("running", run=48, started=40, seen=1), "fresh"),
-        (ago("running", run=48, started=1, seen=40), "fresh"),
-        (ago("partial", run=48, seen=7), "likely_stale"),
+        (ago("running", run=48, started=40, seen=0, lease=-1), "likely_stale"),
+        (ago("running", run=48, started=1, seen=0.2, lease=0.1), "likely_stale"),
+        (ago("partial", run=48, started=1, seen=0, lease=0), "fresh"),
+        (ago("partial", run=48, seen=7), "unknown"),
         (ago("running", run=1), "unknown"),
         (ago("partial", run=1), "unknown"),
         (ago("completed", run=900), "terminal"),
@@ -80,36 +89,48 @@ def test_a_waiting_job_is_stale_exactly_when_it_could_have_run_for_too_long(
 
 
 @given(some_signs(HELD), spans, moments)
-def test_a_held_job_is_stale_exactly_when_its_newest_sign_is_too_old(
+def test_a_held_job_is_stale_when_its_attempt_is_too_old_or_its_lease_has_ended(
     signs: Signs, span: timedelta, now: datetime
 ) -> None:
-    state = assess(signs, LifecyclePolicy(queued_stale_after=TICK, running_stale_after=span), now).state
-    known = [at for at in (signs.attempt_started_at, signs.last_seen_at) if at]
-    if known:
-        assert state == ("likely_stale" if now - max(known) > span else "fresh")
-    else:
-        assert state == "unknown"
+    verdict = assess(signs, LifecyclePolicy(queued_stale_after=TICK, running_stale_after=span), now)
+    if signs.attempt_started_at is None:
+        assert verdict.state == "unknown"
+        return
+    assert verdict.overdue == (now - signs.attempt_started_at > span)
+    lost = signs.lease_ends_at is not None and now > signs.lease_ends_at
+    assert verdict.state == ("likely_stale" if verdict.overdue or lost else "fresh")
 
 
 @given(some_signs(HELD), policies.filter(lambda policy: policy.covered), moments)
-def test_a_new_heartbeat_makes_every_held_job_fresh(
+def test_no_heartbeat_keeps_an_attempt_beyond_its_horizon(
     signs: Signs, policy: LifecyclePolicy, now: datetime
 ) -> None:
-    assert assess(replace(signs, last_seen_at=now), policy, now).state is Freshness.FRESH
+    old = now - policy.running_stale_after - TICK
+    alive = replace(signs, attempt_started_at=old, last_seen_at=now, lease_ends_at=now + HOUR)
+    assert assess(alive, policy, now).state is Freshness.LIKELY_STALE
+
+
+@given(some_signs(frozenset({Status.QUEUED})), policies.filter(lambda policy: policy.covered), moments)
+def test_a_pause_is_told_with_the_verdict_and_does_not_change_it(
+    signs: Signs, policy: LifecyclePolicy, now: datetime
+) -> None:
+    paused, free = (assess(replace(signs, paused=flag), policy, now) for flag in (True, False))
+    assert paused.state == free.state
+    assert (paused.evidence.get("paused"), free.evidence.get("paused")) == ("true", None)
 
 
 @pytest.mark.parametrize(
     ("signs", "policy", "shown"),
     [
-        (ago("running", seen=0), POLICY, "fresh_active"),
-        (ago("running", seen=9), POLICY, "likely_stale"),
+        (ago("running", started=0), POLICY, "fresh_active"),
+        (ago("running", started=9), POLICY, "likely_stale"),
         (ago("running"), POLICY, "likely_stale"),
         (ago("queued"), UNCOVERED, "likely_stale"),
         (ago("failed"), POLICY, "terminal_normal"),
         (replace(ago("failed"), reconciled=True), POLICY, "reconciled_failed"),
         (replace(ago("completed"), reconciled=True), POLICY, "terminal_normal"),
         (replace(ago("canceled"), reconciled=True), POLICY, "terminal_normal"),
-        (replace(ago("running", seen=0), reconciled=True), POLICY, "fresh_active"),
+        (replace(ago("running", started=0), reconciled=True), POLICY, "fresh_active"),
     ],
 )
 def test_people_are_shown_no_more_health_than_there_is(
@@ -119,10 +140,12 @@ def test_people_are_shown_no_more_health_than_there_is(
 
 
 def test_a_verdict_names_its_evidence() -> None:
-    verdict = assess(ago("running", seen=7), POLICY, NOW)
+    verdict = assess(ago("running", started=7, seen=1, lease=0.5), POLICY, NOW)
     assert dict(verdict.evidence) == {
         "status": "running",
         "since": "2026-03-01T05:00:00+00:00",
         "age_seconds": "25200.0",
+        "last_seen_at": "2026-03-01T11:00:00+00:00",
+        "lease_ended_at": "2026-03-01T11:30:00+00:00",
     }
     assert verdict.threshold == 6 * HOUR

@@ -55,6 +55,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         "error_code": "e",
         "error_class": "E", "error_message": "m", "dead_at": _AT,
     },
+    "bridge_debts": lambda: {"job_id": _JOB, "job_type": "t", "owed_at": _AT, "due_at": _AT},
     "artifacts": lambda: {
         "artifact_id": _SAME, "job_id": _JOB, "name": "a.csv", "content_type": "text/csv", "blob_ref": "b",
         "sha256": "s", "size": 1,
@@ -71,6 +72,7 @@ ROWS: dict[str, Callable[[], Row]] = {
     "audit_seals": lambda: {
         "seal_seq": 1, "last_occurred_at": _AT, "last_entry_id": _SAME, "entry_count": 1,
         "previous_hash": b"", "hash": b"x", "sealed_at": _AT,
+        "version": 1, "last_commit_xid": "7", "entry_ids": [uuid.UUID(_SAME)], "digests": [b"x"],
     },
 }  # fmt: skip
 

@@ -23,6 +23,7 @@ from duly.store import claims, jobs, work
 from duly.store.session import Database
 from duly.store.statements import all_statements, statement
 from duly.store.work import Step
+from tests.store.overruling import fail_waiting
 
 WORKER = uuid.uuid4()
 ERROR = ErrorInfo("boom", "it broke", "ValueError")
@@ -68,14 +69,7 @@ class Stage:
 
     async def reconcile(self) -> bool:
         async with self.database.engine_session() as conn:
-            return await work.fail_waiting(
-                conn,
-                self.org,
-                self.job_id,
-                error_code="run.stale_queued",
-                error_message="waited",
-                record={"kind": "x"},
-            )
+            return await fail_waiting(conn, self.org, self.job_id)
 
 
 Verb = Callable[[Stage], Awaitable[object]]

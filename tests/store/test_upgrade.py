@@ -1,4 +1,4 @@
-"""A database of the previous release, with its jobs in it, is brought forward and its jobs are done."""
+"""A database of a previous release, with its jobs in it, is brought forward and its jobs are done."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import uuid
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from duly import Duly, Status
 from duly.store.migrate import migrate
 from duly.testing import Cluster
 from duly.upkeep.reaper import Reaper
 
-RELEASED = 9
-"""The last migration of release 0.1.0."""
+RELEASED = {"0.1.0": 9, "0.2.0": 15}
+"""The last migration of each release."""
 
 POLICY = (
     '{"category": "default", "queue": "q:default", "priority": 0, "retry": {"max_attempts": 5, "base": 5.0,'
@@ -27,12 +28,13 @@ ENQUEUE = """
 """
 
 
-def test_the_jobs_of_the_previous_release_are_done(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("release", RELEASED)
+def test_the_jobs_of_a_previous_release_are_done(cluster: Cluster, tmp_path: Path, release: str) -> None:
     with cluster.fresh(migrated=False) as fresh, psycopg.connect(fresh.direct_url, autocommit=True) as sql:
-        migrate(fresh.direct_url, upto=RELEASED)
+        migrate(fresh.direct_url, upto=RELEASED[release])
         org = uuid.uuid4()
         waiting, held = _old_jobs(sql, org)
-        assert migrate(fresh.direct_url)[0].version == RELEASED + 1
+        assert migrate(fresh.direct_url)[0].version == RELEASED[release] + 1
         app = Duly(
             database_url=fresh.url,
             database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,

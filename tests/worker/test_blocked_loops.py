@@ -9,12 +9,16 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
+from types import SimpleNamespace
+from typing import cast
 
 import psycopg
 import pytest
 
 from duly import Actor, Context, Duly, context
 from duly.testing import FreshDatabase
+from duly.worker.executor import Executor
+from duly.worker.watchdog import Watchdog
 from tests.worker.working import (
     ONCE,
     PATIENCE,
@@ -172,3 +176,16 @@ def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
     thread.join(PATIENCE)
     assert stuck.is_set()
     assert outcomes, "without a signal it can only be given up; here the handler went on by itself"
+
+
+def test_a_process_that_stood_still_is_not_given_up_before_its_loop_had_a_chance() -> None:
+    """As after SIGCONT: two looks come at once, and the loop has not moved for longer than the lease."""
+    gave_up = []
+    still = SimpleNamespace(ticked_at=time.monotonic() - 60, strays={"abandoned": "before"}, runs={})
+    dog = Watchdog(cast(Executor, still), 3.0, lambda: gave_up.append(True))
+    try:
+        dog._looked_at = time.monotonic() - 60
+        assert [dog.check(), dog.check()] == [False, False]
+    finally:
+        dog.close()
+    assert gave_up == []

@@ -13,6 +13,8 @@ from typing import Any
 import psycopg
 
 from duly import Duly, Handle, JobSnapshot, RetryPolicy, Worker
+from duly.store import claims
+from duly.store.workers import Identity, register
 from duly.upkeep.reaper import Reaper
 from duly.wiring import open_ground
 from duly.worker.options import WorkerOptions
@@ -112,6 +114,17 @@ async def lose_everything(app: Duly, sql: psycopg.Connection[Any]) -> None:
     sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour' where lost_at is null")
     while await Reaper(app).once() == timedelta(0):
         pass
+
+
+async def claim_and_vanish(app: Duly, job_id: uuid.UUID) -> uuid.UUID:
+    """A worker takes this job, which is the only one, and is never seen again."""
+    who = Identity(uuid.uuid4(), "gone", "h", 1, "0", ("q:default",), 1, brief(30))
+    lane = {"lane": "q:default", "slots": 1, "after_org": uuid.UUID(int=0)}
+    async with (await app.ground()).database.engine_session() as conn:
+        await register(conn, who)
+        taken = await claims.claim(conn, worker_id=who.worker_id, claim_id=uuid.uuid4(), **lane)
+    assert [job.job_id for job in taken.jobs] == [job_id]
+    return who.worker_id
 
 
 def worker_row(sql: psycopg.Connection[Any], column: str) -> Any:

@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
 
     OK = 0
     JOB_ENDED_BADLY = 1
+    UNWELL = 1
     USAGE = 2
     NOT_FOUND = 3
     REFUSED = 4
@@ -21,9 +22,9 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "done",
-    ExitCode.JOB_ENDED_BADLY: "the watched job failed or was canceled",
+    ExitCode.JOB_ENDED_BADLY: "the watched job ended badly, the doctor found a failure, or the audit trail was changed",
     ExitCode.USAGE: "the command or the settings are wrong",
-    ExitCode.NOT_FOUND: "no such job, job type, org, project, queue or schedule",
+    ExitCode.NOT_FOUND: "no such job, job type, org, project, queue or schedule; or a cursor is too old",
     ExitCode.REFUSED: "refused: the contract, the state of things, or a limit",
     ExitCode.NO_DATABASE: "the database cannot be reached, or its schema is of another version",
     ExitCode.INTERNAL: "an error of ours, or workers that had to be killed",

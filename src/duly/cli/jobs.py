@@ -65,6 +65,11 @@ def show(job_id: JobId, org: Org, app: AppName = None, as_json: AsJson = False) 
         return
     print_lines(found.explanation)
     print_facts(found.job, _FACTS)
+    print_facts(found.freshness, ("shown", "evaluated_at", "threshold", "evidence"))
+    if found.job.reconciliations:
+        healed = {"put right": "kind", "reason": "reason_code", "in words": "message", "at": "at"}
+        rest = {"by": "source", "became": "status", "evidence": "evidence"}
+        print_table(found.job.reconciliations, {**healed, **rest})
     ended = {"attempt": "attempt", "worker": "worker_id", "started": "started_at", "ended": "ended_at"}
     print_table(found.attempts, {**ended, "by": "ended_by", "detail": "detail"})
     told = {"event": "event_seq", "type": "event_type", "at": "occurred_at", "by": "actor_id"}

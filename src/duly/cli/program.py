@@ -11,7 +11,21 @@ from typing import NoReturn
 import psycopg
 import typer
 
-from duly.cli import dead, enqueue, jobs, limit, migrate, org, queue, schedule, worker
+from duly.cli import (
+    audit,
+    dead,
+    doctor,
+    enqueue,
+    feed,
+    jobs,
+    limit,
+    migrate,
+    org,
+    queue,
+    reconcile,
+    schedule,
+    worker,
+)
 from duly.cli.exits import ExitCode, exit_code
 from duly.model.errors import DulyError
 
@@ -24,15 +38,19 @@ program = typer.Typer(
     pretty_exceptions_enable=False,
 )
 program.command()(migrate.migrate)
+program.command()(doctor.doctor)
+program.command()(reconcile.reconcile)
 program.command()(worker.worker)
 program.command(hidden=True)(worker.worker_process)
 program.command()(enqueue.enqueue)
 program.command()(queue.workers)
+program.command()(feed.feed)
 program.add_typer(jobs.group, name="jobs")
 program.add_typer(queue.group, name="queue")
 program.add_typer(limit.group, name="limit")
 program.add_typer(dead.group, name="dead")
 program.add_typer(schedule.group, name="schedule")
+program.add_typer(audit.group, name="audit")
 program.add_typer(org.group, name="org")
 
 

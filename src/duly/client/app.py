@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast, overload
 from uuid import UUID
 
+from duly.client.adapter import Adapter
+from duly.client.bridge import Bridge, OnFailure
 from duly.client.context import as_uuid, surroundings
 from duly.client.ground import Ground, Grounds
 from duly.client.handle import Handle
@@ -16,7 +18,7 @@ from duly.client.job import Call, Job
 from duly.client.registry import Registry, resolve_policy
 from duly.client.submit import submit, submit_sync
 from duly.client.sync import Portal, SyncHandle
-from duly.model.errors import MissingField
+from duly.model.errors import ConfigurationError, MissingField
 from duly.model.policy import Category, LifecyclePolicy, RetryPolicy
 from duly.store import registry as known
 from duly.store.pool import Connection
@@ -44,6 +46,8 @@ class App:
 
     def __init__(self, opener: Callable[[], Awaitable[Ground]]) -> None:
         self.registry = Registry()
+        self.adapters: dict[str, Adapter] = {}
+        """What keeps the product's own records true, by name."""
         self.portal = Portal()
         self.never_retry: set[type[BaseException]] = set()
         """Errors that will not pass, whichever job type raises them: add your own."""
@@ -97,8 +101,14 @@ class App:
         allows_partial: bool = False,
         dependency: str | None = None,
         never_retry: Sequence[type[Exception]] = (),
+        on_failed: OnFailure | None = None,
+        on_dead: OnFailure | None = None,
     ) -> Declare:
-        """Declare a function as a job type; what is not said comes from its category."""
+        """Declare a function as a job type; what is not said comes from its category.
+
+        `on_failed` is told when a job of it has failed for good, `on_dead` when that was by death, in the
+        transaction that says so: `async def on_failed(failure: duly.Failure, conn) -> None`.
+        """
         policy = resolve_policy(
             category,
             critical=critical,
@@ -113,9 +123,17 @@ class App:
         handling = Handling(isolation, memory_limit, allows_partial, dependency, tuple(never_retry))
 
         def declare(handler: Callable[..., Any]) -> Job[..., Any]:
-            return self.registry.add(self, name, handler, policy, handling)
+            return self.registry.add(self, name, handler, policy, handling, Bridge(on_failed, on_dead))
 
         return cast(Declare, declare)
+
+    def adapt(self, adapter: Adapter) -> None:
+        """Have the reconciler compare the adapter's records with their jobs."""
+        if not adapter.name or adapter.name in self.adapters:
+            raise ConfigurationError(
+                f"{adapter.name!r} is empty or taken", field="name", fix="choose another name"
+            )
+        self.adapters[adapter.name] = adapter
 
     async def enqueue_many(self, calls: Sequence[Call[R]], *, conn: Any = None) -> list[Handle[R]]:
         """Enqueue calls of one org, all or none, in one statement; with `conn` in its transaction."""

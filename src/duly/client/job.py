@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack
 
+from duly.client.bridge import Bridge
 from duly.client.codec import Codec
 from duly.client.context import surroundings
 from duly.client.handling import Handling
@@ -24,6 +25,7 @@ Place = Literal["loop", "thread", "process"]
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+_NO_BRIDGE = Bridge()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Job(Generic[P, R]):
         policy: JobPolicy,
         codec: Codec,
         handling: Handling,
+        bridge: Bridge = _NO_BRIDGE,
     ) -> None:
         self.app = app
         self.name = name
@@ -70,6 +73,7 @@ class Job(Generic[P, R]):
         self.policy = policy
         self.codec = codec
         self.handling = handling
+        self.bridge = bridge
         self.is_async = inspect.iscoroutinefunction(handler)
         self.place: Place = handling.isolation or ("loop" if self.is_async else "thread")
         """Where the handler runs."""
@@ -85,7 +89,9 @@ class Job(Generic[P, R]):
 
     def options(self, **choices: Unpack[Choices]) -> Job[P, R]:
         """The same job type with options for the calls that follow, added to those it has."""
-        bound: Job[P, R] = Job(self.app, self.name, self.handler, self.policy, self.codec, self.handling)
+        bound: Job[P, R] = Job(
+            self.app, self.name, self.handler, self.policy, self.codec, self.handling, self.bridge
+        )
         bound._choices = {**self._choices, **choices}
         bound._options = Options.of(**bound._choices)
         return bound

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from duly.client.bridge import Bridge
 from duly.client.codec import Codec
 from duly.client.handling import Handling, check_context
 from duly.client.job import Job
@@ -40,7 +41,13 @@ class Registry:
         return name in self._jobs
 
     def add(
-        self, app: App, name: str, handler: Callable[..., Any], policy: JobPolicy, handling: Handling
+        self,
+        app: App,
+        name: str,
+        handler: Callable[..., Any],
+        policy: JobPolicy,
+        handling: Handling,
+        bridge: Bridge,
     ) -> Job[..., Any]:
         """Declare a handler under its name."""
         if not _NAME.fullmatch(name):
@@ -48,7 +55,11 @@ class Registry:
         if name in self._jobs:
             raise ConfigurationError(f"{name!r} is declared twice", field="name", fix="choose another name")
         handling.check(handler)
-        job: Job[..., Any] = Job(app, name, handler, policy, Codec(handler), handling)
+        bridge.check()
+        if bridge:
+            told = policy.lifecycle.model_copy(update={"requires_failed_bridge": True})
+            policy = policy.model_copy(update={"lifecycle": told})
+        job: Job[..., Any] = Job(app, name, handler, policy, Codec(handler), handling, bridge)
         check_context(job.codec.context_type, is_async=job.is_async)
         self._jobs[name] = job
         return job
@@ -84,8 +95,18 @@ def resolve_policy(category: Category | str, *, critical: bool, **explicit: Any)
     try:
         # Field by field: the defaults may carry their cached JSON beside them.
         given = {name: getattr(defaults, name) for name in JobPolicy.model_fields}
-        return JobPolicy.model_validate({**given, **said})
+        return _with_expectation(JobPolicy.model_validate({**given, **said}))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "policy"
         raise ConfigurationError(first["msg"], field=field, fix="see the policies' reference") from None
+
+
+def _with_expectation(policy: JobPolicy) -> JobPolicy:
+    """Who does not say how long it takes expects half of the time-out at most."""
+    lifecycle = policy.lifecycle
+    expected = min(lifecycle.expected_max_runtime, policy.timeout / 2)
+    if "expected_max_runtime" in lifecycle.model_fields_set or expected == lifecycle.expected_max_runtime:
+        return policy
+    shorter = lifecycle.model_copy(update={"expected_max_runtime": expected})
+    return policy.model_copy(update={"lifecycle": shorter})

@@ -38,6 +38,8 @@ def _ended(job: JobSnapshot) -> str:
             return f"It was refused at {at}, and is not tried again: {said}"
         case Outcome.CANCELED:
             return f"It was canceled at {at} by the {job.canceled_by}: {job.cancel_reason}"
+        case _ if job.reconciled:
+            return f"It was ended at {at} by the reconciler: {said}"
         case _:
             return f"It failed at {at}: {said}"
 

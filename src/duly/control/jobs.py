@@ -18,10 +18,11 @@ from duly.control.asked import asked, check_known, org
 from duly.control.explain import MOST_BEFORE, explain
 from duly.control.paging import cursor, page_size, place
 from duly.model.errors import AlreadyFinished, ContractError, MissingField, UnknownJob
+from duly.model.freshness import Assessment
 from duly.model.job import Actor, JobEvent, JobSnapshot
 from duly.model.outcome import CanceledBy
 from duly.model.states import Status
-from duly.store import audit, jobs, listing
+from duly.store import audit, jobs, listing, suspects
 from duly.store.listing import NEWEST, Attempt, Choice, Look, Place
 from duly.store.pool import Connection
 from duly.store.session import retrying
@@ -51,6 +52,8 @@ class JobDetail:
     attempts: tuple[Attempt, ...]
     events: tuple[JobEvent, ...]
     explanation: tuple[str, ...]
+    freshness: Assessment
+    """Whether it can still be believed, with the evidence."""
 
 
 class Jobs:
@@ -109,9 +112,10 @@ class Jobs:
             events = await listing.last_events(conn, whose, which, limit=_STORY)
         async with (await self._app.ground()).database.engine_session() as conn:
             around = await listing.look_around(conn, whose, which, most=MOST_BEFORE)
-        if job is None or around is None:
+            judged = await suspects.look(conn, [(whose, which)])
+        if job is None or around is None or not judged:
             raise _unknown(which)
-        return JobDetail(job, tuple(attempts), tuple(events), explain(job, around))
+        return JobDetail(job, tuple(attempts), tuple(events), explain(job, around), judged[0].assess())
 
     async def cancel(self, org_id: UUID | str, job_id: UUID | str, *, actor: Actor, reason: str) -> Status:
         """Ask for the end: `canceled` at once if it waited, else the status it still has. Idempotent."""

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from duly.model.events import EventType
-from duly.model.outcome import Canceled, CanceledBy, Done, Ending, ErrorInfo, Failed, Lost, Retry, Snooze
+from duly.model.outcome import (
+    Canceled,
+    CanceledBy,
+    Done,
+    Ending,
+    ErrorInfo,
+    Failed,
+    Lost,
+    Overruled,
+    Retry,
+    Snooze,
+)
 from duly.model.policy import RetryPolicy
+from duly.model.reconciliation import ReconciliationRecord
 from duly.model.states import TRANSITIONS, Outcome, Status, Trigger
 
 LONGEST_WAIT = timedelta(days=3650)
@@ -17,7 +29,7 @@ LONGEST_WAIT = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A job as the worker that claimed it holds it."""
+    """A job as the worker that claimed it holds it, or as it waits."""
 
     status: Status
     attempt: int
@@ -51,6 +63,8 @@ class Transition:
     """What the events tell beyond the error."""
     summary_counts: dict[str, float] = field(default_factory=dict)
     failure_summary: tuple[dict[str, Any], ...] = ()
+    record: ReconciliationRecord | None = None
+    """What was found, if it was not the worker who ended it."""
 
 
 def decide(hold: Hold, ending: Ending, policy: RetryPolicy, now: datetime, chance: float) -> Transition:
@@ -64,15 +78,18 @@ def decide(hold: Hold, ending: Ending, policy: RetryPolicy, now: datetime, chanc
         case Canceled():
             return _cancel(hold, ending)
         case _ if hold.cancel_requested is not None:
-            return _cancel(hold, hold.cancel_requested, lost=isinstance(ending, Lost))
+            return _cancel(hold, hold.cancel_requested, ending)
+        case Overruled(record):
+            return _overrule(hold, record)
         case Snooze(delay, reason):
             run_at = _after(now, delay)
             return _requeue(hold, Trigger.GIVE_BACK, EventType.SNOOZED, run_at, reason=reason)
         case Retry(error, after):
             wait = max(policy.delay(hold.spent, chance), after or timedelta(0))
             return _again(hold, Trigger.RETRY, error, policy, _after(now, wait))
-        case Lost(reason):
-            return _again(hold, Trigger.LOSE_LEASE, ErrorInfo("lease_lost", reason), policy, now)
+        case Lost(reason, record):
+            lost = _again(hold, Trigger.LOSE_LEASE, ErrorInfo("lease_lost", reason), policy, now)
+            return replace(lost, record=record)
 
 
 def finish(hold: Hold, done: Done) -> Transition:
@@ -94,16 +111,32 @@ def _fail(hold: Hold, error: ErrorInfo, outcome: Outcome, *events: EventType) ->
     return Transition(Trigger.FAIL, status, outcome, events, error=error, retryable=outcome is Outcome.DEAD)
 
 
-def _cancel(hold: Hold, request: Canceled, *, lost: bool = False) -> Transition:
-    before = (EventType.LEASE_LOST,) if lost else ()
+def _overrule(hold: Hold, record: ReconciliationRecord) -> Transition:
+    trigger = Trigger.RECONCILE if hold.status is Status.QUEUED else Trigger.FAIL
+    return Transition(
+        trigger,
+        _to(hold, trigger),
+        Outcome.FAILED,
+        (EventType.RECONCILED, EventType.FAILED),
+        error=ErrorInfo(record.reason_code, record.message),
+        retryable=True,
+        record=record,
+    )
+
+
+_TOLD_BEFORE = {Lost: (EventType.LEASE_LOST,), Overruled: (EventType.RECONCILED,)}
+
+
+def _cancel(hold: Hold, request: Canceled, ending: Ending | None = None) -> Transition:
     return Transition(
         Trigger.CANCEL,
         _to(hold, Trigger.CANCEL),
         Outcome.CANCELED,
-        (*before, EventType.CANCELED),
+        (*_TOLD_BEFORE.get(type(ending), ()), EventType.CANCELED),
         canceled_by=request.by,
         cancel_reason=request.reason,
         detail={"canceled_by": request.by, "cancel_reason": request.reason},
+        record=ending.record if isinstance(ending, Lost | Overruled) else None,
     )
 
 

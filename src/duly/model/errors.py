@@ -8,6 +8,7 @@ DulyError                     duly.error              the root: catch this one f
 │   ├── SecretInPayload       payload.secret          looks like a credential; use a secret_ref
 │   └── Unschedulable         contract.unschedulable  this job type may not be delayed
 ├── NotFound                  not_found               nothing of that id in this org
+│   ├── CursorExpired         cursor.expired          what follows this place of a feed is not kept any more
 │   ├── UnknownJob            job.unknown
 │   ├── UnknownJobType        job_type.unknown
 │   ├── UnknownOrg            org.unknown
@@ -90,6 +91,12 @@ class NotFound(DulyError):
     """Nothing of that id in this org."""
 
     code = "not_found"
+
+
+class CursorExpired(NotFound):
+    """What follows this place of a feed is no longer kept: begin again without a cursor."""
+
+    code = "cursor.expired"
 
 
 class UnknownJob(NotFound):

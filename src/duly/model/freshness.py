@@ -29,17 +29,6 @@ class ShownFreshness(StrEnum):
     TERMINAL_NORMAL = "terminal_normal"
 
 
-class ReasonCode(StrEnum):
-    """Why a job was put right by somebody other than its worker."""
-
-    STALE_QUEUED = "run.stale_queued"
-    STALE_RUNNING = "run.stale_running"
-    INFRASTRUCTURE = "run.infrastructure_timeout_or_abandonment"
-    FAILURE_BRIDGE = "run.queue_failure_bridge"
-    ADAPTER_OUT_OF_SYNC = "run.adapter_out_of_sync"
-    CANCELED = "run.canceled"
-
-
 @dataclass(frozen=True, slots=True)
 class Signs:
     """What is known of a job's life, by the database's clock."""
@@ -49,7 +38,11 @@ class Signs:
     """When it could first have been claimed: its `run_at`."""
     attempt_started_at: datetime | None = None
     last_seen_at: datetime | None = None
-    """The newest of its worker's heartbeat and its own last change."""
+    """Its worker's last heartbeat."""
+    lease_ends_at: datetime | None = None
+    """How long its worker may be silent."""
+    paused: bool = False
+    """Whether somebody keeps it from being claimed on purpose."""
     reconciled: bool = False
 
 
@@ -62,6 +55,8 @@ class Assessment:
     evaluated_at: datetime
     threshold: timedelta | None
     evidence: MappingProxyType[str, str]
+    overdue: bool = False
+    """Whether its age is beyond the threshold: the time to put it right, unless somebody paused it."""
 
 
 def assess(signs: Signs, policy: LifecyclePolicy, now: datetime) -> Assessment:
@@ -70,28 +65,49 @@ def assess(signs: Signs, policy: LifecyclePolicy, now: datetime) -> Assessment:
         return _verdict(Freshness.TERMINAL, signs, now, None, {})
     if not policy.covered:
         return _verdict(Freshness.UNKNOWN, signs, now, None, {"reason": "the job type is not covered"})
-    held = signs.status in HELD
-    threshold = policy.running_stale_after if held else policy.queued_stale_after
-    since = _since(signs) if held else signs.runnable_at
-    if since is None:
-        return _verdict(Freshness.UNKNOWN, signs, now, threshold, {"reason": "no sign of life recorded"})
+    return _held(signs, policy, now) if signs.status in HELD else _waiting(signs, policy, now)
+
+
+def _waiting(signs: Signs, policy: LifecyclePolicy, now: datetime) -> Assessment:
+    facts = {"paused": "true"} if signs.paused else {}
+    return _by_age(signs.runnable_at, policy.queued_stale_after, signs, now, facts)
+
+
+def _held(signs: Signs, policy: LifecyclePolicy, now: datetime) -> Assessment:
+    """Heartbeats keep a lease, but no attempt for longer than its horizon."""
+    seen, until, threshold = signs.last_seen_at, signs.lease_ends_at, policy.running_stale_after
+    facts = {} if seen is None else {"last_seen_at": seen.isoformat()}
+    if signs.attempt_started_at is None:
+        facts["reason"] = "no start of its attempt recorded"
+        return _verdict(Freshness.UNKNOWN, signs, now, threshold, facts)
+    judged = _by_age(signs.attempt_started_at, threshold, signs, now, facts)
+    if until is None or now <= until:
+        return judged
+    told = {**judged.evidence, "lease_ended_at": until.isoformat()}
+    return _verdict(Freshness.LIKELY_STALE, signs, now, threshold, told, overdue=judged.overdue)
+
+
+def _by_age(
+    since: datetime, threshold: timedelta, signs: Signs, now: datetime, facts: dict[str, str]
+) -> Assessment:
     age = now - since
-    state = Freshness.LIKELY_STALE if age > threshold else Freshness.FRESH
-    return _verdict(
-        state, signs, now, threshold, {"since": since.isoformat(), "age_seconds": str(age.total_seconds())}
-    )
-
-
-def _since(signs: Signs) -> datetime | None:
-    known = [at for at in (signs.attempt_started_at, signs.last_seen_at) if at is not None]
-    return max(known, default=None)
+    overdue = age > threshold
+    state = Freshness.LIKELY_STALE if overdue else Freshness.FRESH
+    told = {**facts, "since": since.isoformat(), "age_seconds": str(age.total_seconds())}
+    return _verdict(state, signs, now, threshold, told, overdue=overdue)
 
 
 def _verdict(
-    state: Freshness, signs: Signs, now: datetime, threshold: timedelta | None, evidence: dict[str, str]
+    state: Freshness,
+    signs: Signs,
+    now: datetime,
+    threshold: timedelta | None,
+    evidence: dict[str, str],
+    *,
+    overdue: bool = False,
 ) -> Assessment:
     facts = MappingProxyType({"status": signs.status.value, **evidence})
-    return Assessment(state, _shown(state, signs), now, threshold, facts)
+    return Assessment(state, _shown(state, signs), now, threshold, facts, overdue)
 
 
 def _shown(state: Freshness, signs: Signs) -> ShownFreshness:

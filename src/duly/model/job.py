@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from duly.model.policy import JobPolicy
+from duly.model.reconciliation import ReconciliationRecord
 from duly.model.states import Outcome, Status
 
 
@@ -117,6 +118,7 @@ class JobSnapshot(BaseModel):
     created_at: datetime
     run_at: datetime
     started_at: datetime | None
+    attempt_started_at: datetime | None
     finished_at: datetime | None
     updated_at: datetime
     cancel_requested_at: datetime | None
@@ -126,10 +128,18 @@ class JobSnapshot(BaseModel):
     failed_at: datetime | None
     retryable: bool | None
     error_code: str | None
+    error_class: str | None
     error_message: str | None
     summary_counts: dict[str, float]
     failure_summary: list[dict[str, Any]]
     replay_of: UUID | None
+    reconciliations: list[ReconciliationRecord]
+    """What was put right by others than its worker, the oldest first."""
+
+    @property
+    def reconciled(self) -> bool:
+        """Whether it was not its worker who ended it."""
+        return any(record.status == self.status for record in self.reconciliations if self.status.terminal)
 
 
 class JobEvent(BaseModel):

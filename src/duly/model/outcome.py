@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from duly.model.reconciliation import ReconciliationRecord
+
 CanceledBy = Literal["user", "system", "worker"]
 
 
@@ -71,6 +73,15 @@ class Lost:
     """The lease ran out: nobody knows how far the attempt came."""
 
     reason: str = "the worker stopped sending heartbeats"
+    record: ReconciliationRecord | None = field(default=None, hash=False)
+    """What was found, when somebody else says so."""
 
 
-Ending = Done | Retry | Failed | Snooze | Canceled | Lost
+@dataclass(frozen=True, slots=True)
+class Overruled:
+    """Somebody other than its worker ends the job, for a reason that is on record."""
+
+    record: ReconciliationRecord = field(hash=False)
+
+
+Ending = Done | Retry | Failed | Snooze | Canceled | Lost | Overruled

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
@@ -104,8 +104,12 @@ class JobPolicy(_Value):
         return self
 
 
+@lru_cache(maxsize=1024)
 def stored_policy(text: str) -> JobPolicy:
-    """A policy as it was stored, as far as it is understood: a later version may have written more."""
+    """A policy as it was stored, as far as it is understood: a later version may have written more.
+
+    Jobs of a type share theirs, so that it is read once.
+    """
     kept = json.loads(text)
     for _ in range(2):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,12 @@ from duly.store.statements import statement
 async def create_org(conn: Connection, org_id: UUID, name: str) -> None:
     """Make an org known."""
     await conn.execute(statement("orgs/create"), {"org_id": org_id, "name": name})
+
+
+async def list_orgs(conn: Connection, after: UUID, *, limit: int) -> list[tuple[UUID, datetime]]:
+    """The next orgs in the order of their ids, each with the time it was looked for."""
+    cursor = await conn.execute(statement("orgs/list"), {"after": after, "limit": limit})
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def create_project(conn: Connection, org_id: UUID, project_id: UUID, name: str) -> None:

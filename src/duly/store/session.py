@@ -32,6 +32,10 @@ ENGINE_ROLE = (
     "set local plan_cache_mode = force_generic_plan"
 )
 _ENGINE = f"begin; {ENGINE_ROLE}"
+_PLAIN = "; ".join(
+    f"set local {name} to default"
+    for name in ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "plan_cache_mode", "lock_timeout")
+)
 # Somebody's open transaction may hold a row that a batch needs: the others of the batch must not wait for it.
 _HURRY = "set local lock_timeout = '5s'"
 _TRIES = 5
@@ -131,6 +135,11 @@ class Database:
             else:
                 return conn
         raise StoreUnavailable("every connection was dead", fix="check the database, and try again")
+
+
+def tenant_role(org_id: UUID) -> str:
+    """What makes the rest of an engine's transaction a tenant's."""
+    return f"{tenant_opening(org_id).removeprefix('begin; ')}; {_PLAIN}"
 
 
 def tenant_opening(org_id: UUID) -> str:

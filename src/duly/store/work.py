@@ -13,11 +13,18 @@ from psycopg.types.json import Jsonb
 
 from duly.model.decide import Transition
 from duly.model.error_report import fingerprint
+from duly.model.policy import stored_policy
+from duly.model.states import Status
 from duly.store.claims import ClaimedJob
 from duly.store.pool import Connection
 from duly.store.statements import statement
+from duly.store.suspects import Suspect
 
 Key = tuple[UUID, UUID, int]
+
+
+Movable = ClaimedJob | Suspect
+"""A job that is to be moved: by the worker that holds it, or by whoever puts it right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,7 @@ class Step:
 
 
 def settlement(
-    decided: Sequence[tuple[ClaimedJob, Transition]],
+    decided: Sequence[tuple[Movable, Transition]],
     *,
     actor_type: str,
     actor_id: str,
@@ -45,7 +52,7 @@ def settlement(
 
 async def settle(
     conn: Connection,
-    decided: Sequence[tuple[ClaimedJob, Transition]],
+    decided: Sequence[tuple[Movable, Transition]],
     *,
     actor_type: str,
     actor_id: str,
@@ -57,7 +64,7 @@ async def settle(
     return {(row[0], row[1], row[2]) for row in await cursor.fetchall()}
 
 
-def _row(job: ClaimedJob, to: Transition, actor_type: str, actor_id: str) -> dict[str, Any]:
+def _row(job: Movable, to: Transition, actor_type: str, actor_id: str) -> dict[str, Any]:
     error, done = to.error, to.done
     row: dict[str, Any] = {
         "org_id": str(job.org_id),
@@ -83,11 +90,16 @@ def _row(job: ClaimedJob, to: Transition, actor_type: str, actor_id: str) -> dic
         "summary_counts": to.summary_counts or None,
         "failure_summary": to.failure_summary or None,
     }
+    if to.record is not None:
+        record = to.record.model_dump(mode="json", exclude_none=True)
+        rest |= {"record": record, "detail": {**(to.detail or {}), "reconciliation": record}}
+    if to.status is Status.FAILED and stored_policy(job.policy).lifecycle.requires_failed_bridge:
+        rest["owes_bridge"] = True
     if error is not None:
         said = {"error_code": error.code, "error_class": error.error_class, "error_message": error.message}
         rest |= {
             **said,
-            "detail": {**said, **(to.detail or {})},
+            "detail": {**said, **(rest["detail"] or {})},
             "error_context": dict(error.context),
         }
         rest["fingerprint"] = fingerprint(job.job_type, error)
@@ -164,22 +176,13 @@ async def spend_retries(
 
 async def fail_waiting(
     conn: Connection,
-    org_id: UUID,
-    job_id: UUID,
+    decided: Sequence[tuple[Movable, Transition]],
     *,
-    error_code: str,
-    error_message: str,
-    record: dict[str, Any],
-) -> bool:
-    """End a job that waited in vain; False if it waits no longer."""
-    cursor = await conn.execute(
-        statement("jobs/fail_waiting"),
-        {
-            "org_id": org_id,
-            "job_id": job_id,
-            "error_code": error_code,
-            "error_message": error_message,
-            "record": Jsonb(record),
-        },
-    )
-    return await cursor.fetchone() is not None
+    actor_type: str,
+    actor_id: str,
+    unqueued: bool = False,
+) -> set[tuple[UUID, UUID]]:
+    """End jobs that waited in vain, or that no queue has; those that still waited."""
+    values = settlement(decided, actor_type=actor_type, actor_id=actor_id)
+    cursor = await conn.execute(statement("jobs/fail_waiting"), {**values, "unqueued": unqueued})
+    return {(row[0], row[1]) for row in await cursor.fetchall()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -49,6 +49,8 @@ class Abandoned:
     """What a lost worker held, claim by claim."""
 
     now: datetime
+    worker: dict[str, str] = field(default_factory=dict)
+    """Who left it, and when it was last heard of."""
     claim_ids: list[UUID] = field(default_factory=list)
     jobs: list[tuple[ClaimedJob, Hold]] = field(default_factory=list)
 
@@ -83,9 +85,8 @@ def beat(
     """
     with conn.transaction():
         conn.execute(_BEATING)
-        row = conn.execute(
-            statement("workers/beat"), {"worker_id": worker_id, "draining": draining}
-        ).fetchone()
+        values = {"worker_id": worker_id, "draining": draining, "clock": datetime.now(UTC)}
+        row = conn.execute(statement("workers/beat"), values).fetchone()
         if row is None:
             return None
         return _hear(conn, held) if held else []
@@ -120,9 +121,17 @@ async def abandoned(
     rows = await cursor.fetchall()
     if not rows:
         return None
-    found = Abandoned(rows[0][2], claim_ids=list(dict.fromkeys(row[0] for row in rows)))
+    found = Abandoned(rows[0][2], _worker(rows[0]), list(dict.fromkeys(row[0] for row in rows)))
     found.jobs = [(_job(row), _hold(row)) for row in rows if row[3] is not None]
     return found
+
+
+def _worker(row: Sequence[Any]) -> dict[str, str]:
+    name, heartbeat_at, lease = row[16:19]
+    if name is None:
+        return {"worker_id": str(row[1])}
+    seen = {"last_seen_at": heartbeat_at.isoformat(), "lease_seconds": str(lease.total_seconds())}
+    return {"worker_id": str(row[1]), "worker": name, **seen}
 
 
 def _hold(row: Sequence[Any]) -> Hold:

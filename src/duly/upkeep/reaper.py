@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 import random
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from duly.client.app import App
 from duly.model.decide import Hold, Transition, decide
 from duly.model.outcome import Lost
 from duly.model.policy import stored_policy
+from duly.model.reconciliation import ReconciliationKind, ReconciliationRecord
+from duly.model.states import Status
 from duly.store import work, workers
 from duly.store.claims import ClaimedJob
+from duly.store.debts import Debt
 from duly.store.session import retrying
+from duly.store.workers import Abandoned
+from duly.upkeep.heal import count, tell
 
 log = logging.getLogger("duly.upkeep")
 _CLAIMS = 20
@@ -24,12 +29,27 @@ class Reaper:
 
     name = "reaper"
 
-    def __init__(self, app: App, every: timedelta = timedelta(seconds=2)) -> None:
+    def __init__(
+        self, app: App, every: timedelta = timedelta(seconds=2), grace: timedelta = timedelta(0)
+    ) -> None:
         self._app = app
         self._every = every
+        self._grace = grace
+        self._in_trouble = False
 
     async def once(self) -> timedelta:
         """One sweep; zero if there was so much that another should follow."""
+        if self._in_trouble:
+            # While the database was away nobody could send heartbeats: let them come in before we judge.
+            async with (await self._app.ground()).database.engine_session():
+                self._in_trouble = False
+            return self._grace
+        self._in_trouble = True
+        delay = await self._sweep()
+        self._in_trouble = False
+        return delay
+
+    async def _sweep(self) -> timedelta:
         lost = await retrying(self._lose)
         for worker_id in lost:
             log.warning("worker %s is lost: no heartbeat within its lease", worker_id)
@@ -48,13 +68,23 @@ class Reaper:
             found = await workers.abandoned(conn, limit=1)
             if found is None:
                 return False
-            decided = [(job, self._decided(job, hold, found.now)) for job, hold in found.jobs]
-            await work.settle(
+            decided = [(job, _decided(job, hold, found)) for job, hold in found.jobs]
+            kept = await work.settle(
                 conn, decided, actor_type="system", actor_id=self.name, claim_ids=found.claim_ids
             )
-        log.warning("%d jobs of lost workers were taken over", len(decided))
+            taken = [(job, to) for job, to in decided if job.key in kept]
+            for job, to in taken:
+                if to.status is Status.FAILED:
+                    await tell(self._app, conn, Debt(job.org_id, job.job_id, job.job_type))
+        for _, to in taken:
+            if to.record is not None:
+                count(to.record)
+        log.warning("%d jobs of lost workers were taken over", len(taken))
         return True
 
-    def _decided(self, job: ClaimedJob, hold: Hold, now: datetime) -> Transition:
-        policy = stored_policy(job.policy)
-        return decide(hold, Lost(), policy.retry, now, random.random())  # noqa: S311
+
+def _decided(job: ClaimedJob, hold: Hold, found: Abandoned) -> Transition:
+    evidence = {**found.worker, "attempt": job.attempt}
+    record = ReconciliationRecord.of(ReconciliationKind.LOST_LEASE, evidence, found.now)
+    policy = stored_policy(job.policy)
+    return decide(hold, Lost(record=record), policy.retry, found.now, random.random())  # noqa: S311

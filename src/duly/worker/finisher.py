@@ -7,26 +7,32 @@ import hashlib
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
 
+from duly.client.app import App
+from duly.client.bridge import pay
 from duly.model.decide import Hold, Transition, decide
 from duly.model.errors import ContractError, StoreError
-from duly.model.outcome import Ending, ErrorInfo, Failed, Retry
+from duly.model.outcome import Ending, ErrorInfo, Failed, Lost, Retry
+from duly.model.policy import stored_policy
+from duly.model.reconciliation import ReconciliationSource
 from duly.model.redact import printable
 from duly.model.states import Outcome, Status
 from duly.store import work
 from duly.store.claims import ClaimedJob
+from duly.store.debts import Debt
 from duly.store.pool import Connection
 from duly.store.session import Database, retrying
 from duly.store.work import Key
 from duly.worker.claimer import Clock
-from duly.worker.run import policy_of
 from duly.worker.steps import Steps
 
 log = logging.getLogger("duly.worker")
@@ -59,8 +65,15 @@ class Finisher:
     """Takes endings as they come, and settles all that came while it was busy in one go."""
 
     def __init__(
-        self, database: Database, clock: Clock, steps: Steps, budget: RetryBudget, wake: Callable[[], None]
+        self,
+        app: App,
+        database: Database,
+        clock: Clock,
+        steps: Steps,
+        budget: RetryBudget,
+        wake: Callable[[], None],
     ) -> None:
+        self._app = app
         self._database = database
         self._clock = clock
         self._steps = steps
@@ -106,7 +119,7 @@ class Finisher:
     async def _flush(self) -> None:
         """Does not give up: what is not written is not over."""
         while self._ended:
-            batch = self._ended[:_BATCH]
+            batch = self._next_batch()
             try:
                 batch = await self._settle_what_can_be(batch)
             except Exception as error:
@@ -122,6 +135,23 @@ class Finisher:
                 self._steps.announce("settled", len(batch))
                 self._wake()
         self._news.clear()
+
+    def _next_batch(self) -> list[Ended]:
+        """What one worker held, but alone whoever may have somebody to tell: a callback takes its time.
+
+        A worker that was declared lost starts over under another identity, and its events say which.
+        """
+        first = self._ended[0]
+        if self._may_tell(first):
+            return [first]
+        ours = takewhile(lambda e: e.worker_id == first.worker_id and not self._may_tell(e), self._ended)
+        return list(islice(ours, _BATCH))
+
+    def _may_tell(self, ended: Ended) -> bool:
+        known, name = self._app.registry, ended.job.job_type
+        return (
+            isinstance(ended.ending, Failed | Retry | Lost) and name in known and bool(known.get(name).bridge)
+        )
 
     async def _settle_what_can_be(self, batch: list[Ended]) -> list[Ended]:
         """Settle them all, or else the first alone; those that are settled."""
@@ -160,19 +190,40 @@ class Finisher:
 
         decided: list[tuple[ClaimedJob, Transition]] = []
 
-        async def once() -> set[Key]:
+        async def once(tell: bool) -> set[Key]:
             async with self._database.engine_session() as conn:
                 decided[:] = await self._decided(conn, live)
                 who = str(batch[0].worker_id)
-                return await work.settle(conn, decided, actor_type="worker", actor_id=who, claim_ids=over)
+                kept = await work.settle(conn, decided, actor_type="worker", actor_id=who, claim_ids=over)
+                if tell and kept:
+                    await self._tell(conn, live[0], decided[0][1])
+                return kept
 
-        kept = await retrying(once)
+        kept = (
+            await self._telling(once)
+            if any(map(self._may_tell, live))
+            else await retrying(partial(once, False))
+        )
         self._claims -= done
         for job, to in decided:
             if job.key not in kept:
                 self._report_lost(job)
             elif to.error is not None:
                 _report(job, to)
+
+    async def _telling(self, once: Callable[[bool], Awaitable[set[Key]]]) -> set[Key]:
+        """With the callback; should it break the transaction, then without: the debt remains."""
+        try:
+            return await retrying(partial(once, True))
+        except (psycopg.Error, StoreError) as error:
+            log.warning("a callback broke the transaction that ends its job, and comes later: %s", error)
+            return await retrying(partial(once, False))
+
+    async def _tell(self, conn: Connection, ended: Ended, to: Transition) -> None:
+        if to.status is Status.FAILED and self._may_tell(ended):
+            job = ended.job
+            debt = Debt(job.org_id, job.job_id, job.job_type)
+            await pay(self._app, conn, debt, ReconciliationSource.FAILED_CALLBACK)
 
     async def _decided(self, conn: Connection, live: Sequence[Ended]) -> list[tuple[ClaimedJob, Transition]]:
         """What becomes of each; retries beyond the budget of their account queue up behind one another."""
@@ -196,7 +247,7 @@ class Finisher:
 
     def _decide(self, ended: Ended, ending: Ending | None) -> Transition:
         assert ending is not None
-        retry = policy_of(ended.job.policy).retry
+        retry = stored_policy(ended.job.policy).retry
         to = decide(ended.hold, ending, retry, self._clock.now(), random.random())  # noqa: S311
         if to.done is None and (ended.counts or ended.failures):
             return replace(to, summary_counts=ended.counts, failure_summary=ended.failures)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from duly.model.errors import ConfigurationError
+from duly.model.invariants import refuse, silent_leases
 from duly.model.policy import DEADLETTER, QUEUES
 
 
@@ -48,9 +49,4 @@ class WorkerOptions:
                 raise ConfigurationError("no time at all", field=name, fix="use more than zero")
         if not self.retries_per_second > 0:
             raise ConfigurationError("nothing could be retried", field="retries_per_second", fix="use more")
-        if self.heartbeat * 3 > self.lease:
-            raise ConfigurationError(
-                f"a heartbeat every {self.heartbeat} cannot keep a lease of {self.lease}",
-                field="heartbeat",
-                fix="beat three times a lease, or more often",
-            )
+        refuse(list(silent_leases(self.lease, self.heartbeat)))

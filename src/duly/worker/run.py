@@ -6,7 +6,6 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -22,12 +21,6 @@ if TYPE_CHECKING:
     from duly.worker.transaction import Bound
 
 _MOST_FAILURES = 100
-
-
-@lru_cache(maxsize=1024)
-def policy_of(text: str) -> JobPolicy:
-    """A stored policy. Jobs of a type share theirs, so that it is read once."""
-    return stored_policy(text)
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +61,7 @@ class Run:
     @classmethod
     def of(cls, job: ClaimedJob, kind: Job[..., Any], worker_id: UUID) -> Run:
         """A run of a claimed job."""
-        return cls(job, kind, policy_of(job.policy), worker_id, percent=job.progress_percent)
+        return cls(job, kind, stored_policy(job.policy), worker_id, percent=job.progress_percent)
 
     def start_clock(self) -> None:
         """The handler starts now."""

@@ -32,7 +32,7 @@ class Watchdog:
         self._patience = patience
         self._when_stuck = when_stuck
         self._stuck = False
-        self._looked_at = time.monotonic()
+        self._looked_at = self._awake_since = time.monotonic()
         self._armed = threading.current_thread() is threading.main_thread()
         if self._armed:
             _kennel.enter(self)
@@ -48,8 +48,10 @@ class Watchdog:
         now = time.monotonic()
         slept, self._looked_at = now - self._looked_at > 2 * _QUIET, now
         if slept:
-            return self._stuck  # the whole process stood still: the loop has had no chance yet
-        blocked = now - self._executor.ticked_at
+            # The whole process stood still: the loop has had no chance yet, nor at a second look right after.
+            self._awake_since = now
+            return self._stuck
+        blocked = now - max(self._executor.ticked_at, self._awake_since)
         late = blocked >= _QUIET and (
             bool(self._executor.strays)
             or any(map(self._executor.is_late, list(self._executor.runs.values())))

@@ -139,7 +139,7 @@ class Worker:
         self._clock = Clock()
         self._keeper = ProgressKeeper(database)
         budget = RetryBudget(options.retries_per_second, options.retry_burst)
-        self._finisher = Finisher(database, self._clock, self.steps, budget, self._woken.set)
+        self._finisher = Finisher(self._app, database, self._clock, self.steps, budget, self._woken.set)
         self._claimer = Claimer(database, options.queues, self._clock)
         setup = Setup(self._places.open_ground, self._places.url, options.result_max)
         self._processes = ProcessPool(options.isolated, setup)

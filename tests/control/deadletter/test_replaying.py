@@ -14,7 +14,6 @@ import pytest
 from duly import Actor, Duly, context, errors
 from duly.control.deadletter import DeadLetters
 from duly.model.outcome import Done, Retry
-from duly.store import work
 from duly.store.session import Database
 from tests.control.deadletter.letters import (
     ACTIONS,
@@ -27,6 +26,7 @@ from tests.control.deadletter.letters import (
     history,
     picture,
 )
+from tests.store.overruling import fail_waiting
 
 
 async def test_a_replay_is_a_new_job_that_carries_the_old_one_on(
@@ -186,14 +186,7 @@ async def test_a_replayed_job_that_waits_in_vain_can_be_failed(
 ) -> None:
     handle = await box.replay(acting, await bury(), OPS, WHY)
     async with database.engine_session() as conn:
-        assert await work.fail_waiting(
-            conn,
-            acting,
-            handle.job_id,
-            error_code="run.stale_queued",
-            error_message="waited",
-            record={"a": 1},
-        )
+        assert await fail_waiting(conn, acting, handle.job_id)
     assert history(sql, handle.job_id) == ["job.queued", "job.replayed", "job.reconciled", "job.failed"]
 
 

@@ -14,7 +14,7 @@ import pytest
 from duly import errors
 from duly.control.deadletter import DeadLetters
 from duly.model.outcome import ErrorInfo
-from duly.store import claims, work
+from duly.store import claims
 from duly.store.session import Database
 from tests.control.deadletter.letters import (
     OPS,
@@ -25,6 +25,7 @@ from tests.control.deadletter.letters import (
     history,
     picture,
 )
+from tests.store.overruling import fail_waiting
 
 
 async def test_many_are_replayed_at_a_pace_that_needs_nobody_to_keep_it(
@@ -58,9 +59,7 @@ async def test_a_paced_replay_can_be_canceled_and_failed_before_its_time(
     _, second, third = (await box.replay_many(acting, per_second=0.01, actor=OPS, reason=WHY)).replayed
     assert await second.cancel("never mind") == "canceled"
     async with database.engine_session() as conn:
-        assert await work.fail_waiting(
-            conn, acting, third.job_id, error_code="run.stale_queued", error_message="waited", record={}
-        )
+        assert await fail_waiting(conn, acting, third.job_id)
     assert sql.execute("select count(*) from duly.scheduled").fetchone() == (0,)
     assert history(sql, second.job_id)[-1] == "job.canceled"
     assert history(sql, third.job_id)[-1] == "job.failed"

@@ -1,5 +1,7 @@
 -- Purpose: apply many decided transitions; what is not returned was lost to another attempt.
 -- Transitions: finish, fail, retry, give_back, lose_lease and cancel, from running or partial.
+-- A record of who else ended it, and why, goes to the job's context, and to its failures if it ends them failed.
+-- A type that wants to be told of its failures is owed a callback: the debt is made here, and paid by the caller.
 -- A cancel requested after the decision wins over going back to the queue: it was promised to whoever asked.
 -- Fence: (org_id, job_id, attempt) and the status; a terminal row is never touched.
 -- Events: those of the decision, numbered without gaps from the locked state row.
@@ -14,7 +16,8 @@ with t as materialized (
         gives_back boolean, error_code text, error_class text, error_message text, retryable boolean,
         canceled_by text, cancel_reason text, result jsonb, result_ref text, summary jsonb,
         summary_counts jsonb, failure_summary jsonb, detail jsonb, actor_type text, actor_id text,
-        job_type text, queue text, priority smallint, run_identity_hash text, fingerprint text, error_context jsonb)
+        job_type text, queue text, priority smallint, run_identity_hash text, fingerprint text, error_context jsonb,
+        record jsonb, owes_bridge boolean)
 ), settled as (
     update duly.job_states s set
         status = case when t.status = 'queued' and s.cancel_requested_at is not null then 'canceled' else t.status end,
@@ -37,14 +40,19 @@ with t as materialized (
         error_class = t.error_class,
         error_message = t.error_message,
         summary_counts = coalesce(t.summary_counts, s.summary_counts),
-        failure_summary = coalesce(t.failure_summary, s.failure_summary)
+        failure_summary = case when t.record is null or t.status <> 'failed' then coalesce(t.failure_summary, s.failure_summary)
+            else coalesce(t.failure_summary, s.failure_summary, '[]') || (t.record || jsonb_build_object('status', t.status)) end,
+        context = case when t.record is null then s.context else jsonb_set(
+            coalesce(s.context, '{}'), '{reconciliations}',
+            coalesce(s.context -> 'reconciliations', '[]') || (t.record || jsonb_build_object('status',
+                case when t.status = 'queued' and s.cancel_requested_at is not null then 'canceled' else t.status end))) end
     from t
     where s.org_id = t.org_id and s.job_id = t.job_id and s.attempt = t.attempt
       and s.status in ('running', 'partial')
     returning s.org_id, s.job_id, s.attempt, s.returned, s.status, s.outcome, s.event_seq, s.result_seq, s.counted,
         s.canceled_by, s.cancel_reason, t.status as wanted, t.events, t.run_at, t.error_code, t.error_class, t.error_message,
         t.result, t.result_ref, t.summary, t.detail, t.actor_type, t.actor_id, t.job_type, t.queue, t.priority,
-        t.run_identity_hash, t.fingerprint, t.error_context
+        t.run_identity_hash, t.fingerprint, t.error_context, t.owes_bridge
 ), event as (
     insert into duly.event_log (
         org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id, payload)
@@ -80,6 +88,9 @@ with t as materialized (
     select s.org_id, s.job_id, s.job_type, s.queue, s.attempt - s.returned, s.fingerprint, s.error_code,
            coalesce(s.error_class, ''), s.error_message, coalesce(s.error_context, '{}'), duly.now()
     from settled s where s.outcome = 'dead'
+), debt as (
+    insert into duly.bridge_debts (org_id, job_id, job_type, owed_at, due_at)
+    select s.org_id, s.job_id, s.job_type, duly.now(), duly.now() from settled s where s.owes_bridge and s.status = 'failed'
 ), ended_run as materialized (
     select a.org_id, a.job_type, a.run_identity_hash
     from settled s

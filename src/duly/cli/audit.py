@@ -1,0 +1,116 @@
+"""`duly audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from duly.cli.application import run
+from duly.cli.exits import ExitCode
+from duly.cli.options import After, AppName, AsJson, Org, Size, moment
+from duly.cli.show import Columns, print_json, print_lines, print_table
+from duly.control.audit import AuditReport
+from duly.wiring import Duly
+
+group = typer.Typer(help="The audit trail, and its seals.", no_args_is_help=True, rich_markup_mode=None)
+
+_COLUMNS: Columns = {
+    "at": "occurred_at",
+    "who": lambda entry: f"{entry.actor_type}:{entry.actor_id}",
+    "action": "action",
+    "target": lambda entry: f"{entry.target_type} {entry.target_id}",
+    "reason": "reason",
+    "detail": "detail",
+    "entry": "entry_id",
+}
+
+
+@group.command("list")
+def list_entries(
+    org: Org,
+    action: Annotated[str | None, typer.Option(help="Only this action.")] = None,
+    target: Annotated[str | None, typer.Option(help="Only about what has this id.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only since then, as 2026-11-15T12:00:00Z.")] = None,
+    limit: Size = 50,
+    after: After = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Who changed what and why, the newest first."""
+    start = moment(since, "--since")
+    page = run(
+        app,
+        lambda duly: duly.audit.list(
+            org, action=action, target_id=target, since=start, limit=limit, after=after
+        ),
+    )
+    print_json(page) if as_json else print_table(page.entries, _COLUMNS, after=page.after)
+
+
+@group.command()
+def verify(
+    org: Annotated[UUID | None, typer.Option("--org", envvar="DULY_ORG", help="The org it is about.")] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Every org.")] = False,
+    expect: Annotated[
+        str | None,
+        typer.Option(help="The head that an earlier run printed; the chain must still contain it."),
+    ] = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the audit trail with its seals; ends with 1 if something was changed, and says what."""
+    if org is None and not everybody:
+        raise typer.BadParameter("say which: --org, or --all")
+    if everybody and expect is not None:
+        raise typer.BadParameter("a head is that of one org: use it with --org", param_hint="--expect")
+    found = run(app, lambda duly: _reports(duly, None if everybody else org, expect))
+    if as_json:
+        print_json({"reports": found})
+    else:
+        print_lines(line for report in found for line in _lines(report))
+    if not all(report.ok for report in found):
+        raise typer.Exit(ExitCode.UNWELL)
+
+
+@group.command()
+def export(
+    org: Org,
+    app: AppName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As always here: a line of JSON a row.")] = True,
+) -> None:
+    """Every entry and every seal of an org, a line of JSON each, in the order of the chain."""
+    run(app, lambda duly: _export(duly, org))
+
+
+async def _reports(duly: Duly, org: UUID | None, expect: str | None) -> list[AuditReport]:
+    if org is None:
+        return [report async for report in duly.audit.verify_all()]
+    return [await duly.audit.verify(org, expect=expect)]
+
+
+async def _export(duly: Duly, org: UUID) -> None:
+    async for row in duly.audit.export(org):
+        print_json({name: _hex(value) for name, value in row.items()})
+
+
+def _hex(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_hex(inner) for inner in value]
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _lines(report: AuditReport) -> Iterable[str]:
+    verdict = "ok" if report.ok else f"BROKEN at seal {report.broken_at}" if report.broken_at else "BROKEN"
+    yield (
+        f"{report.org_id} {verdict}: {report.sealed} entries in {report.seals} seals,"
+        f" {report.unsealed} not sealed yet; head {report.head}"
+    )
+    if report.gone:
+        yield f"  {report.gone} of them, of before {report.kept_since:%Y-%m-%d}, are no longer kept"
+    for problem in report.problems:
+        which = f"seal {problem.seal_seq}" if problem.seal_seq else "the chain"
+        entry = f", entry {problem.entry_id}" if problem.entry_id else ""
+        yield f"  {which}{entry}: {problem.kind.replace('_', ' ')}, {problem.message}"

@@ -1,0 +1,113 @@
+"""The failure bridge: a job type is told of its failures, in the transaction that ends the job."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from psycopg.pq import TransactionStatus
+from psycopg.rows import scalar_row
+
+from duly.blobs import BlobRef
+from duly.model.error_report import describe
+from duly.model.errors import ConfigurationError, StoreError
+from duly.model.job import JobSnapshot
+from duly.model.reconciliation import ReconciliationSource
+from duly.model.states import Outcome
+from duly.store import debts, jobs
+from duly.store.debts import Debt
+from duly.store.pool import Connection
+from duly.store.session import ENGINE_ROLE, tenant_role
+from duly.store.statements import statement
+
+if TYPE_CHECKING:
+    from duly.client.app import App
+
+log = logging.getLogger("duly.bridge")
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A job that failed for good, as its callback is told."""
+
+    job: JobSnapshot
+    payload: dict[str, Any]
+    source: ReconciliationSource
+    """`failed_callback` in the transaction that ended the job, `scheduled_reconciler` if it came later."""
+
+
+OnFailure = Callable[[Failure, Connection], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """Whom a job type tells: of its deaths, if it says so, and of its other failures."""
+
+    on_failed: OnFailure | None = None
+    on_dead: OnFailure | None = None
+
+    def check(self) -> None:
+        """Refuse what could not run in a transaction of ours."""
+        for name in ("on_failed", "on_dead"):
+            callback = getattr(self, name)
+            if callback is not None and not inspect.iscoroutinefunction(callback):
+                raise ConfigurationError("not async", field=name, fix="make it `async def (failure, conn)`")
+
+    def __bool__(self) -> bool:
+        return self.on_failed is not None or self.on_dead is not None
+
+    def of(self, outcome: Outcome) -> OnFailure | None:
+        """The one callback for this outcome."""
+        return (self.on_dead if outcome is Outcome.DEAD else None) or self.on_failed
+
+
+async def pay(app: App, conn: Connection, debt: Debt, source: ReconciliationSource) -> bool:
+    """Run the callback that is owed; False if it is another's to run, or failed and is put off.
+
+    Everything it writes commits with the caller's transaction, and nothing if it fails. The connection is
+    the tenant's while it runs, and the engine's again afterwards.
+    """
+    try:
+        async with conn.transaction():
+            if not await debts.take(conn, debt):
+                return False
+            await conn.execute(tenant_role(debt.org_id))
+            async with asyncio.timeout(_PATIENCE):
+                await _tell(app, conn, debt, source)
+            await conn.execute(ENGINE_ROLE)
+    except Exception as error:
+        if conn.info.transaction_status is not TransactionStatus.INTRANS:
+            raise StoreError(
+                "the callback ended the transaction it was given", fix="leave that to its caller"
+            ) from error
+        log.exception("the callback of job %s failed; it is tried again", debt.job_id)
+        await debts.put_off(conn, debt, describe(error, job_type=debt.job_type).message)
+        return False
+    return True
+
+
+async def _tell(app: App, conn: Connection, debt: Debt, source: ReconciliationSource) -> None:
+    job = await jobs.read(conn, debt.org_id, debt.job_id)
+    if job is None:
+        return  # no longer kept: there is nothing to tell
+    callback = app.registry.get(debt.job_type).bridge.of(job.outcome)
+    if callback is not None:
+        await callback(Failure(job, await _payload(app, conn, job), source), conn)
+
+
+async def _payload(app: App, conn: Connection, job: JobSnapshot) -> dict[str, Any]:
+    if job.request_payload_ref is not None:
+        blobs = (await app.ground()).blobs
+        found = await blobs.get(BlobRef.parse(job.request_payload_ref), org_id=job.org_id)
+        loaded: dict[str, Any] = json.loads(found)
+        return loaded
+    async with conn.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute(statement("jobs/read_payload"), {"org_id": job.org_id, "job_id": job.job_id})
+        inline: dict[str, Any] = await cursor.fetchone() or {}
+        return inline

@@ -1,0 +1,201 @@
+"""The audit trail of an org: looked at, taken elsewhere, and verified against its seals."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from duly.client.app import App
+from duly.client.context import checked_text
+from duly.control.asked import check_known, org
+from duly.control.paging import cursor, page_size, place
+from duly.model.audit_chain import GENESIS, Chain, Problem, end_of, place_of
+from duly.model.errors import ContractError
+from duly.store import audit
+from duly.store.audit import START, AuditEntry, Mark
+
+_NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
+_AT_ONCE = 1_000
+_PROBLEMS = 100
+_Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """Some entries; `after` asks for those that follow, and is None at the end.
+
+    With a filter so many entries are looked at and no more: a page may then be short, even empty.
+    """
+
+    entries: tuple[AuditEntry, ...]
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What a verification found."""
+
+    org_id: UUID
+    ok: bool
+    seals: int
+    sealed: int
+    """Entries that have their seal."""
+    unsealed: int
+    """Entries that have none yet."""
+    gone: int
+    """Sealed entries that retention has dropped. Their seals still link those before and after."""
+    kept_since: datetime | None
+    """Where what is kept begins."""
+    head: str
+    """The hash of the last seal. Keep it elsewhere, and expect it next time."""
+    broken_at: int | None
+    """The number of the first seal with which something is wrong."""
+    problems: tuple[Problem, ...]
+    """The first hundred."""
+
+
+class Audit:
+    """The audit trails of the orgs of an application."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def list(
+        self,
+        org_id: UUID | str,
+        *,
+        action: str | None = None,
+        target_id: str | None = None,
+        since: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> AuditPage:
+        """The entries of an org, the newest first. An unknown org raises."""
+        whose, size = org(org_id), page_size(limit)
+        start = place(after, lambda at, entry: (_moment(at), UUID(entry))) or _NEWEST
+        wanted = {"action": checked_text("action", action), "target_id": checked_text("target_id", target_id)}
+        wanted = {name: value for name, value in wanted.items() if value is not None}
+        most = _AT_ONCE if wanted else size + 1
+        async with self._app.tenant_session(whose) as conn:
+            seen = await audit.newest(conn, whose, start, _since(since), most=most)
+            if not seen:
+                await check_known(conn, whose)
+        fitting = [e for e in seen if all(getattr(e, name) == value for name, value in wanted.items())]
+        page = fitting[:size]
+        last = page[-1] if len(fitting) > size else seen[-1] if len(seen) == most else None
+        return AuditPage(tuple(page), cursor(last.occurred_at.isoformat(), last.entry_id) if last else None)
+
+    async def verify(self, org_id: UUID | str, *, expect: str | None = None) -> AuditReport:
+        """Compare every entry of an org with its seal, and every seal with the one before.
+
+        `expect` is the `head` of an earlier report, kept elsewhere: the chain must still contain it.
+        """
+        whose, wanted = org(org_id), _hash(expect)
+        async with (await self._app.ground()).database.engine_session() as conn:
+            mark = await audit.read_mark(conn)
+        async with self._app.tenant_session(whose) as conn:
+            await check_known(conn, whose)
+        return await self._verified(whose, mark, wanted)
+
+    async def verify_all(self) -> AsyncIterator[AuditReport]:
+        """Verify every org, one after the other."""
+        async with (await self._app.ground()).database.engine_session() as conn:
+            mark, everybody = await audit.read_mark(conn), await audit.orgs(conn)
+        for org_id in everybody:
+            yield await self._verified(org_id, mark, None)
+
+    async def export(self, org_id: UUID | str) -> AsyncIterator[_Row]:
+        """Every entry in the order of the chain, each seal after its entries: rows to verify anywhere.
+
+        `kind` says what a row is: an entry or a seal.
+        """
+        whose = org(org_id)
+        async with self._app.tenant_session(whose) as conn:
+            await check_known(conn, whose)
+        end = START
+        async for seal, entries in self._seals(whose):
+            for entry in entries:
+                yield {"kind": "entry", **entry}
+            yield {"kind": "seal", **seal}
+            end = end_of(seal)
+        while True:
+            async with self._app.tenant_session(whose) as conn:
+                rest = await audit.read_rest(conn, whose, end, limit=_AT_ONCE)
+            for entry in rest:
+                yield {"kind": "entry", **entry}
+            if len(rest) < _AT_ONCE:
+                return
+            end = place_of(rest[-1])
+
+    async def _verified(self, org_id: UUID, mark: Mark, wanted: bytes | None) -> AuditReport:
+        chain, end = Chain(org_id, kept_since=mark.kept_since), START
+        problems: builtins.list[Problem] = []
+        heads = {GENESIS}
+        async for seal, entries in self._seals(org_id):
+            problems += list(chain.take(seal, entries))[: _PROBLEMS - len(problems)]
+            end = end_of(seal)
+            heads |= {chain.head} & {wanted}
+        async with self._app.tenant_session(org_id) as conn:
+            rest = await audit.rest(conn, org_id, end, mark.place)
+        if rest.bare:
+            said = f"{rest.bare} entries after the last seal were sealed, and their seal is not there"
+            problems.append(Problem(org_id, "seal_missing", chain.length + 1, None, said))
+        if wanted is not None and wanted not in heads:
+            said = "no seal has the expected hash"
+            problems.append(Problem(org_id, "head_unknown", None, None, said))
+        return AuditReport(
+            org_id=org_id,
+            ok=not problems,
+            seals=chain.length,
+            sealed=chain.sealed,
+            unsealed=rest.unsealed,
+            gone=chain.gone,
+            kept_since=mark.kept_since,
+            head=chain.head.hex(),
+            broken_at=next((p.seal_seq for p in problems if p.seal_seq is not None), None),
+            problems=tuple(problems),
+        )
+
+    async def _seals(self, org_id: UUID) -> AsyncIterator[tuple[_Row, builtins.list[_Row]]]:
+        """Every seal with the entries since the one before. Rows are written once: no snapshot is held."""
+        seq, end = 0, START
+        while True:
+            async with self._app.tenant_session(org_id) as conn:
+                part = await audit.stretch(conn, org_id, seq, end)
+            if part is None:
+                return
+            entries = iter(part.entries)
+            entry = next(entries, None)
+            for seal in part.seals:
+                own: builtins.list[_Row] = []
+                while entry is not None and place_of(entry) <= end_of(seal):
+                    own.append(entry)
+                    entry = next(entries, None)
+                yield seal, own
+            seq, end = part.seals[-1]["seal_seq"], end_of(part.seals[-1])
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _since(since: datetime | None) -> datetime:
+    if since is None:
+        return datetime.min.replace(tzinfo=UTC)
+    if since.tzinfo is None:
+        raise ContractError("has no zone", field="since", fix="pass a time with its zone")
+    return since
+
+
+def _hash(text: str | None) -> bytes | None:
+    try:
+        read = None if text is None else bytes.fromhex(text)
+    except ValueError:
+        read = b""
+    if read is not None and len(read) != len(GENESIS):
+        raise ContractError("no hash of a seal", field="expect", fix="pass the head of an earlier report")
+    return read

@@ -1,0 +1,74 @@
+-- What it takes to tell the truth: callbacks that are owed to failed jobs, and how far a worker's clock is off.
+
+-- A job type may ask to be told of its failures. The debt is made with the failure and paid with the callback's own
+-- writes, each in one transaction: whoever ends the job, the callback happens at most once.
+create table duly.bridge_debts (
+    org_id uuid not null,
+    job_id uuid not null,
+    job_type text not null,
+    owed_at timestamptz not null,
+    due_at timestamptz not null,
+    tries integer not null default 0,
+    last_error text,
+    primary key (org_id, job_id)
+);
+create index bridge_debts_due on duly.bridge_debts (due_at);
+select duly.isolate('duly.bridge_debts');
+grant select on duly.bridge_debts to duly_tenant, duly_operator;
+grant select, insert, update, delete on duly.bridge_debts to duly_engine;
+
+-- The worker's clock against the database's, as its last heartbeat told. Nothing depends on it but the warning.
+alter table duly.workers add column clock_offset interval;
+
+-- As in 0009, with the records of what was put right.
+create or replace view duly.jobs with (security_invoker = true) as
+select
+    r.org_id, r.job_id, r.result_id, r.job_type, r.category, r.queue, r.priority,
+    case when r.priority >= 50 then 'expedite' else 'default' end as priority_class,
+    r.project_id, r.subject_id, r.actor_type, r.actor_id,
+    case when r.actor_type = 'user' then r.actor_id end as requested_by_user_id,
+    case when r.actor_type = 'api_key' then r.actor_id end as api_key_id,
+    r.request_id, r.correlation_id, r.traceparent, split_part(r.traceparent, '-', 2) as trace_id,
+    r.idempotency_key, r.run_identity_hash,
+    r.payload, r.payload_hash as request_payload_hash, r.payload_ref as request_payload_ref,
+    r.policy, r.metadata, r.scheduled_for, r.replay_of, r.parent_id,
+    coalesce(s.status, 'queued') as status,
+    coalesce(s.outcome, 'pending') as outcome,
+    coalesce(s.attempt - s.returned, 0) as attempt,
+    coalesce(s.attempt - s.returned, 0) as attempts,
+    coalesce(s.attempt, 0) as fence,
+    r.max_attempts,
+    coalesce(s.progress_percent, 0) as progress_percent,
+    coalesce(s.partial_count, 0) as partial_count,
+    coalesce(s.error_count, 0) as error_count,
+    coalesce(s.event_seq, 1) as event_seq,
+    coalesce(s.result_seq, 0) as result_seq,
+    coalesce(s.run_at, r.run_at) as run_at,
+    r.created_at, r.created_at as queued_at,
+    s.started_at, s.attempt_started_at, s.worker_id,
+    s.finished_at, s.finished_at as completed_at,
+    coalesce(s.updated_at, r.created_at) as updated_at,
+    s.cancel_requested_at,
+    case when s.status = 'canceled' then s.finished_at end as canceled_at,
+    s.canceled_by, s.cancel_reason,
+    case when s.status = 'failed' then s.finished_at end as failed_at,
+    s.retryable, s.error_code, s.error_class, s.error_message,
+    coalesce(s.summary_counts, '{}') as summary_counts,
+    coalesce(s.failure_summary, '[]') as failure_summary,
+    coalesce(s.context, '{}') as context,
+    (select f.payload from duly.result_snapshots f
+     where f.org_id = r.org_id and f.job_id = r.job_id and f.result_kind = 'final') as result,
+    coalesce(s.context -> 'reconciliations', '[]') as reconciliations
+from duly.job_records r
+left join duly.job_states s using (org_id, job_id);
+
+-- Every healing of a job, one row each.
+create view duly.job_reconciliations with (security_invoker = true) as
+select
+    s.org_id, s.job_id, r.n as reconciliation_seq, (r.record ->> 'at')::timestamptz as reconciled_at,
+    r.record ->> 'kind' as reconciliation_kind, r.record ->> 'reason_code' as reason_code,
+    r.record ->> 'message' as reason_message, r.record -> 'evidence' as evidence, r.record ->> 'source' as source,
+    r.record ->> 'status' as status
+from duly.job_states s
+cross join lateral jsonb_array_elements(s.context -> 'reconciliations') with ordinality as r(record, n);
+grant select on duly.job_reconciliations to duly_tenant, duly_engine, duly_operator;

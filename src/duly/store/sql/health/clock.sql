@@ -1,0 +1,2 @@
+-- Purpose: what time it is.
+select duly.now()

@@ -1,0 +1,55 @@
+"""Putting a job right: the same decision and the same fenced statements as its worker's."""
+
+from __future__ import annotations
+
+from duly.client.app import App
+from duly.client.bridge import pay
+from duly.metrics import RECONCILIATIONS
+from duly.model.decide import decide
+from duly.model.outcome import Overruled
+from duly.model.policy import stored_policy
+from duly.model.reconciliation import ReconciliationRecord, ReconciliationSource
+from duly.model.states import Status
+from duly.store import work
+from duly.store.debts import Debt
+from duly.store.pool import Connection
+from duly.store.session import retrying
+from duly.store.suspects import Suspect
+
+_TYPE, _ID = "system", "reconciler"
+
+
+async def overrule(app: App, suspect: Suspect, record: ReconciliationRecord) -> bool:
+    """End a job for this reason; False if it has moved on since it was looked at."""
+    kept = await retrying(lambda: _overrule(app, suspect, record))
+    if kept:
+        count(record)
+    return kept
+
+
+async def _overrule(app: App, suspect: Suspect, record: ReconciliationRecord) -> bool:
+    to = decide(suspect.hold, Overruled(record), stored_policy(suspect.policy).retry, record.at, 0.0)
+    async with (await app.ground()).database.engine_session() as conn:
+        if suspect.status == Status.QUEUED:
+            kept = bool(
+                await work.fail_waiting(
+                    conn, [(suspect, to)], actor_type=_TYPE, actor_id=_ID, unqueued=not suspect.queued
+                )
+            )
+        else:
+            kept = bool(await work.settle(conn, [(suspect, to)], actor_type=_TYPE, actor_id=_ID))
+        if kept and to.status is Status.FAILED:
+            await tell(app, conn, Debt(suspect.org_id, suspect.job_id, suspect.job_type))
+    return kept
+
+
+async def tell(app: App, conn: Connection, debt: Debt) -> None:
+    """Pay a debt in the transaction that made it, if its job type is known here."""
+    known, name = app.registry, debt.job_type
+    if name in known and known.get(name).bridge:
+        await pay(app, conn, debt, ReconciliationSource.FAILED_CALLBACK)
+
+
+def count(record: ReconciliationRecord) -> None:
+    """One more for the metrics."""
+    RECONCILIATIONS.labels(kind=record.kind, reason_code=record.reason_code).inc()

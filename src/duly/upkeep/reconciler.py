@@ -1,0 +1,124 @@
+"""Reconciliation: jobs that cannot be believed any more are ended, with the evidence on record.
+
+Every sweep is bounded and goes on where the last one ended. Several may run at once: who comes second finds
+the fence shut, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+import psycopg
+
+from duly.client.app import App
+from duly.client.bridge import pay
+from duly.model.errors import StoreError
+from duly.model.policy import LifecyclePolicy
+from duly.model.reconciliation import ReconciliationSource
+from duly.store import debts, suspects
+from duly.store.debts import Debt
+from duly.store.pool import Connection
+from duly.store.session import retrying
+from duly.store.suspects import Found, Part, Step, Suspect
+from duly.upkeep.adapters import AdapterSync
+from duly.upkeep.heal import overrule
+from duly.upkeep.judge import Finding, judge
+
+log = logging.getLogger("duly.upkeep")
+_AT_ONCE = 200
+_PARTS = 1_000
+_STEPS = 5_000
+
+
+class Reconciler:
+    """The chore that finds what nobody else will put right."""
+
+    name = "reconciler"
+
+    def __init__(self, app: App, every: timedelta = timedelta(seconds=10)) -> None:
+        self._app = app
+        self._every = every
+        self._adapters = AdapterSync(app)
+        self._part = Part()
+        self._step = Step()
+
+    async def once(self) -> timedelta:
+        """One sweep."""
+        await self.sweep()
+        return self._every
+
+    async def sweep(self, *, dry_run: bool = False) -> list[Finding]:
+        """Look, judge and heal; with `dry_run` only look and judge."""
+        found = await retrying(self._look)
+        findings = [await self._treat(one, dry_run=dry_run) for one in found]
+        findings += await self._adapters.sweep(dry_run=dry_run)
+        if not dry_run:
+            await self._pay_debts()
+        return [finding for finding in findings if finding is not None]
+
+    async def go_around(self, *, dry_run: bool = False) -> list[Finding]:
+        """Sweep until everything was looked at once, from the beginning."""
+        self._part, self._step, self._adapters = Part(), Step(), AdapterSync(self._app)
+        findings = await self.sweep(dry_run=dry_run)
+        while not (self._part == Part() and self._step == Step() and self._adapters.around):
+            findings += await self.sweep(dry_run=dry_run)
+        return findings
+
+    async def _look(self) -> list[Suspect]:
+        async with (await self._app.ground()).database.engine_session() as conn:
+            found = [*await self._waiting(conn), *await self._held(conn), *await self._walk(conn)]
+            return await suspects.look(conn, list(dict.fromkeys(found)))
+
+    async def _waiting(self, conn: Connection) -> Found:
+        least = min(policy.queued_stale_after for policy in self._policies())
+        found, end = await suspects.waiting(conn, self._part, at_least=least, steps=_PARTS, limit=_AT_ONCE)
+        self._part = end or Part()
+        return [*found, *await suspects.overdue(conn, at_least=least, limit=_AT_ONCE)]
+
+    async def _held(self, conn: Connection) -> Found:
+        least = min(policy.running_stale_after for policy in self._policies())
+        return await suspects.held(conn, at_least=least, limit=_AT_ONCE)
+
+    async def _walk(self, conn: Connection) -> Found:
+        found, end = await suspects.walk(conn, self._step, steps=_STEPS)
+        self._step = end or Step()
+        return found
+
+    def _policies(self) -> Iterable[LifecyclePolicy]:
+        """Those known here: nothing younger than the strictest of them needs a look."""
+        yield LifecyclePolicy()
+        yield from (job.policy.lifecycle for job in self._app.registry)
+
+    async def _treat(self, suspect: Suspect, *, dry_run: bool) -> Finding | None:
+        record = judge(suspect)
+        if record is None:
+            return None
+        finding = Finding(suspect.org_id, suspect.job_id, suspect.job_type, suspect.status, record)
+        if dry_run:
+            return finding
+        if not await overrule(self._app, suspect, record):
+            return None  # it has moved on, or another was faster
+        log.warning("job %s (%s) is put right: %s", suspect.job_id, suspect.job_type, record.message)
+        return replace(finding, healed=True)
+
+    async def _pay_debts(self) -> None:
+        known = [job.name for job in self._app.registry if job.bridge]
+        if not known:
+            return
+        database = (await self._app.ground()).database
+        async with database.engine_session() as conn:
+            owed = await debts.due(conn, known, limit=_AT_ONCE)
+        for debt in owed:
+            try:
+                await retrying(lambda debt=debt: self._pay(debt))  # type: ignore[misc]
+            except (psycopg.Error, StoreError) as error:
+                # The callback broke the transaction: the others must not wait behind it.
+                async with database.engine_session() as conn:
+                    await debts.put_off(conn, debt, f"it broke its transaction: {type(error).__name__}")
+
+    async def _pay(self, debt: Debt) -> None:
+        async with (await self._app.ground()).database.engine_session() as conn:
+            await pay(self._app, conn, debt, ReconciliationSource.SCHEDULED_RECONCILER)

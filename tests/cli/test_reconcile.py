@@ -1,0 +1,52 @@
+"""`duly reconcile`, and the records where operators read them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import psycopg
+
+from duly import Actor, Duly, context
+from tests.cli.conftest import Run
+from tests.worker.working import claim_and_vanish
+
+
+async def orphan(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> uuid.UUID:
+    """A job whose worker is gone, with its claim, since longer than an attempt may last."""
+
+    @app.job("shop.greet")
+    async def greet(name: str) -> str:
+        return name
+
+    with context(org_id=org, actor=Actor.user("u1")):
+        handle = await greet.enqueue("Ada")
+    await claim_and_vanish(app, handle.job_id)
+    sql.execute("update duly.job_states set attempt_started_at = now() - interval '7 hours'")
+    sql.execute("delete from duly.claims; delete from duly.workers")
+    return handle.job_id
+
+
+async def test_an_orphan_is_put_right_and_its_record_can_be_read(
+    app: Duly, org: uuid.UUID, duly: Run, sql: psycopg.Connection[Any]
+) -> None:
+    job_id = await orphan(app, org, sql)
+    shown = (await duly("jobs", "show", job_id, "--org", org, "--json")).document
+    assert shown["freshness"]["shown"] == "likely_stale"
+    assert shown["freshness"]["threshold"] == 6 * 3600
+    found = (await duly("reconcile", "--dry-run", "--json")).document
+    assert [(f["job_id"], f["healed"]) for f in found["findings"]] == [(str(job_id), False)]
+    told = await duly("reconcile")
+    assert str(job_id) in told.out
+    assert "run.stale_running" in told.out
+    again = await duly("reconcile")
+    assert again.out == "everything is as it should be\n"
+    shown = (await duly("jobs", "show", job_id, "--org", org, "--json")).document
+    assert shown["freshness"]["shown"] == "reconciled_failed"
+    [record] = shown["job"]["reconciliations"]
+    assert (record["kind"], record["reason_code"]) == ("stale_running", "run.stale_running")
+    assert record["evidence"]["threshold_seconds"] == 6 * 3600
+    for_people = (await duly("jobs", "show", job_id, "--org", org)).out
+    assert "by the reconciler" in for_people
+    assert "stale_running" in for_people
+    assert "reconciled_failed" in for_people

@@ -1,0 +1,357 @@
+"""The audit trail of an org: listed, exported, and verified against whoever tampers with the database."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, errors
+from duly.control import audit as control
+from duly.control.audit import AuditReport
+from duly.model.audit_chain import GENESIS, make_seals, verify
+from duly.store import audit
+from duly.upkeep.sealer import Sealer
+from tests.store.aging import LONG_AGO, drop, make_partitions
+from tests.store.settling import settle
+
+ANNA = Actor.operator("anna")
+
+
+class Trail:
+    """An org with an audit trail: entries numbered by their target, three to a seal."""
+
+    def __init__(self, app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> None:
+        self.app = app
+        self.org = org
+        self.sql = sql
+
+    async def write(self, *numbers: int, at: str | None = None) -> None:
+        """Entries of one transaction, at a time of their own if one is given."""
+        async with (await self.app.ground()).database.engine_session() as conn:
+            await conn.execute("select set_config('duly.now', %s, true)", [at or ""])
+            for n in numbers:
+                action = "queue.paused" if n % 2 else "queue.resumed"
+                await audit.record(
+                    conn, org_id=self.org, actor=ANNA, action=action, target_type="queue", target_id=str(n)
+                )
+
+    async def seal(self) -> None:
+        settle(self.sql)
+        while not await Sealer(self.app, batch=3).once():
+            pass
+
+    async def verify(self, **options: Any) -> AuditReport:
+        return await self.app.audit.verify(self.org, **options)
+
+    def entry(self, n: int) -> uuid.UUID:
+        query = "select entry_id from duly.audit_entries where org_id = %s and target_id = %s"
+        row = self.sql.execute(query, [self.org, str(n)]).fetchone()
+        assert row
+        return uuid.UUID(str(row[0]))
+
+
+@pytest.fixture
+async def trail(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Trail:
+    """Eight entries: 1 to 3, 4 to 6, 7 and 8, in three seals."""
+    made = Trail(app, org, sql)
+    for start in (1, 4):
+        await made.write(*range(start, start + 3))
+        await made.seal()
+    await made.write(7, 8)
+    await made.seal()
+    return made
+
+
+def said(report: AuditReport) -> list[tuple[str, int | None, uuid.UUID | None]]:
+    return [(problem.kind, problem.seal_seq, problem.entry_id) for problem in report.problems]
+
+
+async def test_a_trail_that_nobody_touched_is_right(trail: Trail) -> None:
+    report = await trail.verify()
+    assert (report.ok, report.seals, report.sealed, report.unsealed, report.gone) == (True, 3, 8, 0, 0)
+    assert (report.broken_at, report.problems) == (None, ())
+    await trail.write(9)
+    assert (await trail.verify()).unsealed == 1
+
+
+async def test_an_org_without_entries_has_an_empty_chain_and_an_unknown_one_has_none(
+    app: Duly, org: uuid.UUID
+) -> None:
+    report = await app.audit.verify(str(org))
+    assert (report.ok, report.seals, report.head) == (True, 0, GENESIS.hex())
+    for call in (app.audit.verify, app.audit.list):
+        with pytest.raises(errors.UnknownOrg):
+            await call(uuid.uuid4())
+    with pytest.raises(errors.UnknownOrg):
+        await anext(app.audit.export(uuid.uuid4()))
+
+
+CHANGES = {
+    "detail": "jsonb_build_object('amount', 7)",
+    "reason": "'no reason'",
+    "actor_id": "'eve'",
+    "action": "'queue.deleted'",
+    "occurred_at": "occurred_at - interval '1 microsecond'",
+}
+
+
+@pytest.mark.parametrize("column", CHANGES)
+async def test_a_changed_entry_is_named(trail: Trail, column: str) -> None:
+    trail.sql.execute(f"update duly.audit_entries set {column} = {CHANGES[column]} where target_id = '5'")
+    report = await trail.verify()
+    assert (report.ok, report.broken_at) == (False, 2)
+    assert said(report) == [("entry_changed", 2, trail.entry(5))]
+
+
+async def test_a_deleted_entry_is_named(trail: Trail) -> None:
+    for n, seal in ((1, 1), (6, 2), (8, 3)):
+        gone = trail.entry(n)
+        row = trail.sql.execute(
+            "select to_jsonb(e) from duly.audit_entries e where target_id = %s", [str(n)]
+        ).fetchone()
+        assert row
+        trail.sql.execute("delete from duly.audit_entries where target_id = %s", [str(n)])
+        report = await trail.verify()
+        assert (report.broken_at, said(report)) == (seal, [("entry_missing", seal, gone)])
+        back = "select * from jsonb_populate_record(null::duly.audit_entries, %s)"
+        trail.sql.execute(f"insert into duly.audit_entries {back}", [json.dumps(row[0])])
+        assert (await trail.verify()).ok
+
+
+async def test_an_entry_put_between_is_named(trail: Trail) -> None:
+    trail.sql.execute(
+        """
+        insert into duly.audit_entries
+        select (jsonb_populate_record(e, jsonb_build_object(
+            'entry_id', gen_random_uuid(), 'target_id', '99',
+            'occurred_at', e.occurred_at - interval '1 microsecond'))).*
+        from duly.audit_entries e where target_id = '4'
+        """
+    )
+    report = await trail.verify()
+    assert said(report) == [("entry_added", 2, trail.entry(99))]
+
+
+async def test_an_entry_that_was_made_up_later_for_an_earlier_time_is_no_different_from_a_new_one(
+    trail: Trail,
+) -> None:
+    """Its time is its writer's word. The chain proves since when it was there, and that it stays."""
+    await trail.write(9, at="2026-01-01T00:00:00Z")
+    await trail.seal()
+    assert (await trail.verify()).ok
+
+
+async def test_a_deleted_seal_is_missed_wherever_it_was(trail: Trail) -> None:
+    for seq in (2, 1):
+        trail.sql.execute("delete from duly.audit_seals where seal_seq = %s", [seq])
+        report = await trail.verify()
+        assert (report.broken_at, report.problems[0].kind) == (seq, "seal_missing")
+    trail.sql.execute("delete from duly.audit_seals")
+    report = await trail.verify()
+    assert said(report) == [("seal_missing", 1, None)]
+    assert report.problems[0].message.startswith("8 entries after the last seal were sealed")
+
+
+async def test_a_tail_of_seals_that_was_cut_off_is_missed_by_its_entries(trail: Trail) -> None:
+    trail.sql.execute("delete from duly.audit_seals where seal_seq = 3")
+    report = await trail.verify()
+    assert (report.ok, report.unsealed, said(report)) == (False, 2, [("seal_missing", 3, None)])
+    # Nor does the next seal cover it up.
+    await trail.write(9)
+    await trail.seal()
+    assert not (await trail.verify()).ok
+
+
+async def test_a_tail_that_was_cut_off_with_its_entries_is_missed_by_a_hash_kept_elsewhere(
+    trail: Trail,
+) -> None:
+    """Nothing inside the database can tell; that is what `head` is for."""
+    head = (await trail.verify()).head
+    await trail.write(9)
+    await trail.seal()
+    assert (await trail.verify(expect=head)).ok, "the chain has grown, and still contains it"
+    trail.sql.execute("delete from duly.audit_seals where seal_seq >= 3")
+    trail.sql.execute("delete from duly.audit_entries where target_id in ('7', '8', '9')")
+    assert (await trail.verify()).ok
+    report = await trail.verify(expect=head)
+    assert (report.ok, said(report)) == (False, [("head_unknown", None, None)])
+
+
+async def test_a_chain_that_was_made_anew_is_right_in_itself_and_missed_by_a_hash_kept_elsewhere(
+    trail: Trail,
+) -> None:
+    head = (await trail.verify()).head
+    trail.sql.execute("update duly.audit_entries set actor_id = 'eve' where target_id = '5'")
+    trail.sql.execute("delete from duly.audit_seals")
+    trail.sql.execute("update duly.audit_mark set commit_xid = '0'")
+    await trail.seal()
+    assert (await trail.verify()).ok
+    assert not (await trail.verify(expect=head)).ok
+
+
+async def test_a_changed_seal_and_one_that_was_made_anew_are_told_apart(trail: Trail) -> None:
+    trail.sql.execute("update duly.audit_seals set sealed_at = sealed_at + interval '1 s' where seal_seq = 2")
+    assert said(await trail.verify()) == [("seal_changed", 2, None)]
+    rows = [row async for row in trail.app.audit.export(trail.org)]
+    seals = [row for row in rows if row["kind"] == "seal"]
+    entries = [row for row in rows if row["kind"] == "entry"][3:6]
+    [anew] = make_seals(seals[0], entries, seals[1]["sealed_at"])
+    trail.sql.execute("update duly.audit_seals set hash = %s where seal_seq = 2", [anew["hash"]])
+    assert said(await trail.verify()) == [("seal_unlinked", 3, None)]
+
+
+async def test_the_chain_is_walked_in_parts_without_losing_its_place(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_SEALS_AT_ONCE", 1)
+    assert (await trail.verify()).sealed == 8
+    trail.sql.execute("delete from duly.audit_entries where target_id in ('3', '4')")
+    assert [(kind, seal) for kind, seal, _ in said(await trail.verify())] == [
+        ("entry_missing", 1),
+        ("entry_missing", 2),
+    ]
+
+
+async def test_problems_are_counted_up_to_a_hundred(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_PROBLEMS", 5)
+    trail.sql.execute("update duly.audit_entries set actor_id = 'eve'")
+    report = await trail.verify()
+    assert (len(report.problems), report.broken_at, report.sealed) == (5, 1, 8)
+
+
+@pytest.mark.parametrize("expect", ["", "abc", "zz" * 32, "00" * 31])
+async def test_what_is_no_hash_is_refused(trail: Trail, expect: str) -> None:
+    with pytest.raises(errors.ContractError) as caught:
+        await trail.verify(expect=expect)
+    assert caught.value.field == "expect"
+
+
+# --- retention
+
+
+@pytest.fixture
+async def aged(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Trail:
+    """Three entries of January 2024, two of March, one of today."""
+    make_partitions(sql)
+    made = Trail(app, org, sql)
+    await made.write(1, 2, 3, at=LONG_AGO)
+    await made.write(4, 5, at="2024-03-20T00:00:00Z")
+    await made.write(6)
+    await made.seal()
+    return made
+
+
+def forget(trail: Trail, now: str) -> None:
+    while drop(trail.sql, "audit_entries", "30 days", now):
+        pass
+
+
+async def test_what_retention_took_is_said_and_the_rest_is_still_proven(aged: Trail) -> None:
+    assert (await aged.verify()).sealed == 6
+    forget(aged, "2024-04-05T00:00:00Z")
+    report = await aged.verify()
+    assert (report.ok, report.sealed, report.gone, report.unsealed) == (True, 6, 3, 0)
+    assert report.kept_since == datetime(2024, 3, 1, tzinfo=UTC)
+    aged.sql.execute("update duly.audit_entries set reason = 'x' where target_id = '4'")
+    assert said(await aged.verify()) == [("entry_changed", 2, aged.entry(4))]
+    aged.sql.execute("delete from duly.audit_entries where target_id = '4'")
+    assert [kind for kind, *_ in said(await aged.verify())] == ["entry_missing"]
+
+
+async def test_the_seals_of_what_is_gone_still_link_the_chain(aged: Trail) -> None:
+    forget(aged, "2024-06-05T00:00:00Z")
+    assert (await aged.verify()).gone == 5
+    aged.sql.execute("delete from duly.audit_seals where seal_seq = 1")
+    assert said(await aged.verify()) == [("seal_missing", 1, None)]
+
+
+async def test_deleting_by_hand_is_not_taken_for_retention(aged: Trail) -> None:
+    aged.sql.execute("delete from duly.audit_entries where occurred_at < '2024-02-01'")
+    assert [kind for kind, *_ in said(await aged.verify())] == ["entry_missing"] * 3
+
+
+# --- looking
+
+
+async def test_entries_are_listed_the_newest_first_and_filtered(trail: Trail) -> None:
+    async def walk(**wanted: Any) -> list[str]:
+        found, after, first = [], None, True
+        while first or after:
+            page = await trail.app.audit.list(trail.org, limit=3, after=after, **wanted)
+            found += [entry.target_id for entry in page.entries]
+            after, first = page.after, False
+        return found
+
+    everything = await walk()
+    assert sorted(everything) == list("12345678")
+    assert set(everything[:2]) == {"7", "8"}
+    assert sorted(await walk(action="queue.paused")) == ["1", "3", "5", "7"]
+    assert await walk(target_id="5") == ["5"]
+    [first] = (await trail.app.audit.list(trail.org, target_id="7")).entries
+    assert set(await walk(since=first.occurred_at)) == {"7", "8"}
+    assert await walk(since=first.occurred_at + timedelta(hours=1)) == []
+    assert (first.actor_type, first.actor_id, first.action) == ("operator", "anna", "queue.paused")
+
+
+async def test_a_filter_looks_at_so_many_and_goes_on(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_AT_ONCE", 2)
+    found: list[str] = []
+    pages = 0
+    after, first = None, True
+    while first or after:
+        page = await trail.app.audit.list(trail.org, target_id="1", after=after)
+        found, pages = [*found, *(entry.target_id for entry in page.entries)], pages + 1
+        after, first = page.after, False
+    assert found == ["1"]
+    assert pages > 3
+
+
+async def test_a_page_that_is_none_and_a_time_without_a_zone_are_refused(trail: Trail) -> None:
+    bad: dict[str, Callable[[], Any]] = {
+        "after": lambda: trail.app.audit.list(trail.org, after="?"),
+        "since": lambda: trail.app.audit.list(trail.org, since=datetime(2026, 1, 1)),
+        "limit": lambda: trail.app.audit.list(trail.org, limit=0),
+    }
+    for field, call in bad.items():
+        with pytest.raises(errors.ContractError) as caught:
+            await call()
+        assert caught.value.field == field
+
+
+async def test_an_export_is_everything_and_can_be_verified_by_anybody(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await trail.write(9, 10, 11)
+    monkeypatch.setattr(control, "_AT_ONCE", 2)
+    rows = [row async for row in trail.app.audit.export(trail.org)]
+    assert [row["kind"] for row in rows] == (["entry"] * 3 + ["seal"]) * 2 + ["entry"] * 2 + ["seal"] + [
+        "entry"
+    ] * 3
+    entries, seals = ([row for row in rows if row["kind"] == kind] for kind in ("entry", "seal"))
+    assert verify(entries, seals) == []
+    assert len({row["entry_id"] for row in entries}) == 11
+
+
+async def test_one_orgs_trail_is_no_other_orgs(trail: Trail, app: Duly) -> None:
+    other = Trail(app, uuid.uuid4(), trail.sql)
+    await app.create_org(other.org, "Other")
+    await other.write(1)
+    await other.seal()
+    assert len((await app.audit.list(other.org)).entries) == 1
+    assert {row["org_id"] async for row in app.audit.export(other.org)} == {other.org}
+    trail.sql.execute("update duly.audit_entries set reason = 'x' where org_id = %s", [other.org])
+    reports = {report.org_id: report.ok async for report in app.audit.verify_all()}
+    assert (reports[trail.org], reports[other.org]) == (True, False)
+
+
+async def test_an_org_whose_row_is_gone_is_still_verified(trail: Trail) -> None:
+    trail.sql.execute("delete from duly.organizations where org_id = %s", [trail.org])
+    trail.sql.execute("delete from duly.audit_entries where target_id = '2'")
+    reports = {report.org_id: report.ok async for report in trail.app.audit.verify_all()}
+    assert reports[trail.org] is False

@@ -1,0 +1,51 @@
+"""Looking for jobs that cannot be believed costs the same, however many there are."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly.store.session import ENGINE_ROLE
+from duly.store.statements import statement
+from tests.plans.test_listing import filled, rows_read
+
+__all__ = ["filled"]
+NOBODY = uuid.UUID(int=0)
+DAY = {"at_least": timedelta(days=1), "usual": 86400.0}
+
+
+def read_by(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> float:
+    with sql.transaction():
+        sql.execute(ENGINE_ROLE)
+        for _ in range(2):
+            explain = f"explain (analyze, format json) {statement(name)}"
+            row = sql.execute(explain, values, prepare=True).fetchone()
+    assert row
+    return rows_read(row[0][0]["Plan"])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "most"),
+    [
+        # One row for each part of the queue that is looked at, of which 3,001 exist, and its oldest.
+        ("waiting", {"queue": "", "org_id": NOBODY, "rank": -32768, "steps": 200, "limit": 50, **DAY}, 400),
+        ("overdue", {"limit": 50, **DAY}, 0),
+        # A hundred are held: their state and their record.
+        ("held", {"limit": 50, "at_least": timedelta(0), "usual": 3600.0}, 200),
+        ("walk", {"org_id": NOBODY, "job_id": NOBODY, "steps": 100}, 250),
+    ],
+)
+def test_a_sweep_reads_no_more_than_its_bound(
+    sql: psycopg.Connection[Any], filled: uuid.UUID, name: str, values: dict[str, Any], most: int
+) -> None:
+    assert read_by(sql, f"suspects/{name}", values) <= most
+
+
+def test_a_look_at_some_jobs_reads_those_jobs(sql: psycopg.Connection[Any], filled: uuid.UUID) -> None:
+    some = sql.execute("select org_id, job_id from duly.job_records limit 50").fetchall()
+    values = {"org_ids": [org for org, _ in some], "job_ids": [job for _, job in some]}
+    assert read_by(sql, "suspects/look", values) <= 200
