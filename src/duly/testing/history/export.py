@@ -1,0 +1,69 @@
+"""The tables at the end of a run, read into a history."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import dict_row, scalar_row, tuple_row
+
+from duly.testing.history.looks import CALM, ENTRIES, JOBS
+from duly.testing.history.records import History, Sight
+
+_LARGE = {"payload", "result"}
+"""Columns that no promise needs."""
+_TABLES = {
+    "events": "select * from duly.event_log",
+    "results": """
+        select org_id, job_id, result_kind, result_seq, chunk_key, payload_ref, created_at
+        from duly.result_snapshots""",
+    "dead_letters": "select * from duly.dead_letters",
+    "ledger": "select * from duly.ledger",
+    "schedules": "select * from duly.schedules",
+    "ticks": "select * from duly.schedule_ticks",
+    "audit": ENTRIES,
+    "seals": "select * from duly.audit_seals",
+    "workers": "select * from duly.workers",
+}
+_IDS = {
+    "waiting": "select job_id from duly.ready union all select job_id from duly.scheduled",
+    "debts": "select job_id from duly.bridge_debts",
+}
+
+
+def export(conn: psycopg.Connection[Any], **recorded: Any) -> History:
+    """The history of a run that is over, with what was recorded meanwhile (see `by_field`).
+
+    Reads everything in one snapshot, as a superuser or an operator, on a connection in autocommit mode. The
+    last look at every job is one of its sights.
+    """
+    with conn.transaction():
+        conn.execute(CALM)
+        tables: dict[str, Any] = {name: _rows(conn, query) for name, query in _TABLES.items()}
+        tables["jobs"] = _jobs(conn)
+        tables |= {name: _ids(conn, query) for name, query in _IDS.items()}
+        last = _last_look(conn)
+        [now] = conn.cursor(row_factory=tuple_row).execute("select duly.now()").fetchone() or [None]
+    sights = [*recorded.pop("sights", ()), *last]
+    return History(**{"ended_at": now, **tables, **recorded, "sights": sights})
+
+
+def _rows(conn: psycopg.Connection[Any], query: str) -> list[dict[str, Any]]:
+    return conn.cursor(row_factory=dict_row).execute(query).fetchall()
+
+
+def _ids(conn: psycopg.Connection[Any], query: str) -> list[UUID]:
+    return conn.cursor(row_factory=scalar_row).execute(query).fetchall()
+
+
+def _jobs(conn: psycopg.Connection[Any]) -> list[dict[str, Any]]:
+    described = conn.execute("select * from duly.jobs limit 0").description or ()
+    columns = ", ".join(column.name for column in described if column.name not in _LARGE)
+    return _rows(conn, f"select {columns} from duly.jobs")  # noqa: S608
+
+
+def _last_look(conn: psycopg.Connection[Any]) -> list[Sight]:
+    values = {"parts": 1, "turn": 0}
+    cursor = conn.cursor(row_factory=tuple_row).execute(JOBS, values)
+    return [Sight("export", *row) for row in cursor]

@@ -1,0 +1,98 @@
+"""An honest history with something for every promise."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from duly.testing.history import (
+    AuditSight,
+    Cancellation,
+    Effect,
+    FeedRead,
+    History,
+    LeaseSight,
+    Probe,
+    StreamRead,
+)
+from tests.history.handmade import NOON, ORG, SECOND, Tale, tale
+
+
+class Honest:
+    """One job of each kind, and readers, observers and effects for all of them."""
+
+    def __init__(self) -> None:
+        self.history = history = History(makes={"tale.tell": ("outside",), "tale.bridged": ("bridge",)})
+        self.done = tale(history).asked().asked(client="c2").seen()
+        self.done.started().seen().progressed(40).partial(60).seen().back("lease_lost")
+        self.done.started().progressed(80).seen().back("snoozed", timedelta(hours=1)).started().completed()
+        self.done.seen().seen()
+        self.dead = tale(history, max_attempts=2).asked().started().partial(10).back().started()
+        self.dead.failed("dead").seen()
+        self.refused = tale(history, job_type="tale.bridged").asked("unknown").started().failed("blocked")
+        self.withdrawn = tale(history).asked().canceled()
+        self.stopped = tale(history).asked().started().partial(5)
+        self.stopped.tell("cancel_requested")
+        self.stopped.canceled()
+        self.later = tale(history, run_at=NOON + timedelta(days=1), scheduled_for=NOON + timedelta(days=1))
+        self.later.asked()
+        history.waiting.append(self.later.job_id)
+        self._effects()
+        self._readers()
+        self._schedule()
+        history.workers.extend([self.worker(), self.worker(lost_at=NOON + 5 * SECOND)])
+        history.leases.append(LeaseSight(history.workers[1]["worker_id"], 3.0))
+        history.audit.append(
+            {"entry_id": uuid.uuid4(), "digest": "e", "action": "queue.paused", "org_id": ORG}
+        )
+        history.audit_sights.append(AuditSight(str(history.audit[0]["entry_id"]), "e"))
+
+    def worker(self, **changes: Any) -> dict[str, Any]:
+        return {"worker_id": uuid.uuid4(), "lost_at": None, "heartbeat_at": NOON, **changes}
+
+    def _effects(self) -> None:
+        made = self.history.effects
+        made += [Effect("outside", *self.done.key, attempt, "key-0") for attempt in (1, 3)]
+        made.append(Effect("transaction", *self.done.key, 3))
+        made.append(Effect("bridge", *self.refused.key, 1))
+        told = {"client": "c1", "org_id": ORG, "answer": "ok"}
+        self.history.cancellations.append(Cancellation(job_id=self.withdrawn.job_id, told="canceled", **told))
+        self.history.cancellations.append(Cancellation(job_id=self.stopped.job_id, told="partial", **told))
+
+    def _readers(self) -> None:
+        history = self.history
+        mine = [e for e in history.events if e["job_id"] == self.done.job_id]
+        seen = tuple((e["event_seq"], e["event_type"]) for e in mine)
+        history.streams.append(StreamRead("r1", *self.done.key, seen, to_the_end=True))
+        history.streams.append(StreamRead("r2", *self.done.key, seen[:2], to_the_end=False))
+        history.probes.append(Probe(ORG, "GET /jobs/<id>", "404 no job <id>", "404 no job <id>", (ORG,)))
+
+    def _schedule(self) -> None:
+        history, self.schedule_id = self.history, uuid.uuid4()
+        minute = timedelta(minutes=1)
+        self.ticked = tale(
+            history,
+            idempotency_key=f"schedule:{self.schedule_id}:2026-11-15T12:01:00Z",
+            metadata={"schedule_id": str(self.schedule_id), "tick_at": "2026-11-15T12:01:00Z"},
+        ).started().completed()  # fmt: skip
+        history.effects.append(Effect("outside", *self.ticked.key, 1, "key-t"))
+        history.schedules.append(
+            {
+                "org_id": ORG, "schedule_id": self.schedule_id, "name": "nightly", "cron": "* * * * *",
+                "timezone": "UTC", "created_at": NOON, "last_tick_at": NOON + 2 * minute,
+            }
+        )  # fmt: skip
+        for at, job_id in ((NOON + minute, self.ticked.job_id), (NOON + 2 * minute, None)):
+            tick = {"org_id": ORG, "schedule_id": self.schedule_id, "tick_at": at, "job_id": job_id}
+            history.ticks.append(tick)
+        everything = tuple((e["job_id"], e["event_seq"]) for e in history.events)
+        history.feeds.append(FeedRead("f1", ORG, everything))
+
+    def event(self, story: Tale, event_type: str) -> dict[str, Any]:
+        """The last event of this type of a job."""
+        return [
+            e
+            for e in self.history.events
+            if e["job_id"] == story.job_id and e["event_type"] == f"job.{event_type}"
+        ][-1]

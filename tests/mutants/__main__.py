@@ -1,0 +1,43 @@
+"""Play every mutant and tell which promise caught it: `./dev mutants [words of a name]`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import tempfile
+from pathlib import Path
+
+from duly.testing import Cluster
+from tests.mutants.registry import MUTANTS, Mutant
+from tests.mutants.trial import play
+
+
+async def tell(cluster: Cluster, mutant: Mutant) -> bool:
+    """One line of the table; whether the mutant was caught as it should be."""
+    verdict = await play(cluster, mutant.scenario, mutant.patch)
+    caught = mutant.breaks in verdict.broken
+    others = " ".join(sorted(verdict.broken - {mutant.breaks}, key=lambda name: int(name[1:])))
+    also = f" (and {others})" if others else ""
+    by = f"{mutant.breaks}{also}" if caught else "SURVIVED"
+    shown = str(verdict.of(mutant.breaks)[0]) if caught else f"{mutant.breaks} was to be reported"
+    print(f"{mutant.name:<64} {by}\n    {shown[:200]}", flush=True)
+    return caught
+
+
+async def main(words: str) -> int:
+    """All of them, or those whose names have these words."""
+    logging.disable(logging.CRITICAL)  # what the bugs make the engine say is not the point
+    chosen = [mutant for mutant in MUTANTS if words in mutant.name]
+    with tempfile.TemporaryDirectory() as home:
+        cluster = Cluster(Path(home) / "server")
+        try:
+            caught = [await tell(cluster, mutant) for mutant in chosen]
+        finally:
+            cluster.close(wait=True)
+    print(f"{sum(caught)} of {len(chosen)} caught")
+    return 0 if chosen and all(caught) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(" ".join(sys.argv[1:]))))

@@ -1,0 +1,88 @@
+"""How a bug gets in: another text of a statement, another object in the test's database, another function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from duly.store import statements
+from duly.store.statements import statement
+from tests.mutants.stage import Stage
+
+Patch = Callable[[Stage], AbstractContextManager[None]]
+Edit = tuple[str, str]
+
+
+def together(*patches: Patch) -> Patch:
+    """All of them."""
+
+    @contextmanager
+    def applied(stage: Stage) -> Iterator[None]:
+        with ExitStack() as stack:
+            for patch in patches:
+                stack.enter_context(patch(stage))
+            yield
+
+    return applied
+
+
+def edited(**changes: list[Edit]) -> Patch:
+    """Other texts for statements, named as `jobs__settle`; what is replaced must be there."""
+
+    @contextmanager
+    def applied(stage: Stage) -> Iterator[None]:
+        texts = {name.replace("__", "/"): _text(name, edits) for name, edits in changes.items()}
+        _read_anew(texts)
+        try:
+            yield
+        finally:
+            statement.cache_clear()
+
+    return applied
+
+
+def _text(name: str, edits: list[Edit]) -> str:
+    text = statement(name.replace("__", "/"))
+    for old, new in edits:
+        assert old in text, f"{name} has no {old!r}"
+        text = text.replace(old, new)
+    return text
+
+
+def _read_anew(texts: dict[str, str]) -> None:
+    """Statements are read once and remembered: have them read from here, and then remember."""
+    statement.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, text in texts.items():
+            file = SimpleNamespace(read_text=lambda encoding, text=text: text)
+            place = SimpleNamespace(joinpath=lambda *_, file=file: file)
+            patch.setattr(statements, "resources", SimpleNamespace(files=lambda _, place=place: place))
+            statement(name)
+
+
+def in_database(*commands: str) -> Patch:
+    """Other objects in the test's own database, which is dropped afterwards."""
+
+    @contextmanager
+    def applied(stage: Stage) -> Iterator[None]:
+        for command in commands:
+            stage.sql.execute(command)
+        yield
+
+    return applied
+
+
+def in_code(place: Any, name: str, made_from: Callable[[Any], Any]) -> Patch:
+    """Another function, made from the one that is there."""
+
+    @contextmanager
+    def applied(stage: Stage) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(place, name, made_from(getattr(place, name)))
+            yield
+
+    return applied

@@ -1,0 +1,209 @@
+"""The mutants: each a small bug, the play in which it shows, and the promise that it breaks."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from duly.model import decide as decisions
+from duly.model.job import JobSpec
+from duly.store import jobs, work
+from duly.upkeep import scheduler
+from duly.worker.transaction import BoundSession
+from tests.mutants import scenarios
+from tests.mutants.patches import Patch, edited, in_code, in_database, together
+from tests.mutants.scenarios import Scenario
+from tests.mutants.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A seeded bug."""
+
+    name: str
+    breaks: str
+    """The promise that must be reported."""
+    scenario: Scenario
+    patch: Patch
+
+
+_HELD = "and s.status in ('running', 'partial')"
+_CANCELED = "t.status = 'queued' and s.cancel_requested_at is not null"
+
+_fence_dropped = edited(jobs__settle=[("and s.attempt = t.attempt\n      and", "and")])
+_chunk_unfenced = edited(
+    jobs__store_chunk=[
+        (f"and s.attempt = %(attempt)s\n      {_HELD}", ""),
+        # A waiting job has no worker, and an event without an actor is refused by the table.
+        ("h.worker_id::text", "coalesce(h.worker_id::text, 'nobody')"),
+    ]
+)
+_counted_at_failure = edited(
+    jobs__claim=[
+        ("'running', 'pending', 1, 2,", "'running', 'pending', 0, 2,"),
+        ("attempt = s.attempt + 1", "attempt = s.attempt"),
+    ],
+    jobs__settle=[
+        (
+            "update duly.job_states s set",
+            "update duly.job_states s set"
+            " attempt = s.attempt + (coalesce(t.error_code, 'lease_lost') <> 'lease_lost')::integer,",
+        )
+    ],
+)
+_feed_by_id = edited(events__feed_look=[("pg_snapshot_xmin(s) as settled", "pg_snapshot_xmax(s) as settled")])
+_ended_rows_rewritten = edited(
+    jobs__settle=[(f"and s.attempt = t.attempt\n      {_HELD}", "and s.attempt = t.attempt")]
+)
+_progress_lowered = edited(
+    jobs__progress=[("greatest(s.progress_percent, least(t.progress_percent, 100))", "t.progress_percent")]
+)
+_partials_deleted = together(
+    in_database("grant delete on duly.result_snapshots to duly_engine"),
+    edited(
+        jobs__settle=[
+            (
+                "), final as (",
+                "), tidied as (delete from duly.result_snapshots r using settled s"
+                " where r.org_id = s.org_id and r.job_id = s.job_id and s.status = 'failed'), final as (",
+            )
+        ]
+    ),
+)
+_cancel_ignored = edited(
+    jobs__settle=[
+        (_CANCELED, "false"),
+        (
+            "when t.status <> 'queued' or s.cancel_requested_at is not null then",
+            "when t.status <> 'queued' then",
+        ),
+    ]
+)
+_zombie_beats = edited(
+    workers__beat=[(" and lost_at is null", "")],
+    jobs__claim=[("and coalesce(w.lost_at, w.stopped_at) is not null", "and false")],
+)
+_key_forgotten = in_database(
+    """create function duly.forget() returns trigger language plpgsql as $$
+       begin new.expires_at := new.first_seen_at; return new; end $$""",
+    "grant execute on function duly.forget to public",
+    "create trigger forgets before insert or update on duly.ledger"
+    " for each row execute function duly.forget()",
+)
+_letter_lost = edited(
+    jobs__settle=[("from settled s where s.outcome = 'dead'", "from settled s where false")]
+)
+_event_gap = edited(jobs__store_chunk=[("event_seq = s.event_seq + 1", "event_seq = s.event_seq + 2")])
+_end_untold = edited(
+    jobs__settle=[
+        (
+            "unnest(l.events) with ordinality as e(event_type, n)",
+            "unnest(l.events) with ordinality as e(event_type, n) where e.event_type <> 'job.completed'",
+        )
+    ]
+)
+_starts_early = edited(
+    jobs__settle=[
+        ("where s.status = 'queued' and s.run_at <= duly.now()", "where s.status = 'queued'"),
+        ("where s.status = 'queued' and s.run_at > duly.now()", "where false"),
+    ]
+)
+_reader_skips = edited(
+    events__read_after=[
+        ("event_seq > %(after_seq)s", "event_seq > %(after_seq)s + sign(%(after_seq)s::integer)")
+    ]
+)
+_open_table = in_database("alter policy tenant_isolation on duly.job_records using (true)")
+_paid_twice = edited(
+    bridge_debts__take=[
+        ("delete from duly.bridge_debts d using", "update duly.bridge_debts d set tries = tries from")
+    ]
+)
+
+
+def _one_more(again: Callable[..., Any]) -> Callable[..., Any]:
+    def mutated(hold: Any, trigger: Any, error: Any, policy: Any, run_at: Any) -> Any:
+        more = policy.model_copy(update={"max_attempts": policy.max_attempts + 1})
+        return again(hold, trigger, error, more, run_at)
+
+    return mutated
+
+
+def _unwritten(enqueue: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    async def mutated(conn: Any, org_id: Any, specs: Any) -> Any:
+        if len(specs) == 1:
+            return await enqueue(conn, org_id, specs)
+        return [*await enqueue(conn, org_id, specs[:-1]), jobs.Written(specs[-1].job_id, True)]
+
+    return mutated
+
+
+def _unlike_any_other(spec: Callable[..., JobSpec]) -> Callable[..., JobSpec]:
+    def mutated(*args: Any) -> JobSpec:
+        made = spec(*args)
+        return replace(made, idempotency_key=f"{made.idempotency_key}:{uuid.uuid4()}")
+
+    return mutated
+
+
+@contextmanager
+def _settles_first(stage: Stage) -> Iterator[None]:
+    async def complete(self: BoundSession, job: Any, to: Any, worker_id: Any) -> bool:
+        async with (await stage.app.ground()).database.engine_session() as conn:
+            ours = await work.settle(conn, [(job, to)], actor_type="worker", actor_id=str(worker_id))
+        self._conn = None
+        async with self._stack:
+            return bool(ours)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BoundSession, "complete", complete)
+        yield
+
+
+_acknowledged_unwritten = in_code(jobs, "enqueue", _unwritten)
+_beyond_the_maximum = in_code(decisions, "_again", _one_more)
+_tick_not_unique = together(
+    in_database("alter table duly.schedule_ticks drop constraint schedule_ticks_pkey"),
+    edited(schedules__take_due=[("for update of s skip locked", "")]),
+    in_code(scheduler, "_spec", _unlike_any_other),
+)
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a bulk acknowledges a job that it did not write", "I1", scenarios.mixture, _acknowledged_unwritten
+    ),
+    Mutant("a completion leaves no event", "I2", scenarios.mixture, _end_untold),
+    Mutant("a chunk skips a number", "I3", scenarios.mixture, _event_gap),
+    Mutant(
+        "a chunk is stored without looking at attempt and status", "I4", scenarios.zombies, _chunk_unfenced
+    ),
+    Mutant("progress is stored as it comes", "I5", scenarios.mixture, _progress_lowered),
+    Mutant("the fence is dropped in settle", "I6", scenarios.zombies, _fence_dropped),
+    Mutant(
+        "the job is finished before its transaction commits", "I7", scenarios.broken_commit, _settles_first
+    ),
+    Mutant("a failure callback is paid twice", "I7", scenarios.told_of_failures, _paid_twice),
+    Mutant(
+        "an attempt is counted when it fails, not when it is claimed",
+        "I8",
+        scenarios.crashes,
+        _counted_at_failure,
+    ),
+    Mutant("one more retry than the maximum", "I8", scenarios.mixture, _beyond_the_maximum),
+    Mutant("what goes back to the queue may run at once", "I9", scenarios.mixture, _starts_early),
+    Mutant("the ledger forgets a key at once", "I10", scenarios.mixture, _key_forgotten),
+    Mutant("a dead letter is lost", "I11", scenarios.mixture, _letter_lost),
+    Mutant("partial results are deleted on failure", "I12", scenarios.mixture, _partials_deleted),
+    Mutant("a tick is neither locked nor unique", "I13", scenarios.two_schedulers, _tick_not_unique),
+    Mutant("a reader who comes back skips an event", "I14", scenarios.mixture, _reader_skips),
+    Mutant("the feed trusts the order of ids", "I15", scenarios.overtaken, _feed_by_id),
+    Mutant("one table is open to every org", "I16", scenarios.strangers, _open_table),
+    Mutant("a lost worker beats and claims on", "I17", scenarios.lost_worker, _zombie_beats),
+    Mutant("a retry forgets that a cancel was asked for", "I18", scenarios.withdrawn, _cancel_ignored),
+    Mutant("an ended row is settled again", "I19", scenarios.second_thoughts, _ended_rows_rewritten),
+)

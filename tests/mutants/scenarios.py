@@ -1,0 +1,374 @@
+"""Short plays with a script and without chance. Without a bug every promise holds in each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+
+from duly import Context, Fail, RetryPolicy, Snooze
+from duly.control.schedules import Schedules
+from duly.model.decide import Hold, decide
+from duly.model.outcome import ErrorInfo, Retry
+from duly.model.states import Status
+from duly.store import claims, work
+from duly.testing.history import Probe
+from duly.upkeep.reaper import Reaper
+from duly.upkeep.reconciler import Reconciler
+from duly.upkeep.scheduler import Scheduler
+from tests.mutants.stage import USER, Stage, answer
+from tests.upkeep.ticking import MINUTE, NOON, Clock
+from tests.worker.working import AT_ONCE, ONCE, TWICE, brief, deaf, lose_everything, working
+
+Scenario = Callable[[Stage], Awaitable[None]]
+QUICK: dict[str, Any] = {"poll": brief(0.02)}
+
+
+async def mixture(stage: Stage) -> None:
+    """Jobs that end in every way, asked for twice each, read by streams and a feed."""
+    app = stage.app
+
+    @app.job("mix.chunks")
+    async def chunks(ctx: Context) -> int:
+        stage.act_outside(ctx)
+        async for chunk in ctx.chunks(range(3)):
+            async with chunk:
+                chunk.result = chunk.item
+        async with ctx.transaction() as conn:
+            await stage.write_effect(ctx, conn)
+        return 3
+
+    @app.job("mix.backward")
+    async def backward(ctx: Context) -> None:
+        await ctx.shop.keeper.keep(work.Step(ctx.job, 60, "most of it"))
+        await ctx.shop.keeper.keep(work.Step(ctx.job, 20, "less", checkpoint={"at": 1}))
+
+    @app.job("mix.breaks", retry=TWICE)
+    async def breaks(ctx: Context) -> None:
+        await ctx.partial({"n": ctx.attempt}, percent=10 * ctx.attempt)
+        raise ConnectionError("the provider hung up")
+
+    @app.job("mix.refused")
+    async def refused(ctx: Context) -> None:
+        raise Fail("no consent", code="consent.missing", blocked=True)
+
+    @app.job("mix.later")
+    async def later(ctx: Context) -> str:
+        if ctx.job.attempt == 1:
+            raise Snooze(3600, "not yet")
+        return "done"
+
+    stage.makes |= {"mix.chunks": ("transaction", "outside")}
+    jobs = [chunks, backward, breaks, refused, later]
+    handles = [await stage.ask(job, key=job.name) for job in jobs for _ in range(2)]
+    handles += await stage.ask_many(refused, (), keys=["bulk-1", "bulk-2", "bulk-3"])
+    withdrawn = await stage.ask(chunks, key="withdrawn")
+    await stage.cancel(withdrawn)
+    stage.look()
+    async with working(app, **QUICK) as worker:
+        await stage.rest(worker)
+    stage.look()
+    for handle in (*handles[: 2 * len(jobs) : 2], withdrawn):
+        await stage.read_stream(handle)
+    await stage.read_feed_to_its_end()
+
+
+async def zombies(stage: Stage) -> None:
+    """Two attempts outlive their lease: one writes while its job waits, one ends when another has begun."""
+    started: dict[tuple[str, int], asyncio.Event] = defaultdict(asyncio.Event)
+    go: dict[tuple[str, int], asyncio.Event] = defaultdict(asyncio.Event)
+    app = stage.app
+
+    async def wait(ctx: Context) -> None:
+        name = (ctx.job.job_type, ctx.job.attempt)
+        started[name].set()
+        await go[name].wait()
+
+    @app.job("zombie.chunk", retry=AT_ONCE)
+    async def chunk(ctx: Context) -> None:
+        if ctx.job.attempt == 1:
+            await wait(ctx)
+            await ctx.partial({"late": True}, percent=50)
+
+    @app.job("zombie.finish", retry=AT_ONCE)
+    async def finish(ctx: Context) -> int:
+        await wait(ctx)
+        async with ctx.transaction() as conn:
+            await stage.write_effect(ctx, conn)
+        return ctx.job.attempt
+
+    stage.makes |= {"zombie.finish": ("transaction",)}
+    for job in (chunk, finish):
+        await stage.ask(job, key=job.name)
+    async with deaf(app, stage.sql, drain=brief(0)) as old:
+        await started["zombie.chunk", 1].wait()
+        await started["zombie.finish", 1].wait()
+        await lose_everything(app, stage.sql)
+        stage.look()
+        go["zombie.chunk", 1].set()
+        await old.steps.wait("settled", 1)
+        stage.look()
+        async with working(app, **QUICK) as new:
+            await started["zombie.finish", 2].wait()
+            go["zombie.finish", 1].set()
+            await old.steps.wait("settled", 2)
+            stage.look()
+            go["zombie.finish", 2].set()
+            await stage.rest(new)
+    stage.look()
+
+
+async def crashes(stage: Stage) -> None:
+    """A job whose workers die as soon as they have it: two attempts, then it is dead."""
+
+    @stage.app.job("crash.poison", retry=TWICE)
+    async def poison() -> str:
+        return "survived"
+
+    await stage.ask(poison, key="poison")
+    for _ in range(4):
+        await _claim_and_die(stage)
+        await Reaper(stage.app).once()
+        stage.look()
+    async with working(stage.app, **QUICK) as worker:
+        await stage.rest(worker)
+
+
+async def _claim_and_die(stage: Stage) -> None:
+    async with (await stage.app.ground()).database.engine_session() as conn:
+        await claims.claim(
+            conn,
+            worker_id=uuid.uuid4(),
+            claim_id=uuid.uuid4(),
+            lane="q:default",
+            slots=1,
+            after_org=uuid.UUID(int=0),
+        )
+
+
+async def second_thoughts(stage: Stage) -> None:
+    """An attempt that is in doubt about its end settles once more, after the job has ended."""
+    held: list[claims.ClaimedJob] = []
+
+    @stage.app.job("doubt.ends")
+    async def ends(ctx: Context) -> str:
+        held.append(ctx.job)
+        return "done"
+
+    await stage.ask(ends, key="doubt")
+    async with working(stage.app, **QUICK) as worker:
+        await stage.rest(worker)
+    stage.look()
+    hold = Hold(Status.RUNNING, held[0].attempt)
+    again = decide(hold, Retry(ErrorInfo("in.doubt", "no answer")), RetryPolicy(), datetime.now(UTC), 0.5)
+    async with (await stage.app.ground()).database.engine_session() as conn:
+        await work.settle(conn, [(held[0], again)], actor_type="worker", actor_id=str(worker.worker_id))
+    stage.look()
+
+
+async def broken_commit(stage: Stage) -> None:
+    """The first attempt's own transaction cannot be committed."""
+
+    @stage.app.job("commit.write", retry=AT_ONCE)
+    async def write(ctx: Context) -> int:
+        async with ctx.transaction() as conn:
+            # A reference to nothing, which is found at the commit only.
+            await stage.write_effect(ctx, conn, parent=-1 if ctx.job.attempt == 1 else None)
+        return ctx.job.attempt
+
+    stage.makes |= {"commit.write": ("transaction",)}
+    await stage.ask(write, key="write")
+    async with working(stage.app, **QUICK) as worker:
+        await stage.rest(worker)
+
+
+async def two_schedulers(stage: Stage) -> None:
+    """Two schedulers want to serve the same tick at the same moment."""
+    clock, app = Clock(stage.sql, NOON), stage.app
+
+    @app.job("tick.work", schedulable=True)
+    async def tick() -> None: ...
+
+    await Schedules(app).create(stage.org, "often", cron="* * * * *", job_type="tick.work", actor=USER)
+    clock.advance(MINUTE)
+    with psycopg.connect(app.place.direct_url) as door:
+        # Both get as far as the ledger and no further, unless one leaves the tick to the other.
+        door.execute("lock table duly.ledger in exclusive mode")
+        rounds = [asyncio.create_task(Scheduler(app).once()) for _ in range(2)]
+        while _waiting_at_a_lock(stage) + sum(task.done() for task in rounds) < 2:
+            await asyncio.to_thread(lambda: None)
+    await asyncio.gather(*rounds)
+    clock.advance(3 * MINUTE)
+    await Scheduler(app).once()
+    async with working(app, **QUICK) as worker:
+        await stage.rest(worker)
+
+
+def _waiting_at_a_lock(stage: Stage) -> int:
+    row = stage.sql.execute(
+        "select count(*) from pg_stat_activity "
+        "where datname = current_database() and wait_event_type = 'Lock'"
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def overtaken(stage: Stage) -> None:
+    """A transaction that began first commits last, and a reader of the feed looks in between."""
+
+    @stage.app.job("feed.note")
+    async def note() -> None: ...
+
+    async with stage.app.tenant_session(stage.org) as conn:
+        await stage.ask(note, key="slow", conn=conn)
+        await stage.ask(note, key="fast")
+        await stage.read_feed()
+    await stage.read_feed()
+    async with working(stage.app, **QUICK) as worker:
+        await stage.rest(worker)
+    await stage.read_feed_to_its_end()
+
+
+async def strangers(stage: Stage) -> None:
+    """A caller asks in every way for a job of another org, and for one that nobody has."""
+
+    @stage.app.job("org.secret")
+    async def secret() -> str:
+        return "secret"
+
+    theirs = await stage.ask(secret, key="theirs")
+    async with working(stage.app, **QUICK) as worker:
+        await stage.rest(worker)
+    for name, question in QUESTIONS.items():
+        nobodys = uuid.uuid4()
+        foreign = await answer(question(stage, theirs.job_id))
+        unknown = await answer(question(stage, nobodys))
+        seen = [org for org in (stage.org, stage.other) if str(org) in foreign + unknown]
+        stage.keep(
+            Probe(
+                stage.other,
+                name,
+                foreign.replace(str(theirs.job_id), "<id>"),
+                unknown.replace(str(nobodys), "<id>"),
+                tuple(seen),
+            )
+        )
+
+
+async def _status(stage: Stage, job_id: uuid.UUID) -> Any:
+    return await stage.app.handle(job_id, org_id=stage.other).status()
+
+
+async def _artifacts(stage: Stage, job_id: uuid.UUID) -> Any:
+    return await stage.app.handle(job_id, org_id=stage.other).artifacts()
+
+
+async def _select(stage: Stage, table: str, job_id: uuid.UUID) -> Any:
+    """As a handler of the org may ask, who forgets to name it."""
+    async with stage.app.tenant_session(stage.other) as conn:
+        cursor = await conn.execute(f"select * from duly.{table} where job_id = %s", [job_id])
+        return await cursor.fetchall()
+
+
+QUESTIONS: dict[str, Callable[[Stage, uuid.UUID], Awaitable[Any]]] = {
+    "handle.status()": _status,
+    "handle.artifacts()": _artifacts,
+    "the view of jobs": lambda stage, job_id: _select(stage, "jobs", job_id),
+    "the events": lambda stage, job_id: _select(stage, "event_log", job_id),
+    "the results": lambda stage, job_id: _select(stage, "result_snapshots", job_id),
+}
+
+
+async def withdrawn(stage: Stage) -> None:
+    """One job is canceled while it waits for its next attempt, one while it runs and is about to fail."""
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    @stage.app.job("cancel.runs", retry=AT_ONCE)
+    async def runs(ctx: Context) -> str:
+        stage.act_outside(ctx)
+        if ctx.job.attempt > 1:
+            return "again"
+        inside.set()
+        await go.wait()
+        raise ConnectionError("the provider hung up")
+
+    @stage.app.job("cancel.waits")
+    async def waits(ctx: Context) -> None:
+        stage.act_outside(ctx)
+
+    waiting = await stage.ask(waits, key="waits")
+    await stage.cancel(waiting)
+    running = await stage.ask(runs, key="runs")
+    async with deaf(stage.app, stage.sql, **QUICK) as worker:
+        await inside.wait()
+        await stage.cancel(running)
+        go.set()
+        await stage.rest(worker)
+
+
+async def lost_worker(stage: Stage) -> None:
+    """A worker is declared lost while it has nothing to do, and a minute later there is something again."""
+    clock, app = Clock(stage.sql, NOON), stage.app
+
+    @app.job("lost.work")
+    async def job(n: int) -> int:
+        return n
+
+    async with working(app, heartbeat=brief(0.05), lease=brief(30), **QUICK) as worker:
+        await stage.ask(job, 1, key="before")
+        await stage.rest(worker)
+        with stage.sql.transaction():
+            # Between two beats, so that the next one finds the worker lost.
+            stage.sql.execute("select from duly.workers for update")
+            stage.sql.execute("update duly.workers set heartbeat_at = duly.now() - interval '1 hour'")
+            stage.sql.execute("update duly.workers set lost_at = duly.now()")
+        await Reaper(app).once()
+        stage.look()
+        clock.advance(MINUTE)
+        await stage.ask(job, 2, key="after")
+        await stage.rest(worker)
+        stage.look()
+
+
+async def told_of_failures(stage: Stage) -> None:
+    """Jobs that tell of their failures: one fails, one dies, one is lost with its worker, one does well."""
+    app = stage.app
+    told = {"retry": ONCE, "on_failed": stage.write_bridge}
+
+    @app.job("bridge.fails", **told)
+    async def fails() -> None:
+        raise Fail("it is not there", code="no.such.thing")
+
+    @app.job("bridge.dies", **told)
+    async def dies() -> None:
+        raise ConnectionError("the provider hung up")
+
+    @app.job("bridge.lost", **told)
+    async def lost() -> None: ...
+
+    @app.job("bridge.well", **told)
+    async def well() -> None: ...
+
+    stage.makes |= {job.name: ("bridge",) for job in (fails, dies, lost, well)}
+    await stage.ask(lost, key="lost")
+    await _claim_and_die(stage)
+    await Reaper(app).once()
+    for job in (fails, dies, well):
+        await stage.ask(job, key=job.name)
+    async with working(app, **QUICK) as worker:
+        await stage.rest(worker)
+    await Reconciler(app).go_around()
+    await Reconciler(app).go_around()
+
+
+SCENARIOS: dict[str, Scenario] = {
+    play.__name__: play
+    for play in (
+        *(mixture, zombies, crashes, second_thoughts, broken_commit, two_schedulers),
+        *(overtaken, strangers, withdrawn, lost_worker, told_of_failures),
+    )
+}

@@ -1,0 +1,39 @@
+"""Without a bug every promise holds; with each seeded bug the checker reports the promise that it breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from duly.testing import Cluster
+from duly.testing.history import PROMISES
+from tests.mutants.__main__ import tell
+from tests.mutants.patches import in_database
+from tests.mutants.registry import MUTANTS, Mutant
+from tests.mutants.scenarios import SCENARIOS, crashes
+from tests.mutants.trial import play
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_without_a_bug_every_promise_holds(cluster: Cluster, name: str) -> None:
+    verdict = await play(cluster, SCENARIOS[name])
+    assert verdict.holds, verdict.table()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+async def test_a_seeded_bug_is_caught(cluster: Cluster, mutant: Mutant) -> None:
+    verdict = await play(cluster, mutant.scenario, mutant.patch)
+    assert mutant.breaks in verdict.broken, verdict.table()
+
+
+async def test_a_bug_that_changes_nothing_survives(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harmless = Mutant("nothing is wrong", "I8", crashes, in_database("select 1"))
+    assert not await tell(cluster, harmless)
+    assert "SURVIVED" in capsys.readouterr().out
+
+
+def test_there_is_a_mutant_for_every_promise_and_a_play_for_every_mutant() -> None:
+    assert {mutant.breaks for mutant in MUTANTS} == {promise.__name__.upper() for promise in PROMISES}
+    assert {mutant.scenario for mutant in MUTANTS} == set(SCENARIOS.values())
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 12

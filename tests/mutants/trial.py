@@ -1,0 +1,19 @@
+"""A play, with or without a bug, and the verdict on it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from duly.testing import Cluster
+from duly.testing.history import Verdict, check
+from tests.mutants.patches import Patch
+from tests.mutants.scenarios import Scenario
+from tests.mutants.stage import staged
+
+
+async def play(cluster: Cluster, scenario: Scenario, patch: Patch | None = None) -> Verdict:
+    """Play it on a fresh database, and judge what was recorded."""
+    async with staged(cluster) as stage:
+        with patch(stage) if patch else nullcontext():
+            await scenario(stage)
+        return check(stage.history())
