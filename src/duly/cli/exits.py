@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "done",
-    ExitCode.JOB_ENDED_BADLY: "the watched job ended badly, the doctor found a failure, or the audit trail was changed",
+    ExitCode.JOB_ENDED_BADLY: "the watched job ended badly, or a check failed (doctor, audit)",
     ExitCode.USAGE: "the command or the settings are wrong",
     ExitCode.NOT_FOUND: "no such job, job type, org, project, queue or schedule; or a cursor is too old",
     ExitCode.REFUSED: "refused: the contract, the state of things, or a limit",
