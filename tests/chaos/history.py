@@ -1,0 +1,111 @@
+"""From the logs and tables of a run to the history that the checker reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from duly.testing.history.export import export
+from duly.testing.history.recorder import by_field, load
+from duly.testing.history.records import (
+    Cancellation,
+    Effect,
+    FeedRead,
+    History,
+    Probe,
+    StreamRead,
+    Submission,
+)
+from tests.chaos.app import BRIDGED, EFFECTS, OUTSIDE
+from tests.chaos.logbook import answered, lines
+from tests.chaos.plan import CLIENTS, Fault
+from tests.chaos.postgres import Pair
+
+_MAKES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(EFFECTS, ("transaction",)),
+    **dict.fromkeys(OUTSIDE, ("outside",)),
+    **dict.fromkeys(BRIDGED, ("bridge",)),
+}
+
+
+def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
+    """Everything, read when the run is quiet."""
+    logs = [home / f"c{number}.jsonl" for number in range(CLIENTS)]
+    said = [line for log in logs for line in lines(log)]
+    with pair.primary.connect() as conn:
+        effects = [
+            Effect("transaction", *row)
+            for row in conn.execute("select org_id, job_id, attempt from public.effects")
+        ]
+        effects += [
+            Effect("bridge", *row)
+            for row in conn.execute("select org_id, job_id, attempt from public.bridged")
+        ]
+        return export(
+            conn,
+            **by_field(load([home / "sights.jsonl"])),
+            submissions=[found for log in logs for found in _submissions(log)],
+            cancellations=[found for log in logs for found in _cancellations(log)],
+            streams=[_stream(line) for line in said if line["op"] == "stream"],
+            feeds=list(_feeds(said)),
+            probes=[_probe(line) for line in said if line["op"] == "probe"],
+            effects=effects + list(_outside(home / "outside.log")),
+            makes=_MAKES,
+            # A transaction may lie still for as long as the network or its process does.
+            open_seconds=1.0 + max((fault.seconds for fault in plan), default=0.0),
+        )
+
+
+def _submissions(log: Path) -> Iterator[Submission]:
+    for question, answer in answered(log):
+        if question["op"] != "submit":
+            continue
+        said = answer or {"answer": "unknown"}
+        jobs = said.get("jobs") or [None] * len(question["wishes"])
+        for (key, job_type, *_), job in zip(question["wishes"], jobs, strict=True):
+            yield Submission(
+                question["who"], UUID(question["org"]), key, job_type, said["answer"], job and UUID(job)
+            )
+
+
+def _cancellations(log: Path) -> Iterator[Cancellation]:
+    for question, answer in answered(log):
+        if question["op"] == "cancel":
+            said = answer or {"answer": "unknown"}
+            yield Cancellation(
+                question["who"],
+                UUID(question["org"]),
+                UUID(question["job"]),
+                said["answer"],
+                said.get("told"),
+            )
+
+
+def _stream(line: dict[str, Any]) -> StreamRead:
+    events = tuple((seq, event_type) for seq, event_type in line["events"])
+    return StreamRead(line["reader"], UUID(line["org"]), UUID(line["job"]), events, line["end"])
+
+
+def _feeds(said: list[dict[str, Any]]) -> Iterator[FeedRead]:
+    """One reader's pages over all lives of its client."""
+    pages: dict[tuple[str, str], list[tuple[UUID, int]]] = {}
+    for line in said:
+        if line["op"] == "feed":
+            seen = pages.setdefault((line["reader"], line["org"]), [])
+            seen += [(UUID(job), seq) for job, seq in line["events"]]
+    for (reader, org), seen in pages.items():
+        yield FeedRead(reader, UUID(org), tuple(seen))
+
+
+def _probe(line: dict[str, Any]) -> Probe:
+    orgs = tuple(UUID(org) for org in line["orgs"])
+    return Probe(UUID(line["caller"]), line["question"], line["foreign"], line["unknown"], orgs)
+
+
+def _outside(ledger: Path) -> Iterator[Effect]:
+    if ledger.exists():
+        for line in ledger.read_text().splitlines():
+            org, job, attempt, key = line.split()
+            yield Effect("outside", UUID(org), UUID(job), int(attempt), key)
