@@ -1,0 +1,301 @@
+"""What clients, workers, reapers and reconcilers do, on both sides. Numbers pick from what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from duly.model.decide import Hold
+from duly.model.job import Actor, JobSpec, Origin
+from duly.model.outcome import Done, Ending, ErrorInfo, Failed, Lost, Overruled
+from duly.model.policy import JobPolicy, LifecyclePolicy, RetryPolicy
+from duly.model.reconciliation import ReconciliationKind
+from duly.model.states import HELD, Status
+from duly.store import claims, jobs, suspects, work, workers
+from duly.store.claims import ClaimedJob
+from duly.store.work import Step
+from duly.store.workers import Identity, News
+from tests.protocol import model, rows
+from tests.protocol.sides import ASKED, Known, Life, Seen, Sides
+
+LEASE = timedelta(seconds=30)
+QUEUE = "q:default"
+ENDINGS: dict[str, Ending] = {
+    **{name: ending for name, ending in model.ENDINGS.items() if not isinstance(ending, Overruled)},
+    "blocked": Failed(ErrorInfo("no.consent", "not allowed"), blocked=True),
+    "partly done": Done({"ok": 1}, partially=True),
+}
+
+
+class Acts(Sides):
+    """Everything that may be done, in any order."""
+
+    # Clients
+
+    def enqueue(self, org: int, later: bool, attempts: int, bridge: bool) -> None:
+        due_at = self.now + timedelta(hours=1) if later else None
+        policy = JobPolicy(
+            queue=QUEUE,
+            retry=RetryPolicy(max_attempts=attempts, delays=(timedelta(hours=1),)),
+            lifecycle=LifecyclePolicy(requires_failed_bridge=bridge),
+        )
+        origin = Origin(self.orgs[org], Actor.user("u1"), "r1", "r1")
+        job_id = self.fresh_id()
+        spec = JobSpec(
+            *(job_id, uuid4(), "step.take", origin, policy, "{}"),
+            scheduled_for=due_at,
+            idempotency_key=str(job_id),
+        )
+        write = rows.enqueue(due_at)
+        assert self.submit(spec)
+        self.lives[job_id] = Life(spec, write.row, list(write.events))
+
+    def enqueue_again(self, job: int) -> None:
+        """A client that lost the answer sends the same job again; one for a time that is over is refused."""
+        spec = self.life(job).spec
+        if spec.scheduled_for is None or spec.scheduled_for >= self.now:
+            assert not self.submit(spec)
+
+    def life(self, number: int) -> Life:
+        every = list(self.lives.values())
+        return every[number % len(every)]
+
+    def submit(self, spec: JobSpec) -> bool:
+        org = spec.origin.org_id
+        [written] = self.run(lambda conn: jobs.enqueue(conn, org, [spec]), org=org)
+        assert written.job_id == spec.job_id
+        return bool(written.created)
+
+    def cancel(self, job: int) -> None:
+        life = self.life(job)
+        org, job_id, status = life.spec.origin.org_id, life.spec.job_id, life.row.status
+        told = self.run(
+            lambda conn: jobs.cancel(
+                conn, org, job_id, by=ASKED.by, reason=ASKED.reason, actor=Actor.user("u1")
+            ),
+            org=org,
+        )
+        over = {Status.QUEUED: "canceled", Status.CANCELED: "canceled"}
+        assert told == ("requested" if status in HELD else over.get(status, "finished"))
+        life.accept(rows.cancel(life.row))
+
+    # Workers
+
+    def boot(self) -> None:
+        if sum(not worker.gone for worker in self.known) >= 3:
+            return
+        who = Identity(uuid4(), "w", "h", 1, "0", (QUEUE,), 5, LEASE)
+        self.run(lambda conn: workers.register(conn, who))
+        self.known.append(Known(who.worker_id, self.now))
+
+    def claim(self, who: int, slots: int, fate: str) -> None:
+        who %= len(self.known)
+        worker, claim_id = self.known[who], self.fresh_id()
+        taken = self.run(
+            lambda conn: claims.claim(
+                conn,
+                worker_id=worker.worker_id,
+                claim_id=claim_id,
+                lane=QUEUE,
+                slots=slots,
+                after_org=UUID(int=0),
+            ),
+            commit=fate != "undone",
+        ).jobs
+        ready = [life for life in self.lives.values() if life.row.waits_in == "ready"]
+        assert min(len(ready), 1 - worker.gone) <= len(taken) <= (0 if worker.gone else slots)
+        if fate == "undone" or not taken:
+            return
+        for grip in taken:
+            life = self.lives[grip.job_id]
+            assert life.accept(rows.claim(life.row, who)), "only what is ready is claimed"
+            told = (grip.attempt, grip.returned, grip.partial_count, grip.progress_percent)
+            row = life.row
+            assert told == (row.attempt, row.returned, row.partials, row.progress)
+        self.claims[claim_id] = (who, [grip.job_id for grip in taken])
+        self.left[claim_id] = {grip.job_id for grip in taken}
+        if fate == "answered":
+            worker.grips.extend(taken)
+            worker.heard_of.add(claim_id)
+
+    def end(self, which: list[tuple[str, int]], ending: str, heard: bool, fate: str) -> None:
+        """Whoever slept writes now what it should have written long ago."""
+        self.settle(self.picked(which), ENDINGS[ending], heard, fate)
+
+    def picked(self, which: list[tuple[str, int]]) -> list[ClaimedJob]:
+        every = [grip for worker in self.known for grip in worker.grips]
+        kinds = {
+            "zombie": [grip for grip in every if grip.attempt < self.lives[grip.job_id].row.attempt],
+            "held": [grip for grip in every if self.is_held(grip)],
+            "any": every,
+        }
+        found = [kinds[kind][n % len(kinds[kind])] for kind, n in which if kinds[kind]]
+        return list({grip.key: grip for grip in found}.values())
+
+    def settle(self, batch: Iterable[ClaimedJob], ending: Ending, heard: bool, fate: str) -> None:
+        decided = []
+        for grip in batch:
+            asked = ASKED if heard and self.is_held(grip) and self.lives[grip.job_id].row.cancel else None
+            hold = Hold(Status.RUNNING, grip.attempt, grip.returned, asked)
+            decided.append((grip, self.decided(grip, hold, ending)))
+        done: dict[UUID, set[UUID]] = {}
+        for grip, _ in decided:
+            done.setdefault(grip.claim_id, set()).add(grip.job_id)
+        over = [claim for claim, ended in done.items() if self.left[claim] <= ended]
+        self.write(decided, over, commit=fate != "undone")
+        if fate != "undone":
+            for claim, ended in done.items():
+                self.left[claim] -= ended
+
+    def chunk(self, which: tuple[str, int], percent: float) -> None:
+        for grip in self.picked([which]):
+            life = self.lives[grip.job_id]
+            told = self.run(
+                lambda conn, grip=grip: work.store_chunk(
+                    conn, grip, chunk_key=None, payload={"n": 1}, progress_percent=percent
+                )
+            )
+            kept = life.accept(rows.store_chunk(life.row, grip.attempt, min(percent, 100)))
+            assert told == (life.row.partials if kept else None)
+
+    def progress(self, which: list[tuple[str, int]], percent: float) -> None:
+        steps = [Step(grip, percent) for grip in self.picked(which)]
+        told = self.run(lambda conn: work.keep_progress(conn, steps))
+        kept = set()
+        for job in (step.job for step in steps):
+            life = self.lives[job.job_id]
+            if life.accept(rows.keep_progress(life.row, job.attempt, min(percent, 100))):
+                kept.add(job.key)
+        assert told == kept
+
+    def beat(self, who: int) -> None:
+        worker = self.known[who % len(self.known)]
+        told = self.stage.beat(worker.worker_id, [grip.key for grip in worker.grips], self.now)
+        if worker.gone:
+            assert told is None, "who is lost stays lost"
+            return
+        worker.beat_at = self.now
+        assert told is not None
+        assert sorted(told, key=lambda news: news.key) == sorted(
+            self.news_of(worker), key=lambda news: news.key
+        )
+
+    def news_of(self, worker: Known) -> list[News]:
+        return [
+            News(grip.key, not held, ASKED if held else None)
+            for grip in worker.grips
+            if not (held := self.is_held(grip)) or self.lives[grip.job_id].row.cancel
+        ]
+
+    def stop(self, who: int) -> None:
+        worker = self.known[who % len(self.known)]
+        self.run(lambda conn: workers.stop(conn, worker.worker_id))
+        worker.gone = True
+
+    def find_unknown(self, who: int) -> None:
+        """What a worker holds without knowing it, it gives back."""
+        who %= len(self.known)
+        worker = self.known[who]
+        wanted = [c for c, (whose, _) in self.claims.items() if whose == who and c not in worker.heard_of]
+        found = self.run(
+            lambda conn: workers.abandoned(
+                conn, limit=100, worker_id=worker.worker_id, known=worker.heard_of
+            ),
+        )
+        self.check_found(found, wanted)
+        if found is not None:
+            free = ENDINGS["give back"]
+            holds = [(job, Hold(Status.RUNNING, job.attempt, job.returned)) for job, _ in found.jobs]
+            self.write([(job, self.decided(job, hold, free)) for job, hold in holds], found.claim_ids)
+
+    # Time, reapers and reconcilers
+
+    def wait(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def promote(self) -> None:
+        due = [life for life in self.lives.values() if rows.promote(life.row, self.now) != life.row]
+        assert self.run(lambda conn: claims.promote(conn, limit=100)) == len(due)
+        for life in due:
+            life.row = rows.promote(life.row, self.now)
+
+    def lose(self) -> None:
+        silent = [w for w in self.known if not w.gone and w.beat_at + LEASE < self.now]
+        assert set(self.run(workers.lose_silent)) == {w.worker_id for w in silent}
+        for worker in silent:
+            worker.gone = True
+
+    def sleep(self, who: int) -> None:
+        """One worker is silent for longer than its lease; a reaper notices, and another takes its jobs."""
+        self.boot()
+        _, *others = self.living(who)
+        self.wait(2 * LEASE.seconds)
+        for other in others:
+            self.beat(other)
+        self.lose()
+        self.take_over(100)
+        for other in others[:1]:
+            self.claim(other, 4, "answered")
+
+    def living(self, first: int) -> list[int]:
+        """Who was not given up, beginning with one of them."""
+        alive = [who for who, worker in enumerate(self.known) if not worker.gone]
+        first %= len(alive)
+        return alive[first:] + alive[:first]
+
+    def take_over(self, limit: int) -> None:
+        """A reaper's sweep, as it should be."""
+        found = self.run(lambda conn: workers.abandoned(conn, limit=limit))
+        self.check_found(found, self.left_behind()[:limit])
+        if found is not None:
+            lost = Lost(record=self.record(ReconciliationKind.LOST_LEASE))
+            decided = [(job, self.decided(job, hold, lost)) for job, hold in found.jobs]
+            self.write(decided, found.claim_ids)
+
+    def see_abandoned(self) -> None:
+        """A reaper that is slow, or a second one."""
+        found = self.run(lambda conn: workers.abandoned(conn, limit=100))
+        self.check_found(found, self.left_behind())
+        self.sights += [Seen(job, hold, Lost()) for job, hold in (found.jobs if found else [])]
+
+    def suspect(self, job: int) -> None:
+        """A reconciler looks at a job; when it acts, much may have happened."""
+        life = self.life(job)
+        [seen] = self.run(lambda conn: suspects.look(conn, [(life.spec.origin.org_id, life.spec.job_id)]))
+        row = life.row
+        asked = ASKED if row.cancel else None
+        assert seen.hold.status is row.status
+        assert seen.queued == (row.waits_in is not None)
+        if row.status is None or row.status.terminal:
+            return
+        assert seen.hold == Hold(row.status, row.attempt, row.returned, asked)
+        kind = ReconciliationKind.STALE_RUNNING if row.status in HELD else ReconciliationKind.STALE_QUEUED
+        self.sights.append(Seen(seen, seen.hold, Overruled(self.record(kind))))
+
+    def look_away(self, job: int, ending: str) -> None:
+        """A reconciler looks, and before it acts the job was claimed and waits again."""
+        self.boot()
+        self.suspect(job)
+        self.claim(self.living(0)[0], 4, "answered")
+        self.end([("held", number) for number in range(8)], ending, heard=False, fate="answered")
+
+    def overrule(self, late: bool, sight: int, unqueued: bool) -> None:
+        moved = [seen for seen in self.sights if self.lives[seen.job.job_id].row.attempt > seen.hold.attempt]
+        sights = moved if late else self.sights
+        if not sights:
+            return
+        job, hold, ending = sights[-1 - sight % len(sights)]
+        to = self.decided(job, hold, ending)
+        if hold.status in HELD:
+            self.write([(job, to)])
+            return
+        told = self.run(
+            lambda conn: work.fail_waiting(
+                conn, [(job, to)], actor_type="system", actor_id="reconciler", unqueued=unqueued
+            )
+        )
+        life = self.lives[job.job_id]
+        # No job waits without being in a queue.
+        kept = not unqueued and life.accept(rows.fail_waiting(life.row, job.attempt, to), to)
+        assert told == ({(job.org_id, job.job_id)} if kept else set())

@@ -1,0 +1,97 @@
+"""Random lives of jobs, led by the real statements and by the model side by side: they must not differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from tests.protocol.acts import ENDINGS, Acts
+from tests.protocol.stage import Stage
+
+_number = st.integers(0, 7)
+_fate = st.sampled_from(["answered", "answered", "answered", "unanswered", "undone"])
+# What becomes of a statement: an answer may be lost after the commit, or with everything before it.
+_percent = st.sampled_from([0.0, 10.0, 50.0, 150.0])
+_grip = st.tuples(st.sampled_from(["zombie", "held", "any"]), _number)
+# Which of the claimed jobs a worker goes on with: often one that was taken from it.
+_grips = st.lists(_grip, min_size=1, max_size=3)
+_ending = st.sampled_from(sorted(ENDINGS))
+_yes = st.booleans()
+
+ACTS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
+    "enqueue": (
+        3,
+        {
+            "org": st.integers(0, 1),
+            "later": st.sampled_from([False, False, True]),
+            "attempts": st.integers(1, 3),
+            "bridge": _yes,
+        },
+    ),
+    "enqueue_again": (1, {"job": _number}),
+    "cancel": (2, {"job": _number}),
+    "boot": (2, {}),
+    "claim": (4, {"who": _number, "slots": st.integers(1, 4), "fate": _fate}),
+    "end": (8, {"which": _grips, "ending": _ending, "heard": _yes, "fate": _fate}),
+    "chunk": (3, {"which": _grip, "percent": _percent}),
+    "progress": (3, {"which": _grips, "percent": _percent}),
+    "beat": (2, {"who": _number}),
+    "stop": (1, {"who": _number}),
+    "find_unknown": (1, {"who": _number}),
+    "sleep": (4, {"who": _number}),
+    "wait": (2, {"seconds": st.sampled_from([1, 40, 7200])}),
+    "promote": (2, {}),
+    "lose": (1, {}),
+    "take_over": (2, {"limit": st.sampled_from([1, 100])}),
+    "see_abandoned": (1, {}),
+    "suspect": (2, {"job": _number}),
+    "look_away": (1, {"job": _number, "ending": st.sampled_from(["retry", "snooze", "give back"])}),
+    "overrule": (
+        3,
+        {"late": _yes, "sight": _number, "unqueued": st.sampled_from([False, False, True])},
+    ),
+}
+"""What may be done, how often, and with what."""
+
+EVERY_ACT = tuple(ACTS)
+
+
+def _drawn(names: tuple[str, ...]) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
+    weighted = [name for name in names for _ in range(ACTS[name][0])]
+    return st.sampled_from(weighted).flatmap(
+        lambda name: st.tuples(st.just(name), st.fixed_dictionaries(ACTS[name][1]))
+    )
+
+
+class Protocol(RuleBasedStateMachine):
+    """Clients, workers that sleep for as long as they like, reapers and reconcilers, in any order."""
+
+    def __init__(self, stage: Stage, names: tuple[str, ...] = EVERY_ACT) -> None:
+        super().__init__()
+        self.acts = Acts(stage)
+        self.drawn = _drawn(names)
+
+    @initialize(bridge=_yes)
+    def begin(self, bridge: bool) -> None:
+        """Two workers, and one of them is at work already."""
+        for _ in range(2):
+            self.acts.boot()
+        for org in (0, 1):
+            self.acts.enqueue(org=org, later=False, attempts=3, bridge=bridge)
+        self.acts.claim(who=0, slots=2, fate="answered")
+
+    @rule(act=st.runner().flatmap(lambda machine: machine.drawn))
+    def do(self, act: tuple[str, dict[str, Any]]) -> None:
+        """One rule for all acts: of many rules a run would leave most out, and these matter only together."""
+        name, given = act
+        getattr(self.acts, name)(**given)
+
+    @invariant()
+    def the_tables_say_what_the_model_says(self) -> None:
+        self.acts.check_tables()
+
+    @invariant()
+    def every_held_job_has_a_claim(self) -> None:
+        self.acts.check_claims()

@@ -1,0 +1,146 @@
+"""The world around the rows: workers that crash, sleep and wake, reapers, clients, answers that get lost.
+
+A state is one immutable value. Time is whatever may happen next: a lease runs out, a wait is over, or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from functools import cache
+from typing import NamedTuple
+
+from duly.model.decide import Hold, Transition, decide
+from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Failed, Lost, Overruled, Retry, Snooze
+from duly.model.policy import RetryPolicy
+from duly.model.reconciliation import ReconciliationKind, ReconciliationRecord
+from duly.model.states import Status
+from tests.protocol.rows import EVERY_RULE, Row, Rules, Write
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_LATER = timedelta(hours=1)
+_ASKED = Canceled("user", "enough")
+_ERROR = ErrorInfo("boom", "it broke")
+ENDINGS: dict[str, Ending] = {
+    "done": Done({"ok": True}),
+    "retry": Retry(_ERROR),
+    "failed": Failed(_ERROR),
+    "snooze": Snooze(_LATER),
+    "give back": Snooze(timedelta(0)),
+    "canceled": _ASKED,
+    "lost": Lost(),
+    "stale": Overruled(ReconciliationRecord.of(ReconciliationKind.STALE_RUNNING, {}, NOW)),
+    "waited": Overruled(ReconciliationRecord.of(ReconciliationKind.STALE_QUEUED, {}, NOW)),
+}
+GONE = -1
+"""Holds a job under an identity whose process is no more: its lease runs out, sooner or later."""
+
+
+class Pulse(IntEnum):
+    """A worker as it is, and as the database knows it."""
+
+    BEATING = 0
+    ASLEEP = 1
+    """Stopped, for longer than its lease; nobody has noticed yet."""
+    LOST_ASLEEP = 2
+    LOST = 3
+    """Declared lost, awake again, and it has not heard of it: a zombie."""
+
+
+class Grip(NamedTuple):
+    """What a worker believes about the job it holds."""
+
+    job: int
+    attempt: int
+    returned: int
+    status: Status = Status.RUNNING
+    cancel: bool = False
+    acted: bool = False
+    """The effect outside the database is made."""
+    open: bool = False
+    """The handler's transaction is open, its effect written and not committed."""
+    ending: str = ""
+    """How it ended; only to be written."""
+
+    def ended(self, ending: str) -> Grip:
+        return self._replace(ending=ending, acted=False, open=False)
+
+
+class Worker(NamedTuple):
+    pulse: Pulse = Pulse.BEATING
+    grip: Grip | tuple[()] = ()
+
+
+class Job(NamedTuple):
+    """A row, and what only an onlooker knows."""
+
+    row: Row = Row()
+    effects: int = 0
+    """Committed effects of `ctx.transaction()`."""
+    outside: int = 0
+    starts: int = 0
+
+
+class Pending(NamedTuple):
+    """A write that is under way: what a reaper saw, or a settlement whose answer is lost already."""
+
+    grip: Grip
+    effect: bool = False
+
+
+class World(NamedTuple):
+    jobs: tuple[Job, ...]
+    workers: tuple[Worker, ...]
+    looks: tuple[Pending, ...] = ()
+    """What reapers and reconcilers saw, and are about to write."""
+    flying: tuple[Pending, ...] = ()
+    """Settlements that may still arrive, after their worker gave up waiting for the answer."""
+
+
+class Step(NamedTuple):
+    label: str
+    world: World
+    job: int
+    write: Write | None = None
+    fair: bool = True
+    reaper: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How large a world is explored, and what may go wrong in it."""
+
+    jobs: int = 1
+    workers: int = 2
+    max_attempts: int = 2
+    give_backs: int = 1
+    """How many attempts may be given back, or the worlds would be endless."""
+    transactional: bool = True
+    outside: bool = True
+    drains: bool = True
+    chunks: int = 1
+    progress: bool = False
+    crashes: bool = True
+    pauses: bool = True
+    lost_answers: bool = True
+    restarts: bool = True
+    reapers: int = 1
+    horizons: bool = True
+    """Attempts may last, and jobs may wait, for too long."""
+    cancels: bool = True
+    rules: Rules = EVERY_RULE
+
+    @property
+    def first(self) -> World:
+        return World((Job(),) * self.jobs, (Worker(),) * self.workers)
+
+
+@cache
+def decided(
+    status: Status, attempt: int, returned: int, cancel: bool, ending: str, max_attempts: int
+) -> Transition:
+    """The product's own decision."""
+    hold = Hold(status, attempt, returned, _ASKED if cancel else None)
+    policy = RetryPolicy(max_attempts=max_attempts, delays=(_LATER,))
+    return decide(hold, ENDINGS[ending], policy, NOW, 0.0)

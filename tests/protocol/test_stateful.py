@@ -1,0 +1,94 @@
+"""The real SQL against the model, over random lives; and the proof that a difference would be found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from duly.store.statements import statement
+from duly.testing import Cluster
+from tests.protocol.machine import Protocol
+from tests.protocol.stage import Stage
+
+
+@pytest.fixture(scope="module")
+def stage(cluster: Cluster) -> Iterator[Stage]:
+    with cluster.fresh() as fresh:
+        made = Stage(fresh)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def bounded(request: pytest.FixtureRequest) -> settings:
+    """The same lives every time, unless a seed is given."""
+    return settings(
+        max_examples=60,
+        stateful_step_count=40,
+        deadline=None,
+        database=None,
+        derandomize=request.config.getoption("--hypothesis-seed") is None,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
+
+
+@pytest.mark.timeout(600)
+def test_the_tables_always_say_what_the_model_says(stage: Stage, bounded: settings) -> None:
+    run_state_machine_as_test(lambda: Protocol(stage), settings=bounded)
+
+
+_FENCE = " and s.attempt = t.attempt"
+_HELD = "\n      and s.status in ('running', 'partial')"
+WRONG: dict[str, tuple[str, str, str, str, tuple[str, ...]]] = {
+    "settle does not compare the attempt": ("work", "jobs/settle", _FENCE, "", ("sleep", "end")),
+    "settle does not look at the status": ("work", "jobs/settle", _HELD, "", ("claim", "end")),
+    "settle counts the events as decided": (
+        *("work", "jobs/settle"),
+        "then 1 + ('job.lease_lost' = any (t.events))::integer else",
+        "then cardinality(t.events) else",
+        ("cancel", "end"),
+    ),
+    "a chunk does not compare the attempt": (
+        *("work", "jobs/store_chunk", " and s.attempt = %(attempt)s", ""),
+        ("sleep", "chunk"),
+    ),
+    "progress does not compare the attempt": ("work", "jobs/progress", _FENCE, "", ("sleep", "progress")),
+    "the claim does not count the attempt": (
+        *("claims", "jobs/claim", "attempt = s.attempt + 1", "attempt = s.attempt"),
+        ("sleep", "claim"),
+    ),
+    "a lost worker may claim": (
+        *("claims", "jobs/claim", "coalesce(w.lost_at, w.stopped_at) is not null", "false"),
+        ("enqueue", "sleep", "claim"),
+    ),
+    "a lost worker's heart beats again": (
+        *("workers", "workers/beat", " and lost_at is null", ""),
+        ("sleep", "beat"),
+    ),
+}
+"""A statement of a module, what is changed in its text, and the acts that are enough to notice."""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_statement_that_is_wrong_is_found(
+    stage: Stage, bounded: settings, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    module, file, right, wrong, acts = WRONG[name]
+    assert statement(file).count(right) == 1
+
+    def patched(wanted: str) -> str:
+        text = statement(wanted)
+        return text.replace(right, wrong) if wanted == file else text
+
+    monkeypatch.setattr(f"duly.store.{module}.statement", patched)
+    quickly = settings(
+        bounded, phases=[Phase.generate], derandomize=True, max_examples=300, stateful_step_count=15
+    )
+    with pytest.raises((AssertionError, psycopg.Error)):
+        run_state_machine_as_test(lambda: Protocol(stage, acts), settings=quickly)
