@@ -37,17 +37,20 @@ from duly.store import migrate
 from duly.store.pool import PoolSize
 from duly.store.session import Database
 from duly.upkeep import maintenance
-from duly.upkeep.judge import Finding
+from duly.upkeep.adapters import AdapterSync
 from duly.upkeep.loop import Chore, keep_up
 from duly.upkeep.maintenance import MAINTENANCE_SCHEDULES
+from duly.upkeep.payer import Payer
 from duly.upkeep.reaper import Reaper
 from duly.upkeep.reconciler import Reconciler
+from duly.upkeep.reconciliation import Reconciliation, reconcile
 from duly.upkeep.scheduler import Scheduler
 from duly.upkeep.sealer import Sealer
 from duly.worker.options import WorkerOptions
 from duly.worker.worker import Places, Worker
 
 _EMBEDDED_NAME = "duly"
+_CHORE_LIMIT = 30.0
 
 
 class Place(NamedTuple):
@@ -132,20 +135,25 @@ class Duly(App):
         beside = self._keep_up if self.settings.upkeep else None
         return Worker(self, options, places, when_stuck=when_stuck, beside=beside)
 
-    async def reconcile(self, *, dry_run: bool = False) -> list[Finding]:
+    async def reconcile(self, *, dry_run: bool = False) -> Reconciliation:
         """Look at every active job once, and put right what cannot be believed; or only say what that is."""
         self._declare_maintenance()
-        return await Reconciler(self).go_around(dry_run=dry_run)
+        return await reconcile(self, dry_run=dry_run)
 
     async def _keep_up(self, stop: asyncio.Event) -> None:
         """With connections of its own: handlers may hold all those of the application."""
-        place = self.place
-        aside = App(partial(open_ground, self.settings, place.url))
+        aside = App(self._open_aside)
         aside.registry, aside.adapters = self.registry, self.adapters
         try:
             await keep_up(_chores(aside, self.settings), stop)
         finally:
             await aside.close()
+
+    async def _open_aside(self) -> Ground:
+        ground = await open_ground(self.settings, self.place.url)
+        # Somebody's open transaction must not keep the chores waiting for ever.
+        ground.database.limit = max(self.settings.worker_lease.total_seconds(), _CHORE_LIMIT)
+        return ground
 
     def _conditions(self, options: WorkerOptions) -> Conditions:
         bridged = frozenset(job.name for job in self.registry if job.bridge)
@@ -166,6 +174,8 @@ def _chores(app: App, settings: Settings) -> list[Chore]:
     return [
         Reaper(app, grace=settings.worker_heartbeat),
         Reconciler(app, settings.reconcile_every),
+        AdapterSync(app, settings.reconcile_every),
+        Payer(app),
         Scheduler(app),
         Sealer(app),
         _Planner(Schedules(app)),

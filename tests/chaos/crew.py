@@ -14,6 +14,9 @@ from tests.chaos.pace import pause, tries
 from tests.chaos.plan import CLIENTS, WORKERS
 from tests.chaos.processes import end, python, start
 
+STUCK = 70
+"""The exit code of a worker that gives up its blocked loop; a supervisor starts it again."""
+
 
 class Member:
     """One place in the crew; whoever holds it may change."""
@@ -101,14 +104,17 @@ class Crew:
             for worker in self.workers:
                 code = worker.left()
                 if code is not None:
+                    self._check(worker.name, code, allowed=(0, STUCK))
                     self.departures.append(f"{worker.name} left with code {code}")
                     worker.begin()
             for member in (*self.clients, self.observer):
                 code = member.left()
-                if code:
-                    raise RuntimeError(
-                        f"{member.name} left with code {code}; see {self._home}/{member.name}.log"
-                    )
+                if code is not None:
+                    self._check(member.name, code, allowed=(0,))
+
+    def _check(self, name: str, code: int, allowed: tuple[int, ...]) -> None:
+        if code not in allowed:
+            raise RuntimeError(f"{name} left with code {code}; see {self._home / name}.log")
 
     def stop(self) -> None:
         """Nobody stays."""
@@ -140,6 +146,8 @@ def environment(home: Path, run: str, url: str, password: str) -> dict[str, str]
         "DULY_DATABASE_URL": url,
         "DULY_BLOBS_URL": str(home / "blobs"),
         "DULY_HOME": str(home / "duly"),
+        "DULY_WORKER_LEASE": "3",
+        "DULY_WORKER_HEARTBEAT": "0.5",
         "DULY_POOL_MAX": "6",
         "DULY_POOL_PATIENCE": "5",
         "PYTHONUNBUFFERED": "1",

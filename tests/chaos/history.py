@@ -28,12 +28,15 @@ _MAKES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(OUTSIDE, ("outside",)),
     **dict.fromkeys(BRIDGED, ("bridge",)),
 }
+_STILL = {"delay", "hole", "deaf", "worker_stop"}
+"""Faults in which something stands still, and goes on later."""
 
 
 def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
     """Everything, read when the run is quiet."""
     logs = [home / f"c{number}.jsonl" for number in range(CLIENTS)]
     said = [line for log in logs for line in lines(log)]
+    longest = max((fault.seconds for fault in plan if fault.kind in _STILL), default=0.0)
     with pair.primary.connect() as conn:
         effects = [
             Effect("transaction", *row)
@@ -53,8 +56,9 @@ def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
             probes=[_probe(line) for line in said if line["op"] == "probe"],
             effects=effects + list(_outside(home / "outside.log")),
             makes=_MAKES,
-            # A transaction may lie still for as long as the network or its process does.
-            open_seconds=1.0 + max((fault.seconds for fault in plan), default=0.0),
+            # A transaction may lie still for as long as the network or its process does, and so may a sweep.
+            open_seconds=1.0 + longest,
+            allowed_lateness=5.0 + longest,
         )
 
 

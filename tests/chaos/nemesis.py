@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from math import ceil
@@ -17,12 +18,15 @@ import psycopg
 
 from tests.chaos.crew import Crew, Member
 from tests.chaos.logbook import Logbook
+from tests.chaos.observer import FULL
 from tests.chaos.pace import pause, tries
 from tests.chaos.plan import Fault
 from tests.chaos.postgres import Pair
 from tests.chaos.processes import children_of, end
 from tests.chaos.proxy import Control
 
+_LATEST = 15.0
+"""Seconds by which a fault may be late because what it hurts is not back yet; then it is left out."""
 _TERMINATE = "select pg_terminate_backend(pid) from unnest(%s::integer[]) pid"
 
 
@@ -36,14 +40,17 @@ class Nemesis:
         self._proxy = proxy
         self._crew = crew
         self._log = Logbook(log, "nemesis")
+        self._full = log.with_name(FULL)
         self._tell = tell
         self._rooms: dict[str, asyncio.Lock] = {}
         self.left_out: dict[str, str] = {}
         """Kinds that could not be done, and why."""
+        self._late: Counter[str] = Counter()
+        self._started = 0.0
 
     async def run(self, plan: list[Fault], seconds: float) -> None:
         """All of it, from now on."""
-        started = time.monotonic()
+        self._started = started = time.monotonic()
         async with asyncio.TaskGroup() as group:
             for fault in plan:
                 await pause(started + fault.at - time.monotonic())
@@ -55,6 +62,10 @@ class Nemesis:
             # One at a time: what has not come back yet is not hurt again, nor is the last one standing.
             for member in {"worker": self._crew.workers, "client": self._crew.clients}.get(fault.room, []):
                 await member.until_ready()
+            if time.monotonic() > self._started + fault.at + _LATEST:
+                self._late[fault.kind] += 1
+                self.left_out[fault.kind] = f"{self._late[fault.kind]} times: what it hurts was not back yet"
+                return
             self._tell(str(fault))
             begun_at = time.time()
             do: Callable[[Fault], Awaitable[dict[str, Any] | None]] = getattr(self, f"_{fault.kind}")
@@ -189,11 +200,14 @@ class Nemesis:
         if primary.disk is None:
             self.left_out["disk_full"] = self._pair.no_disks or "no disk of our own"
             return None
+        # Nobody can sweep then: the observer must know.
+        self._full.touch()
         free = await asyncio.to_thread(primary.disk.fill)
         try:
             await pause(fault.seconds)
         finally:
             primary.disk.empty()
+            self._full.unlink()
         await primary.until_ready("duly", keep_alive=True)
         return {"filled": free}
 

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 
-from duly.testing.history.observe import watch
+import psycopg
+
+from duly.testing.history.observe import Observer
+from duly.testing.history.recorder import Recorder
+
+FULL = "disk.full"
+"""There while the primary can be read but not written."""
+_PAUSE = 0.1
+
+
+def look_on(url: str, home: Path, name: str) -> None:
+    """Until killed, through every outage."""
+    observer, idle = Observer(name, Recorder(home / "sights.jsonl").write), threading.Event()
+    while True:
+        try:
+            with psycopg.connect(url, autocommit=True, connect_timeout=2) as conn:
+                while not idle.wait(_PAUSE):
+                    if (home / FULL).exists():
+                        observer.interrupted()
+                    observer.look(conn)
+        except psycopg.Error:
+            observer.interrupted()
+            idle.wait(_PAUSE)
+
 
 if __name__ == "__main__":
-    watch(
-        os.environ["DULY_CHAOS_WATCH_URL"],
-        Path(os.environ["DULY_CHAOS_HOME"], "sights.jsonl"),
-        name=sys.argv[1],
-    )
+    look_on(os.environ["DULY_CHAOS_WATCH_URL"], Path(os.environ["DULY_CHAOS_HOME"]), sys.argv[1])

@@ -23,8 +23,10 @@ from tests.chaos.postgres import Pair, Programs
 from tests.chaos.processes import ROOT, left_over, python
 from tests.chaos.proxy import Control
 
+# A job that was never claimed has no state yet.
 _ACTIVE = """
-select (select count(*) from duly.job_states where status in ('queued', 'running', 'partial')),
+select (select count(*) from duly.job_records r left join duly.job_states s using (org_id, job_id)
+        where s.finished_at is null),
        (select count(*) from duly.claims), (select count(*) from duly.bridge_debts)
 """
 

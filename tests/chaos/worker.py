@@ -16,19 +16,16 @@ from datetime import timedelta  # noqa: E402
 
 import psycopg  # noqa: E402
 
-from duly.model.errors import StoreError  # noqa: E402
+from duly.model.errors import StoreUnavailable  # noqa: E402
 from tests.chaos.app import app  # noqa: E402
+from tests.chaos.crew import STUCK  # noqa: E402
 from tests.chaos.mutant import infect  # noqa: E402
 from tests.chaos.pace import pause  # noqa: E402
 
-LEASE = timedelta(seconds=3)
-STUCK = 70
 CHOICES = {
     "slots": 40,
     "threads": 12,
     "isolated": 2,
-    "lease": LEASE,
-    "heartbeat": timedelta(seconds=0.5),
     "poll": timedelta(seconds=0.5),
     "drain": timedelta(seconds=2),
     "cancel_grace": timedelta(seconds=2),
@@ -48,7 +45,7 @@ async def work(name: str) -> None:
             async with app, app.worker(name=name, when_stuck=lambda: os._exit(STUCK), **CHOICES):
                 print("ready", flush=True)
                 await stop.wait()
-        except (psycopg.Error, StoreError) as error:
+        except (psycopg.Error, StoreUnavailable) as error:
             logging.getLogger("chaos").warning("cannot start yet: %s", error)
             await pause(0.3, stop)
     sys.stdout.flush()

@@ -40,7 +40,7 @@ async def test_an_orphan_is_put_right_and_its_record_can_be_read(
     assert str(job_id) in told.out
     assert "run.stale_running" in told.out
     again = await duly("reconcile")
-    assert again.out == "everything is as it should be\n"
+    assert (again.out, again.code) == ("everything is as it should be\n", 0)
     shown = (await duly("jobs", "show", job_id, "--org", org, "--json")).document
     assert shown["freshness"]["shown"] == "reconciled_failed"
     [record] = shown["job"]["reconciliations"]

@@ -28,7 +28,9 @@ policies = st.builds(
 def some_signs(statuses: frozenset[Status]) -> st.SearchStrategy[Signs]:
     maybe = st.none() | moments
     flag = st.booleans()
-    return st.builds(Signs, st.sampled_from(sorted(statuses)), moments, maybe, maybe, maybe, flag, flag)
+    return st.builds(
+        Signs, st.sampled_from(sorted(statuses)), moments, maybe, maybe, maybe, flag, st.just(True), flag
+    )
 
 
 def ago(
@@ -116,7 +118,7 @@ def test_a_pause_is_told_with_the_verdict_and_does_not_change_it(
 ) -> None:
     paused, free = (assess(replace(signs, paused=flag), policy, now) for flag in (True, False))
     assert paused.state == free.state
-    assert (paused.evidence.get("paused"), free.evidence.get("paused")) == ("true", None)
+    assert (paused.evidence.get("paused"), free.evidence.get("paused")) == (True, None)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_a_verdict_names_its_evidence() -> None:
     assert dict(verdict.evidence) == {
         "status": "running",
         "since": "2026-03-01T05:00:00+00:00",
-        "age_seconds": "25200.0",
+        "age_seconds": 25200.0,
         "last_seen_at": "2026-03-01T11:00:00+00:00",
         "lease_ended_at": "2026-03-01T11:30:00+00:00",
     }

@@ -36,7 +36,12 @@ def read_by(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> 
         ("overdue", {"limit": 50, **DAY}, 0),
         # A hundred are held: their state and their record.
         ("held", {"limit": 50, "at_least": timedelta(0), "usual": 3600.0}, 200),
-        ("walk", {"org_id": NOBODY, "job_id": NOBODY, "steps": 100}, 250),
+        # Of each job its key, its state, its record and its place in a queue.
+        (
+            "walk",
+            {"org_id": NOBODY, "job_id": NOBODY, "steps": 100, "usual_queued": 86400.0, "usual_held": 3600.0},
+            400,
+        ),
     ],
 )
 def test_a_sweep_reads_no_more_than_its_bound(

@@ -47,7 +47,7 @@ ACTS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "take_over": (2, {"limit": st.sampled_from([1, 100])}),
     "see_abandoned": (1, {}),
     "suspect": (2, {"job": _number}),
-    "look_away": (1, {"job": _number, "ending": st.sampled_from(["retry", "snooze", "give back"])}),
+    "look_away": (2, {"job": _number, "ending": st.sampled_from(["retry", "snooze", "give back"])}),
     "overrule": (
         3,
         {"late": _yes, "sight": _number, "unqueued": st.sampled_from([False, False, True])},

@@ -28,7 +28,7 @@ _QUIET = Scope(
 
 SCOPES: dict[str, tuple[Scope, int]] = {
     "workers are killed, sleep and come back": (replace(_QUIET, pauses=True, chunks=1), 20_000),
-    "answers get lost, the database restarts": (Scope(workers=1, drains=False), 25_000),
+    "answers get lost, the database restarts": (Scope(workers=1, drains=False, outside=False), 20_000),
     "three attempts": (replace(_QUIET, pauses=True, max_attempts=3), 18_000),
     "two reapers at once, and a horizon": (
         replace(_QUIET, pauses=True, reapers=2, restarts=True, horizons=True, give_backs=0),

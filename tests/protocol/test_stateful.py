@@ -62,6 +62,10 @@ WRONG: dict[str, tuple[str, str, str, str, tuple[str, ...]]] = {
         *("claims", "jobs/claim", "attempt = s.attempt + 1", "attempt = s.attempt"),
         ("sleep", "claim"),
     ),
+    "a job is failed for an earlier wait": (
+        *("work", "jobs/fail_waiting", "where coalesce(s.attempt, 0) = t.attempt", ""),
+        ("enqueue", "look_away", "overrule"),
+    ),
     "a lost worker may claim": (
         *("claims", "jobs/claim", "coalesce(w.lost_at, w.stopped_at) is not null", "false"),
         ("enqueue", "sleep", "claim"),

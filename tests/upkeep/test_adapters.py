@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
 from duly import Context, DomainRecord, Duly, Fail, JobSnapshot, errors
-from duly.upkeep.reconciler import Reconciler
+from duly.upkeep.adapters import AdapterSync
 from tests.worker.working import claim_and_vanish, events, picture, work_off, working
 
 TABLES = """
@@ -81,7 +82,7 @@ async def test_records_whose_jobs_have_ended_are_told_so(
         begin(sql, acting, job_id)
     await work_off(app, 2)
     jobs = picture(sql)
-    found = await Reconciler(app).sweep()
+    found = await AdapterSync(app).sweep()
     assert [(f.record_id, f.status, f.healed) for f in found] == [
         ("1", "completed", True),
         ("2", "failed", True),
@@ -94,7 +95,7 @@ async def test_records_whose_jobs_have_ended_are_told_so(
         "where action = 'record.reconciled' order by target_id"
     ).fetchall()
     assert audit == [(n, "run.adapter_out_of_sync", "adapter_sync") for n in ("1", "2", "3")]
-    assert await Reconciler(app).sweep() == []
+    assert await AdapterSync(app).sweep() == []
 
 
 async def test_a_record_that_is_over_ends_its_job_while_it_waits(
@@ -103,7 +104,7 @@ async def test_a_record_that_is_over_ends_its_job_while_it_waits(
     handle = await extract.enqueue(1)
     begin(sql, acting, handle.job_id)
     sql.execute("update public.extractions set state = 'withdrawn'")
-    [finding] = await Reconciler(app).sweep()
+    [finding] = await AdapterSync(app).sweep()
     job = await handle.status()
     assert (job.status, job.error_code) == ("failed", "run.adapter_out_of_sync")
     assert job.error_message == "the extraction is withdrawn"
@@ -111,7 +112,7 @@ async def test_a_record_that_is_over_ends_its_job_while_it_waits(
     assert (record.source, record.evidence["record_id"]) == ("adapter_reconciler", "1")
     assert finding.healed
     assert await events(handle) == ["queued", "reconciled", "failed"]
-    assert await Reconciler(app).sweep() == []
+    assert await AdapterSync(app).sweep() == []
 
 
 async def test_a_record_that_is_over_ends_its_job_while_a_worker_holds_it(
@@ -121,7 +122,10 @@ async def test_a_record_that_is_over_ends_its_job_while_a_worker_holds_it(
     begin(sql, acting, handle.job_id)
     sql.execute("update public.extractions set state = 'withdrawn'")
     await claim_and_vanish(app, handle.job_id)
-    await Reconciler(app).sweep()
+    [finding] = await AdapterSync(app).sweep()
+    assert not finding.healed, "its handler may be about to return"
+    [finding] = await AdapterSync(app, grace=timedelta(0)).sweep()
+    assert finding.healed
     assert await events(handle) == ["queued", "started", "reconciled", "failed"]
 
 
@@ -133,7 +137,7 @@ async def test_a_dry_run_only_tells(
     sql.execute("update public.extractions set state = 'withdrawn'")
     begin(sql, acting, uuid.uuid4())
     before = picture(sql), states(sql)
-    found = await Reconciler(app).sweep(dry_run=True)
+    found = await AdapterSync(app).sweep(dry_run=True)
     assert [(finding.record_id, finding.healed) for finding in found] == [("2", False), ("1", False)]
     assert (picture(sql), states(sql)) == before
 
@@ -146,7 +150,7 @@ async def test_every_org_has_its_turn_and_sees_only_its_own(
     for org in orgs:
         await app.create_org(org, "Acme")
         begin(sql, org, uuid.uuid4())
-    reconciler = Reconciler(app)
+    reconciler = AdapterSync(app)
     found = [finding for _ in range(4) for finding in await reconciler.sweep()]
     assert sorted(finding.org_id for finding in found) == sorted(orgs)
     assert {state for state, _ in states(sql)} == {"lost"}
@@ -163,7 +167,24 @@ async def test_an_adapter_that_fails_stops_neither_the_others_nor_the_sweep(
 
     app.adapters = {"broken": Broken(), **app.adapters}
     begin(sql, acting, uuid.uuid4())
-    assert len(await Reconciler(app).sweep()) == 1
+    done = await app.reconcile()
+    assert len(done.findings) == 1
+    assert [trouble[:26] for trouble in done.troubles] == ["the adapter broken failed "]
+
+
+async def test_an_adapter_that_looks_beyond_its_org_is_refused(
+    app: Duly, extract: Any, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    await app.create_org(other := uuid.uuid4(), "Other")
+    sql.execute("alter table public.extractions disable row level security")
+    handle = await extract.enqueue(1)
+    begin(sql, acting, handle.job_id)
+    sync = AdapterSync(app)
+    assert await sync.sweep() == []
+    [trouble] = sync.troubles
+    assert str(other) in trouble
+    assert "another org" in trouble
+    assert states(sql) == [("running", None)]
 
 
 def test_a_name_is_given_once(app: Duly) -> None:
@@ -171,12 +192,35 @@ def test_a_name_is_given_once(app: Duly) -> None:
         app.adapt(Extractions())
 
 
+class _Nameless(Extractions):
+    name = ""
+
+
+class _Plain(Extractions):
+    name = "plain"
+
+    def find(self, conn: Any, limit: int) -> Any: ...
+
+
+class _Short(Extractions):
+    name = "short"
+
+    async def settle(self, conn: Any) -> bool:  # type: ignore[override]
+        return True
+
+
+@pytest.mark.parametrize("wrong", [_Nameless(), Extractions, object(), _Plain(), _Short()])
+def test_what_is_no_adapter_is_refused(app: Duly, wrong: Any) -> None:
+    with pytest.raises(errors.ConfigurationError):
+        app.adapt(wrong)
+
+
 async def test_a_record_whose_job_is_at_work_is_left_alone(
     app: Duly, extract: Any, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     handle = await extract.enqueue(1)
     begin(sql, acting, handle.job_id)
-    assert await Reconciler(app).sweep() == []
+    assert await AdapterSync(app).sweep() == []
     async with working(app):
         await handle.wait(30)
     assert states(sql) == [("running", None)]

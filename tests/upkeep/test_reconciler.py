@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly import Context, Duly, Failure, Handle, LifecyclePolicy, RetryPolicy
+from duly import Actor, Context, Duly, Failure, Handle, LifecyclePolicy, RetryPolicy
 from duly.metrics import RECONCILIATIONS
 from duly.upkeep.reconciler import Reconciler
 from tests.journeys.books import balance
@@ -102,8 +102,9 @@ async def test_a_dry_run_finds_the_same_and_changes_nothing(
     take = declare(app)
     job_id = age(sql, (await take.enqueue(1)).job_id, 2)
     seen = picture(sql)
-    [finding] = await app.reconcile(dry_run=True)
+    [finding] = (await app.reconcile(dry_run=True)).findings
     assert (finding.job_id, finding.healed, finding.record.reason_code) == (job_id, False, "run.stale_queued")
+    assert (finding.status, finding.becomes) == ("queued", "failed")
     assert picture(sql) == seen
 
 
@@ -112,9 +113,26 @@ async def test_a_paused_queue_keeps_its_jobs(
 ) -> None:
     take = declare(app)
     age(sql, (await take.enqueue(1)).job_id, 2)
-    sql.execute("update duly.queues set paused_at = now(), paused_by = 'ops' where queue = 'q:default'")
+    why: dict[str, Any] = {"actor": Actor.operator("ops"), "reason": "because"}
+    await app.queues.pause("q:default", **why)
     assert await Reconciler(app).sweep() == []
-    sql.execute("update duly.queues set paused_at = null, paused_by = null")
+    await app.queues.resume("q:default", **why)
+    assert await Reconciler(app).sweep() == [], "it waits anew"
+    sql.execute("update duly.queues set resumed_at = now() - interval '2 hours'")
+    assert len(await Reconciler(app).sweep()) == 1
+
+
+async def test_a_paused_org_keeps_its_jobs(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    take = declare(app)
+    age(sql, (await take.enqueue(1)).job_id, 2)
+    why: dict[str, Any] = {"actor": Actor.operator("ops"), "reason": "because"}
+    await app.limits.pause(org_id=acting, **why)
+    assert await Reconciler(app).sweep() == []
+    await app.limits.resume(org_id=acting, **why)
+    assert await Reconciler(app).sweep() == []
+    sql.execute("update duly.gates set resumed_at = now() - interval '2 hours'")
     assert len(await Reconciler(app).sweep()) == 1
 
 
@@ -171,6 +189,8 @@ async def test_an_attempt_beyond_its_horizon_is_failed_although_its_worker_lives
         await worker.steps.wait("started")
         assert await Reconciler(app).sweep() == []
         since(sql, handle.job_id, 2.01)
+        assert await Reconciler(app).sweep() == [], "its worker has a minute to end it"
+        since(sql, handle.job_id, 2.02)
         [finding] = await Reconciler(app).sweep()
         assert finding.record.evidence["claimed"] is True
         await stopped.wait()
@@ -182,7 +202,7 @@ async def test_an_attempt_beyond_its_horizon_is_failed_although_its_worker_lives
     balance(sql)
 
 
-@pytest.mark.parametrize("orphaned_by", ["its claim is gone", "its worker is gone", "both are gone"])
+@pytest.mark.parametrize("orphaned_by", ["its claim is gone", "both are gone"])
 async def test_an_orphaned_job_is_failed_when_its_time_is_over(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], orphaned_by: str
 ) -> None:
@@ -190,15 +210,31 @@ async def test_an_orphaned_job_is_failed_when_its_time_is_over(
     handle = await take.enqueue(1)
     await claim_and_vanish(app, handle.job_id)
     since(sql, handle.job_id, 2.01)
-    if orphaned_by != "its worker is gone":
-        sql.execute("delete from duly.claims")
-    if orphaned_by != "its claim is gone":
+    sql.execute("delete from duly.claims")
+    if orphaned_by == "both are gone":
         sql.execute("delete from duly.workers")
     [finding] = await Reconciler(app).sweep()
     job = await handle.status()
     assert (job.status, job.error_code, job.attempt) == ("failed", "run.stale_running", 1)
-    assert finding.record.evidence["claimed"] is (orphaned_by == "its worker is gone")
+    assert finding.record.evidence["claimed"] is False
     assert await Reconciler(app).sweep() == []
+
+
+async def test_what_a_lost_worker_held_is_left_to_be_tried_again(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    take = declare(app)
+    handle = await take.enqueue(1)
+    await claim_and_vanish(app, handle.job_id)
+    since(sql, handle.job_id, 9)
+    sql.execute("update duly.workers set heartbeat_at = now() - interval '9 hours'")
+    assert await Reconciler(app).sweep() == []
+    [finding] = (await app.reconcile(dry_run=True)).findings
+    assert (finding.record.kind, finding.becomes, finding.healed) == ("lost_lease", "queued", False)
+    [finding] = (await app.reconcile()).findings
+    assert finding.healed
+    assert (await handle.status()).status == "queued"
+    assert (await app.reconcile()).findings == []
 
 
 async def test_a_cancel_that_was_asked_for_is_kept(
@@ -209,6 +245,7 @@ async def test_a_cancel_that_was_asked_for_is_kept(
     await claim_and_vanish(app, handle.job_id)
     await handle.cancel("enough")
     since(sql, handle.job_id, 2.01)
+    sql.execute("delete from duly.claims")
     await Reconciler(app).sweep()
     job = await handle.status()
     assert (job.status, job.cancel_reason) == ("canceled", "enough")
@@ -308,7 +345,37 @@ async def test_the_walk_goes_around_everything_bounded_at_each_sweep(
     reconciler = Reconciler(app)
     found = [len(await reconciler.sweep()) for _ in range(5)]
     assert found == [0, 0, 0, 0, 1]
-    assert [len(await app.reconcile()) for _ in range(2)] == [0, 0]
+    sql.execute("delete from duly.ready where job_id = %s", [min(handle.job_id for handle in handles)])
+    assert [len((await app.reconcile()).findings) for _ in range(2)] == [1, 0]
+
+
+async def test_one_job_that_cannot_be_put_right_stops_no_other(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    take = declare(app)
+    for n in range(3):
+        age(sql, (await take.enqueue(n)).job_id, 2)
+    broken = sql.execute("select min(job_id::text)::uuid from duly.ready").fetchone()[0]  # type: ignore[index]
+    sql.execute("insert into duly.bridge_debts values (%s, %s, 'x', now(), now())", [acting, broken])
+    sql.execute(
+        "update duly.job_records set policy = jsonb_set(policy, '{lifecycle,requires_failed_bridge}', 'true')"
+    )
+    found = await Reconciler(app).sweep()
+    assert sorted(finding.healed for finding in found) == [False, True, True]
+
+
+async def test_policies_that_nobody_can_count_with_stop_nothing(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    take = declare(app)
+    for n in range(2):
+        age(sql, (await take.enqueue(n)).job_id, 2)
+    odd = """update duly.job_records set policy = jsonb_set(policy, '{lifecycle,queued_stale_after}', %s)
+             where job_id = (select min(job_id::text)::uuid from duly.job_records)"""
+    for value in ("1e300", '"soon"', "null", "[]"):
+        sql.execute(odd, [value])
+        await Reconciler(app).sweep()
+    assert sql.execute("select count(*) from duly.job_states where status = 'failed'").fetchone() == (1,)
 
 
 async def test_the_chore_runs_beside_every_worker(

@@ -11,8 +11,17 @@ import pytest
 
 from duly import Context, Duly, Fail, Failure, errors
 from duly.model.policy import RetryPolicy
-from duly.upkeep.reconciler import Reconciler
-from tests.worker.working import ONCE, TWICE, claim_and_vanish, done, lose_everything, work_off, working
+from duly.upkeep.payer import Payer
+from tests.worker.working import (
+    ONCE,
+    TWICE,
+    claim_and_vanish,
+    done,
+    lose_everything,
+    until,
+    work_off,
+    working,
+)
 
 TABLE = """
     create table public.told (job_id uuid, outcome text, code text, source text, org_id text);
@@ -131,14 +140,14 @@ async def test_a_callback_that_fails_is_put_off_and_leaves_nothing_and_the_job_e
     handle = await fail.enqueue()
     assert (await done(app, handle)).status == "failed"
     assert rows(sql) == []
-    assert debts(sql) == [(1, "the callback's own trouble")]
-    await Reconciler(app).sweep()
-    assert debts(sql) == [(1, "the callback's own trouble")], "not due yet"
+    assert debts(sql) == [(1, "RuntimeError: the callback's own trouble")]
+    await Payer(app).pay()
+    assert debts(sql) == [(1, "RuntimeError: the callback's own trouble")], "not due yet"
     sql.execute("update duly.bridge_debts set due_at = now()")
-    await Reconciler(app).sweep()
+    await Payer(app).pay()
     assert [tries for tries, _ in debts(sql)] == [2]
     sql.execute("update duly.bridge_debts set due_at = now()")
-    await Reconciler(app).sweep()
+    await Payer(app).pay()
     assert debts(sql) == []
     assert rows(sql) == [(handle.job_id, "failed", "gone", "scheduled_reconciler", acting)]
 
@@ -156,7 +165,7 @@ async def test_a_callback_that_breaks_the_transaction_does_not_keep_the_job(
     handle = await fail.enqueue()
     assert (await done(app, handle)).status == "failed"
     assert len(debts(sql)) == 1
-    await Reconciler(app).sweep()
+    await Payer(app).pay()
     assert [tries for tries, _ in debts(sql)] == [1], "and the reconciler does not try it at every sweep"
 
 
@@ -170,10 +179,10 @@ async def test_who_does_not_know_the_callback_leaves_the_debt_to_one_who_does(
     await claim_and_vanish(app, handle.job_id)
     async with Duly(app.settings) as other:
         await lose_everything(other, sql)
-        await Reconciler(other).sweep()
+        await Payer(other).pay()
     assert (await handle.status()).outcome == "dead"
     assert (rows(sql), debts(sql)) == ([], [(0, None)])
-    await asyncio.gather(*(Reconciler(app).sweep() for _ in range(3)))
+    await asyncio.gather(*(Payer(app).pay() for _ in range(3)))
     assert rows(sql) == [(handle.job_id, "dead", "lease_lost", "scheduled_reconciler", acting)]
     assert debts(sql) == []
 
@@ -227,13 +236,91 @@ async def test_a_callback_that_hangs_is_given_up(
     assert [tries for tries, _ in debts(sql)] == [1]
 
 
-def test_a_callback_that_is_not_async_is_refused(app: Duly) -> None:
-    def plain(failure: Failure, conn: Any) -> None: ...
+def _plain(failure: Failure, conn: Any) -> None: ...
+async def _short(failure: Failure) -> None: ...
+async def _named(*, failure: Failure, conn: Any) -> None: ...
 
-    with pytest.raises(errors.ConfigurationError, match="on_failed: not async"):
 
-        @app.job("step.fail", on_failed=plain)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("callback", "said"),
+    [(_plain, "not async"), (_short, "cannot be called so"), (_named, "cannot be called so")],
+)
+def test_a_callback_that_cannot_be_called_is_refused(app: Duly, callback: Any, said: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=f"on_failed: {said}"):
+
+        @app.job("step.fail", on_failed=callback)
         async def fail() -> None: ...
+
+
+async def test_an_object_can_be_the_callback(app: Duly, acting: uuid.UUID) -> None:
+    class Told:
+        def __init__(self) -> None:
+            self.jobs: list[uuid.UUID] = []
+
+        async def __call__(self, failure: Failure, conn: Any) -> None:
+            self.jobs.append(failure.job.job_id)
+
+    told = Told()
+
+    @app.job("step.fail", on_failed=told)
+    async def fail() -> Fail:
+        return Fail("it is gone", code="gone")
+
+    handle = await fail.enqueue()
+    await done(app, handle)
+    assert told.jobs == [handle.job_id]
+
+
+DEFERRED = """
+    create table public.project (id integer primary key);
+    create table public.notes (id integer references public.project deferrable initially deferred);
+    grant insert on public.notes to duly_tenant;
+"""
+
+
+async def test_a_callback_that_fails_at_the_commit_stops_nobody(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    sql.execute(DEFERRED)
+
+    async def late(failure: Failure, conn: Any) -> None:
+        await conn.execute("insert into public.notes values (1)")
+
+    @app.job("step.bad", retry=ONCE, on_failed=late)
+    async def bad(n: int) -> Fail:
+        return Fail("it is gone", code="gone")
+
+    @app.job("step.good", retry=ONCE, on_failed=tell)
+    async def good(n: int) -> Fail:
+        return Fail("it is gone", code="gone")
+
+    first, second = await bad.enqueue(1), await good.enqueue(1)
+    assert {(await done(app, handle)).status for handle in (first, second)} == {"failed"}
+    held = await bad.enqueue(2)
+    await claim_and_vanish(app, held.job_id)
+    await lose_everything(app, sql)
+    assert (await held.status()).outcome == "dead", "nor the reaper"
+    await Payer(app).pay()
+    assert [tries for tries, _ in debts(sql)] == [1, 1]
+    assert [row[0] for row in rows(sql)] == [second.job_id]
+
+
+@pytest.mark.parametrize("end", [asyncio.CancelledError, SystemExit])
+async def test_a_callback_that_ends_by_a_signal_of_its_own_is_put_off(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], end: type[BaseException]
+) -> None:
+    async def leave(failure: Failure, conn: Any) -> None:
+        raise end
+
+    @app.job("step.fail", on_failed=leave)
+    async def fail(n: int) -> Fail:
+        return Fail("it is gone", code="gone")
+
+    handles = [await fail.enqueue(n) for n in range(3)]
+    async with working(app):
+        for handle in handles:
+            assert (await handle.wait(30)).status == "failed"
+    assert [tries for tries, _ in debts(sql)] == [1, 1, 1]
 
 
 async def test_a_retry_without_attempts_left_is_a_death_that_is_told(
@@ -246,3 +333,34 @@ async def test_a_retry_without_attempts_left_is_a_death_that_is_told(
     handle = await flaky.enqueue()
     await work_off(app)
     assert [(row[0], row[1]) for row in rows(sql)] == [(handle.job_id, "dead")]
+
+
+async def test_a_slow_callback_keeps_nobody_else_waiting(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(failure: Failure, conn: Any) -> None:
+        inside.set()
+        await go.wait()
+
+    @app.job("step.fail", on_failed=slow)
+    async def fail() -> Fail:
+        return Fail("it is gone", code="gone")
+
+    @app.job("step.well")
+    async def well(n: int) -> int:
+        if n == 0:
+            await inside.wait()
+        return n
+
+    # One claim holds them all: its jobs are settled at two desks at once.
+    handles = await app.enqueue_many([fail.call(), *(well.call(n) for n in range(20))])
+    async with working(app):
+        for handle in handles[1:]:
+            assert (await handle.wait(30)).status == "completed"
+        assert (await handles[0].status()).status == "running"
+        go.set()
+        assert (await handles[0].wait(30)).status == "failed"
+        await app.enqueue_many([well.call(99)])
+        await until(sql, "select count(*) = 0 from duly.claims")

@@ -29,7 +29,16 @@ _COLUMNS: Columns = {
 }
 _FACTS = (
     *("job_id", "org_id", "project_id", "subject_id", "job_type", "queue", "priority", "status", "outcome"),
-    *("progress_percent", "partial_count", "created_at", "run_at", "started_at", "finished_at"),
+    *(
+        "attempt",
+        "max_attempts",
+        "progress_percent",
+        "partial_count",
+        "created_at",
+        "run_at",
+        "started_at",
+        "finished_at",
+    ),
     *("actor_type", "actor_id", "request_id", "correlation_id", "idempotency_key", "replay_of"),
     *("error_code", "error_message", "cancel_reason", "summary_counts"),
 )
@@ -65,7 +74,8 @@ def show(job_id: JobId, org: Org, app: AppName = None, as_json: AsJson = False) 
         return
     print_lines(found.explanation)
     print_facts(found.job, _FACTS)
-    print_facts(found.freshness, ("shown", "evaluated_at", "threshold", "evidence"))
+    judged: Columns = {"freshness": "shown", "judged at": "evaluated_at", "threshold": "threshold"}
+    print_table([found.freshness], {**judged, "evidence": "evidence"})
     if found.job.reconciliations:
         healed = {"put right": "kind", "reason": "reason_code", "in words": "message", "at": "at"}
         rest = {"by": "source", "became": "status", "evidence": "evidence"}

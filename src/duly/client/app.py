@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast, o
 from uuid import UUID
 
 from duly.client.adapter import Adapter
-from duly.client.bridge import Bridge, OnFailure
+from duly.client.bridge import Bridge, OnFailure, check_async
 from duly.client.context import as_uuid, surroundings
 from duly.client.ground import Ground, Grounds
 from duly.client.handle import Handle
@@ -129,11 +129,19 @@ class App:
 
     def adapt(self, adapter: Adapter) -> None:
         """Have the reconciler compare the adapter's records with their jobs."""
-        if not adapter.name or adapter.name in self.adapters:
+        name = getattr(adapter, "name", None)
+        if isinstance(adapter, type) or not isinstance(name, str) or not name:
             raise ConfigurationError(
-                f"{adapter.name!r} is empty or taken", field="name", fix="choose another name"
+                "an object with a name is needed", field="adapter", fix='give it a name: name = "extractions"'
             )
-        self.adapters[adapter.name] = adapter
+        if name in self.adapters:
+            raise ConfigurationError(f"{name!r} is taken", field="name", fix="choose another name")
+        for method, arguments, fix in (
+            ("find", 2, "make it `async def find(self, conn, limit)`"),
+            ("settle", 3, "make it `async def settle(self, conn, record, job)`"),
+        ):
+            check_async(method, getattr(adapter, method, None), arguments, fix=fix)
+        self.adapters[name] = adapter
 
     async def enqueue_many(self, calls: Sequence[Call[R]], *, conn: Any = None) -> list[Handle[R]]:
         """Enqueue calls of one org, all or none, in one statement; with `conn` in its transaction."""

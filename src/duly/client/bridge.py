@@ -8,28 +8,31 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import scalar_row
 
 from duly.blobs import BlobRef
 from duly.model.error_report import describe
-from duly.model.errors import ConfigurationError, StoreError
+from duly.model.errors import ConfigurationError, DulyError, StoreError
 from duly.model.job import JobSnapshot
 from duly.model.reconciliation import ReconciliationSource
 from duly.model.states import Outcome
 from duly.store import debts, jobs
 from duly.store.debts import Debt
 from duly.store.pool import Connection
-from duly.store.session import ENGINE_ROLE, tenant_role
+from duly.store.session import ENGINE_ROLE, retrying, tenant_role
 from duly.store.statements import statement
 
 if TYPE_CHECKING:
     from duly.client.app import App
 
 log = logging.getLogger("duly.bridge")
-_PATIENCE = 10.0
+_PATIENCE = 5.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,17 @@ class Failure:
     payload: dict[str, Any]
     source: ReconciliationSource
     """`failed_callback` in the transaction that ended the job, `scheduled_reconciler` if it came later."""
+
+
+def check_async(field: str, given: Any, arguments: int, *, fix: str) -> None:
+    """Refuse what cannot be awaited with so many arguments, where it is declared."""
+    call = given if inspect.isroutine(given) else getattr(given, "__call__", None)  # noqa: B004
+    if isinstance(given, type) or not inspect.iscoroutinefunction(call):
+        raise ConfigurationError("not async", field=field, fix=fix)
+    try:
+        inspect.signature(given).bind(*range(arguments))
+    except TypeError as error:
+        raise ConfigurationError(f"cannot be called so: {error}", field=field, fix=fix) from None
 
 
 OnFailure = Callable[[Failure, Connection], Awaitable[None]]
@@ -56,8 +70,8 @@ class Bridge:
         """Refuse what could not run in a transaction of ours."""
         for name in ("on_failed", "on_dead"):
             callback = getattr(self, name)
-            if callback is not None and not inspect.iscoroutinefunction(callback):
-                raise ConfigurationError("not async", field=name, fix="make it `async def (failure, conn)`")
+            if callback is not None:
+                check_async(name, callback, 2, fix="make it `async def (failure, conn)`")
 
     def __bool__(self) -> bool:
         return self.on_failed is not None or self.on_dead is not None
@@ -86,8 +100,13 @@ async def pay(app: App, conn: Connection, debt: Debt, source: ReconciliationSour
             raise StoreError(
                 "the callback ended the transaction it was given", fix="leave that to its caller"
             ) from error
-        log.exception("the callback of job %s failed; it is tried again", debt.job_id)
-        await debts.put_off(conn, debt, describe(error, job_type=debt.job_type).message)
+        # What is logged is what is kept: an error may hold what must not be seen.
+        said = describe(error, job_type=debt.job_type)
+        log.warning(
+            "the callback of job %s (%s) failed, and comes again later: %s: %s",
+            *(debt.job_id, debt.job_type, said.error_class, said.message),
+        )
+        await debts.put_off(conn, debt, f"{said.error_class}: {said.message}")
         return False
     return True
 
@@ -97,8 +116,25 @@ async def _tell(app: App, conn: Connection, debt: Debt, source: ReconciliationSo
     if job is None:
         return  # no longer kept: there is nothing to tell
     callback = app.registry.get(debt.job_type).bridge.of(job.outcome)
-    if callback is not None:
-        await callback(Failure(job, await _payload(app, conn, job), source), conn)
+    if callback is None:
+        return
+    failure = Failure(job, await _payload(app, conn, job), source)
+    try:
+        await callback(failure, conn)
+    except (asyncio.CancelledError, SystemExit) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # it is we who are cancelled
+        raise RuntimeError(f"the callback ended by {type(error).__name__}") from error
+
+
+async def telling(once: Callable[[bool], Awaitable[T]]) -> T:
+    """A transaction with the callbacks it owes; without them, should they break it: the debts remain."""
+    try:
+        return await retrying(partial(once, True))
+    except (psycopg.Error, DulyError) as error:
+        log.warning("jobs are ended without their callbacks, which come later: %s", error)
+        return await retrying(partial(once, False))
 
 
 async def _payload(app: App, conn: Connection, job: JobSnapshot) -> dict[str, Any]:

@@ -17,12 +17,18 @@ MOST_BEFORE = 1_000
 def explain(job: JobSnapshot, around: Surrounds) -> tuple[str, ...]:
     """What became of it, or what it waits for; the first sentence says the most."""
     if job.status.terminal:
-        return (_ended(job),)
+        return (_ended(job), *_owed(around))
     if job.status in HELD:
         return tuple(_held(job, around))
     if job.run_at > around.now:
         return (_delayed(job),)
     return tuple(_waiting(job, around))
+
+
+def _owed(around: Surrounds) -> Iterator[str]:
+    if around.debt is not None:
+        said = f", after {around.debt.tries} tries: {around.debt.last_error}" if around.debt.tries else ""
+        yield f"Its failure callback is still owed{said}. It comes from {_time(around.debt.due_at)} on."
 
 
 def _ended(job: JobSnapshot) -> str:
@@ -48,7 +54,9 @@ def _held(job: JobSnapshot, around: Surrounds) -> Iterator[str]:
     worker = around.worker
     name = "a worker that is no longer known" if worker is None else worker.name
     yield f"Attempt {job.attempt} of {job.max_attempts} runs on {name}."
-    if worker is None or worker.lost:
+    if not around.claimed:
+        yield "Nobody holds it; the reconciler fails it when its attempt is older than its type allows."
+    elif worker is None or worker.lost:
         yield "That worker is lost; the job will be taken over."
     elif worker.silent:
         yield f"That worker was last heard of at {_time(worker.heartbeat_at)}; it will be declared lost."
@@ -66,6 +74,9 @@ def _delayed(job: JobSnapshot) -> str:
 
 
 def _waiting(job: JobSnapshot, around: Surrounds) -> Iterator[str]:
+    if not around.queued:
+        yield "No queue has it; the reconciler will fail it."
+        return
     obstacles = [*_paused(around), *(said for gate in around.gates for said in _full(gate))]
     if not around.takers:
         obstacles.append(f"No living worker takes jobs from {job.queue}.")

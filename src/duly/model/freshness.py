@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from duly.model.policy import LifecyclePolicy
 from duly.model.states import HELD, Status
@@ -43,6 +44,8 @@ class Signs:
     """How long its worker may be silent."""
     paused: bool = False
     """Whether somebody keeps it from being claimed on purpose."""
+    queued: bool = True
+    """Whether a queue has it, if it says that it waits."""
     reconciled: bool = False
 
 
@@ -54,7 +57,7 @@ class Assessment:
     shown: ShownFreshness
     evaluated_at: datetime
     threshold: timedelta | None
-    evidence: MappingProxyType[str, str]
+    evidence: MappingProxyType[str, Any]
     overdue: bool = False
     """Whether its age is beyond the threshold: the time to put it right, unless somebody paused it."""
 
@@ -69,14 +72,17 @@ def assess(signs: Signs, policy: LifecyclePolicy, now: datetime) -> Assessment:
 
 
 def _waiting(signs: Signs, policy: LifecyclePolicy, now: datetime) -> Assessment:
-    facts = {"paused": "true"} if signs.paused else {}
+    facts: dict[str, Any] = {"paused": True} if signs.paused else {}
+    if not signs.queued:
+        facts["queued"] = False
+        return _verdict(Freshness.LIKELY_STALE, signs, now, policy.queued_stale_after, facts)
     return _by_age(signs.runnable_at, policy.queued_stale_after, signs, now, facts)
 
 
 def _held(signs: Signs, policy: LifecyclePolicy, now: datetime) -> Assessment:
     """Heartbeats keep a lease, but no attempt for longer than its horizon."""
     seen, until, threshold = signs.last_seen_at, signs.lease_ends_at, policy.running_stale_after
-    facts = {} if seen is None else {"last_seen_at": seen.isoformat()}
+    facts: dict[str, Any] = {} if seen is None else {"last_seen_at": seen.isoformat()}
     if signs.attempt_started_at is None:
         facts["reason"] = "no start of its attempt recorded"
         return _verdict(Freshness.UNKNOWN, signs, now, threshold, facts)
@@ -88,12 +94,12 @@ def _held(signs: Signs, policy: LifecyclePolicy, now: datetime) -> Assessment:
 
 
 def _by_age(
-    since: datetime, threshold: timedelta, signs: Signs, now: datetime, facts: dict[str, str]
+    since: datetime, threshold: timedelta, signs: Signs, now: datetime, facts: dict[str, Any]
 ) -> Assessment:
     age = now - since
     overdue = age > threshold
     state = Freshness.LIKELY_STALE if overdue else Freshness.FRESH
-    told = {**facts, "since": since.isoformat(), "age_seconds": str(age.total_seconds())}
+    told = {**facts, "since": since.isoformat(), "age_seconds": age.total_seconds()}
     return _verdict(state, signs, now, threshold, told, overdue=overdue)
 
 
@@ -102,7 +108,7 @@ def _verdict(
     signs: Signs,
     now: datetime,
     threshold: timedelta | None,
-    evidence: dict[str, str],
+    evidence: dict[str, Any],
     *,
     overdue: bool = False,
 ) -> Assessment:

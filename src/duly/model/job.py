@@ -113,6 +113,7 @@ class JobSnapshot(BaseModel):
     correlation_id: str
     traceparent: str | None
     idempotency_key: str
+    run_identity_hash: str | None
     request_payload_hash: str
     request_payload_ref: str | None
     created_at: datetime

@@ -38,7 +38,9 @@ QUEUES = (
 )
 """The queues every installation has."""
 
-Positive = Annotated[timedelta, Field(gt=timedelta(0))]
+_FOREVER = timedelta(days=18_250)
+Positive = Annotated[timedelta, Field(gt=timedelta(0), le=_FOREVER)]
+"""A duration that PostgreSQL can count with."""
 
 
 class _Value(BaseModel):

@@ -89,6 +89,16 @@ class Holder(BaseModel):
     silent: bool
 
 
+class Owed(BaseModel):
+    """A failure callback that did not come yet."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tries: int
+    last_error: str | None
+    due_at: datetime
+
+
 class Surrounds(BaseModel):
     """What stands between a job and its next step."""
 
@@ -103,6 +113,12 @@ class Surrounds(BaseModel):
     """Living workers that take jobs from its queue."""
     before: int
     """Jobs of its org that come first."""
+    claimed: bool
+    """Whether a claim names it."""
+    queued: bool
+    """Whether a queue has it."""
+    debt: Owed | None
+    """The failure callback that is owed."""
 
 
 async def look(conn: Connection, choice: Choice, after: Place, *, most: int) -> list[Look]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -15,6 +17,7 @@ from duly.model.errors import SchemaMismatch, StoreUnavailable
 
 # Any fixed number will do, as long as every version of the package uses the same one.
 _LOCK = 4_846_231_970
+_TRIES, _AGAIN = 30, 1.0
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -97,7 +100,17 @@ def _applied(conn: Connection, role: str) -> list[tuple[Any, ...]]:
 
 
 def _apply(conn: Connection, migration: Migration) -> None:
+    """Whoever waits for a lock keeps others waiting behind it: better let go, and try again."""
+    for _ in range(_TRIES):
+        with suppress(psycopg.errors.LockNotAvailable):
+            return _apply_once(conn, migration)
+        time.sleep(_AGAIN)
+    return _apply_once(conn, migration)
+
+
+def _apply_once(conn: Connection, migration: Migration) -> None:
     with conn.transaction():
+        conn.execute("set local lock_timeout = '2s'")
         if migration.version > 1:  # the first one makes the owner
             conn.execute("set local role duly_owner")
         conn.execute(sql.SQL(migration.text))

@@ -32,9 +32,9 @@ ENGINE_ROLE = (
     "set local plan_cache_mode = force_generic_plan"
 )
 _ENGINE = f"begin; {ENGINE_ROLE}"
+_ENGINES_OWN = ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "plan_cache_mode")
 _PLAIN = "; ".join(
-    f"set local {name} to default"
-    for name in ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "plan_cache_mode", "lock_timeout")
+    f"set local {name} to default" for name in (*_ENGINES_OWN, "lock_timeout", "statement_timeout")
 )
 # Somebody's open transaction may hold a row that a batch needs: the others of the batch must not wait for it.
 _HURRY = "set local lock_timeout = '5s'"

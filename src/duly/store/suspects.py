@@ -50,6 +50,8 @@ class Suspect:
     queued: bool
     """Whether a queue has it."""
     paused: bool
+    resumed_at: datetime | None
+    """When the last pause ended that kept it from being claimed."""
     reconciled: bool
     looked_at: datetime
 
@@ -69,16 +71,23 @@ class Suspect:
         asked = Canceled(self.canceled_by, self.cancel_reason or "") if self.cancel_requested else None
         return Hold(Status(self.status), self.attempt, self.returned, asked)
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether its worker is gone, or silent for longer than its lease."""
+        until = self.worker_gone_at or self.lease_ends_at
+        return until is None or self.looked_at > until
+
     def assess(self) -> Assessment:
         """The one judgement, by what was seen when it was looked at."""
         signs = Signs(
             status=Status(self.status),
-            runnable_at=self.run_at,
+            runnable_at=max(self.run_at, self.resumed_at or self.run_at),
             attempt_started_at=self.attempt_started_at,
             last_seen_at=self.heartbeat_at,
             # Of a worker that nobody knows, nothing is to be heard.
             lease_ends_at=self.worker_gone_at or self.lease_ends_at or self.attempt_started_at,
             paused=self.paused,
+            queued=self.queued,
             reconciled=self.reconciled,
         )
         return assess(signs, self.lifecycle, self.looked_at)
@@ -110,6 +119,12 @@ async def look(conn: Connection, found: Sequence[tuple[UUID, UUID]]) -> list[Sus
         return await cursor.fetchall()
 
 
+async def elsewhere(conn: Connection, job_ids: Sequence[UUID]) -> set[UUID]:
+    """Which of these jobs there are, in whatever org."""
+    cursor = await conn.execute(statement("suspects/elsewhere"), {"job_ids": list(job_ids)})
+    return {row[0] for row in await cursor.fetchall()}
+
+
 async def waiting(
     conn: Connection, after: Part, *, at_least: timedelta, steps: int, limit: int
 ) -> tuple[Found, Part | None]:
@@ -136,9 +151,18 @@ async def held(conn: Connection, *, at_least: timedelta, limit: int) -> Found:
     return await (await conn.execute(statement("suspects/held"), values)).fetchall()
 
 
+async def lost(conn: Connection, *, limit: int) -> Found:
+    """Jobs whose workers are gone, or silent for too long."""
+    return await (await conn.execute(statement("suspects/lost"), {"limit": limit})).fetchall()
+
+
 async def walk(conn: Connection, after: Step, *, steps: int) -> tuple[Found, Step | None]:
-    """The active ones of the next jobs; and where to go on, if not at the beginning."""
-    values = {**after._asdict(), "steps": steps}
+    """Those of the next jobs that are too old, or nowhere; and where to go on, if not at the start."""
+    usual = {
+        "usual_queued": _USUAL.queued_stale_after.total_seconds(),
+        "usual_held": _USUAL.running_stale_after.total_seconds(),
+    }
+    values = {**after._asdict(), **usual, "steps": steps}
     rows = await (await conn.execute(statement("suspects/walk"), values)).fetchall()
     more = bool(rows) and rows[0][2] >= steps
     found = [(row[3], row[4]) for row in rows if row[3] is not None]

@@ -49,7 +49,7 @@ class Abandoned:
     """What a lost worker held, claim by claim."""
 
     now: datetime
-    worker: dict[str, str] = field(default_factory=dict)
+    worker: dict[str, Any] = field(default_factory=dict)
     """Who left it, and when it was last heard of."""
     claim_ids: list[UUID] = field(default_factory=list)
     jobs: list[tuple[ClaimedJob, Hold]] = field(default_factory=list)
@@ -126,11 +126,11 @@ async def abandoned(
     return found
 
 
-def _worker(row: Sequence[Any]) -> dict[str, str]:
+def _worker(row: Sequence[Any]) -> dict[str, Any]:
     name, heartbeat_at, lease = row[16:19]
     if name is None:
         return {"worker_id": str(row[1])}
-    seen = {"last_seen_at": heartbeat_at.isoformat(), "lease_seconds": str(lease.total_seconds())}
+    seen = {"last_seen_at": heartbeat_at.isoformat(), "lease_seconds": lease.total_seconds()}
     return {"worker_id": str(row[1]), "worker": name, **seen}
 
 

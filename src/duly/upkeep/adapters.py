@@ -2,59 +2,91 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from duly.client.adapter import Adapter, DomainRecord
 from duly.client.app import App
+from duly.model.error_report import describe
+from duly.model.errors import ContractError
 from duly.model.job import Actor, JobSnapshot
 from duly.model.reconciliation import ReconciliationKind, ReconciliationRecord, ReconciliationSource
+from duly.model.states import Status
+from duly.model.system import SYSTEM_ORG
 from duly.store import audit, listing, suspects
 from duly.store.pool import Connection
 from duly.store.registry import list_orgs
 from duly.store.session import ENGINE_ROLE
+from duly.store.suspects import Suspect
 from duly.upkeep.heal import count, overrule
-from duly.upkeep.judge import Finding, overruled_by
+from duly.upkeep.judge import GRACE, Finding, overruled_by
 
 log = logging.getLogger("duly.upkeep")
 _ORGS = 50
 _AT_ONCE = 200
+_PATIENCE = 30.0
+_REMEMBERED = 10_000
+_LOOKED_UP = 20
 _NOBODY = UUID(int=0)
 
 
 class AdapterSync:
-    """Goes around the orgs, some at each sweep, and compares what the adapters find with their jobs."""
+    """The chore that goes around the orgs, and compares what the adapters find with their jobs."""
 
-    def __init__(self, app: App) -> None:
+    name = "adapters"
+
+    def __init__(self, app: App, every: timedelta = timedelta(seconds=10), grace: timedelta = GRACE) -> None:
         self._app = app
+        self._every = every
+        self._grace = grace
         self._after = _NOBODY
+        self._first_seen: dict[tuple[str, UUID, str, int], float] = {}
+        self.troubles: list[str] = []
+        """What went wrong in the last sweep."""
 
-    async def sweep(self, *, dry_run: bool) -> list[Finding]:
+    async def once(self) -> timedelta:
+        """One sweep over some orgs."""
+        await self.sweep()
+        return self._every
+
+    async def go_around(self, *, dry_run: bool = False) -> list[Finding]:
+        """Compare the records of all orgs, from the first on."""
+        self._after, troubles = _NOBODY, []
+        findings = await self.sweep(dry_run=dry_run)
+        troubles += self.troubles
+        while self._after != _NOBODY:
+            findings += await self.sweep(dry_run=dry_run)
+            troubles += self.troubles
+        self.troubles = troubles
+        return findings
+
+    async def sweep(self, *, dry_run: bool = False) -> list[Finding]:
         """Compare, and put right what differs. One adapter that fails stops no other."""
+        self.troubles = []
         if not self._app.adapters:
             return []
         findings: list[Finding] = []
         for org_id, now in await self._next_orgs():
             for adapter in self._app.adapters.values():
                 try:
-                    findings += await self._compare(adapter, org_id, now, dry_run=dry_run)
-                except Exception:
-                    log.exception("the adapter %s failed for org %s", adapter.name, org_id)
+                    async with asyncio.timeout(_PATIENCE):
+                        findings += await self._compare(adapter, org_id, now, dry_run=dry_run)
+                except Exception as error:
+                    said = describe(error, job_type=adapter.name).message or type(error).__name__
+                    self.troubles.append(f"the adapter {adapter.name} failed for org {org_id}: {said}")
+                    log.warning("%s", self.troubles[-1])
         return findings
-
-    @property
-    def around(self) -> bool:
-        """Whether the next sweep begins with the first org."""
-        return self._after == _NOBODY
 
     async def _next_orgs(self) -> list[tuple[UUID, datetime]]:
         async with (await self._app.ground()).database.engine_session() as conn:
             found = await list_orgs(conn, self._after, limit=_ORGS)
         self._after = found[-1][0] if len(found) == _ORGS else _NOBODY
-        return found
+        return [(org_id, now) for org_id, now in found if org_id != SYSTEM_ORG]
 
     async def _compare(
         self, adapter: Adapter, org_id: UUID, now: datetime, *, dry_run: bool
@@ -62,6 +94,7 @@ class AdapterSync:
         async with self._app.tenant_session(org_id) as conn:
             records = list(await adapter.find(conn, _AT_ONCE))[:_AT_ONCE]
             known = await listing.read(conn, org_id, [record.job_id for record in records])
+        await self._check_own(adapter, [record for record in records if record.job_id not in known])
         found: list[Finding | None] = []
         for record in records:
             job = known.get(record.job_id)
@@ -72,6 +105,30 @@ class AdapterSync:
         overtaken = [record for record in records if record.over and record.job_id in active]
         found += await self._overrule(adapter, org_id, overtaken, dry_run=dry_run)
         return [finding for finding in found if finding is not None]
+
+    async def _check_own(self, adapter: Adapter, unknown: Sequence[DomainRecord]) -> None:
+        """A job that only another org knows is not gone: the adapter looked beyond its org."""
+        if not unknown:
+            return
+        async with (await self._app.ground()).database.engine_session() as conn:
+            elsewhere = await suspects.elsewhere(conn, [record.job_id for record in unknown[:_LOOKED_UP]])
+        strangers = [record.record_id for record in unknown if record.job_id in elsewhere]
+        if strangers:
+            raise ContractError(
+                f"{adapter.name} {strangers[0]} belongs to a job of another org",
+                field="find",
+                fix="find only records of duly.current_org(), or give their table row level security",
+            )
+
+    def _is_too_early(self, adapter: Adapter, suspect: Suspect, record_id: str) -> bool:
+        """A handler may have said that its record is over, and be about to end."""
+        if Status(suspect.status) is Status.QUEUED:
+            return False
+        key = (adapter.name, suspect.org_id, record_id, suspect.attempt)
+        if len(self._first_seen) > _REMEMBERED:
+            self._first_seen.clear()
+        first = self._first_seen.setdefault(key, time.monotonic())
+        return time.monotonic() < first + self._grace.total_seconds()
 
     async def _settle(
         self, adapter: Adapter, record: DomainRecord, job: JobSnapshot | None, finding: Finding
@@ -100,9 +157,10 @@ class AdapterSync:
             reason = overruled_by(suspect, record.reason, record.record_id, adapter.name)
             if reason is None:
                 continue
-            finding = Finding(org_id, suspect.job_id, suspect.job_type, suspect.status, reason)
-            healed = not dry_run and await overrule(self._app, suspect, reason)
-            if dry_run or healed:
+            early = self._is_too_early(adapter, suspect, record.record_id)
+            finding = Finding(org_id, suspect.job_id, suspect.job_type, suspect.status, Status.FAILED, reason)
+            healed = not dry_run and not early and await overrule(self._app, suspect, reason)
+            if dry_run or early or healed:
                 findings.append(replace(finding, healed=healed, record_id=record.record_id))
         return findings
 
@@ -119,7 +177,7 @@ def _found(
         source=ReconciliationSource.ADAPTER_RECONCILER,
     )
     status, job_type = ("gone", "") if job is None else (job.status.value, job.job_type)
-    return Finding(org_id, record.job_id, job_type, status, reason, record_id=record.record_id)
+    return Finding(org_id, record.job_id, job_type, status, status, reason, record_id=record.record_id)
 
 
 async def _note(conn: Connection, adapter: Adapter, finding: Finding) -> None:

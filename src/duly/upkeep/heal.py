@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from duly.client.app import App
-from duly.client.bridge import pay
+from duly.client.bridge import pay, telling
 from duly.metrics import RECONCILIATIONS
 from duly.model.decide import decide
 from duly.model.outcome import Overruled
@@ -13,7 +15,6 @@ from duly.model.states import Status
 from duly.store import work
 from duly.store.debts import Debt
 from duly.store.pool import Connection
-from duly.store.session import retrying
 from duly.store.suspects import Suspect
 
 _TYPE, _ID = "system", "reconciler"
@@ -21,13 +22,13 @@ _TYPE, _ID = "system", "reconciler"
 
 async def overrule(app: App, suspect: Suspect, record: ReconciliationRecord) -> bool:
     """End a job for this reason; False if it has moved on since it was looked at."""
-    kept = await retrying(lambda: _overrule(app, suspect, record))
+    kept = await telling(partial(_overrule, app, suspect, record))
     if kept:
         count(record)
     return kept
 
 
-async def _overrule(app: App, suspect: Suspect, record: ReconciliationRecord) -> bool:
+async def _overrule(app: App, suspect: Suspect, record: ReconciliationRecord, to_be_told: bool) -> bool:
     to = decide(suspect.hold, Overruled(record), stored_policy(suspect.policy).retry, record.at, 0.0)
     async with (await app.ground()).database.engine_session() as conn:
         if suspect.status == Status.QUEUED:
@@ -38,7 +39,7 @@ async def _overrule(app: App, suspect: Suspect, record: ReconciliationRecord) ->
             )
         else:
             kept = bool(await work.settle(conn, [(suspect, to)], actor_type=_TYPE, actor_id=_ID))
-        if kept and to.status is Status.FAILED:
+        if kept and to_be_told and to.status is Status.FAILED:
             await tell(app, conn, Debt(suspect.org_id, suspect.job_id, suspect.job_type))
     return kept
 

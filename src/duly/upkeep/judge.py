@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from duly.model.reconciliation import ReconciliationKind, ReconciliationRecord, ReconciliationSource
 from duly.model.states import HELD, Status
 from duly.store.suspects import Suspect
+
+GRACE = timedelta(seconds=60)
+"""How long a worker may take to end what has reached its time-out, or what its own record says is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,9 @@ class Finding:
     job_id: UUID
     job_type: str
     status: str
+    """What the job said."""
+    becomes: str
+    """What becomes of it; its own status if it has ended already, and only the record is put right."""
     record: ReconciliationRecord
     healed: bool = False
     record_id: str | None = None
@@ -36,9 +43,18 @@ def judge(suspect: Suspect) -> ReconciliationRecord | None:
     if not verdict.overdue:
         return None
     if status in HELD:
-        return _record(ReconciliationKind.STALE_RUNNING, suspect)
+        return None if _is_cared_for(suspect) else _record(ReconciliationKind.STALE_RUNNING, suspect)
     # Who pauses a queue does not want its jobs to fail.
     return None if suspect.paused else _record(ReconciliationKind.STALE_QUEUED, suspect)
+
+
+def _is_cared_for(suspect: Suspect) -> bool:
+    """Whether somebody else is about to settle it: the reaper of a lost worker, or a worker that lives."""
+    if not suspect.claimed:
+        return False
+    started, horizon = suspect.attempt_started_at, suspect.lifecycle.running_stale_after
+    in_time = started is not None and suspect.looked_at <= started + horizon + GRACE
+    return suspect.abandoned or in_time
 
 
 def overruled_by(suspect: Suspect, reason: str, record_id: str, adapter: str) -> ReconciliationRecord | None:
@@ -48,7 +64,7 @@ def overruled_by(suspect: Suspect, reason: str, record_id: str, adapter: str) ->
     kind, evidence = ReconciliationKind.ADAPTER_SYNC, {"adapter": adapter, "record_id": record_id}
     return ReconciliationRecord.of(
         kind,
-        {**_evidence(suspect), **evidence},
+        {**evidence_of(suspect), **evidence},
         suspect.looked_at,
         message=reason or None,
         source=ReconciliationSource.ADAPTER_RECONCILER,
@@ -56,10 +72,11 @@ def overruled_by(suspect: Suspect, reason: str, record_id: str, adapter: str) ->
 
 
 def _record(kind: ReconciliationKind, suspect: Suspect) -> ReconciliationRecord:
-    return ReconciliationRecord.of(kind, _evidence(suspect), suspect.looked_at)
+    return ReconciliationRecord.of(kind, evidence_of(suspect), suspect.looked_at)
 
 
-def _evidence(suspect: Suspect) -> dict[str, Any]:
+def evidence_of(suspect: Suspect) -> dict[str, Any]:
+    """What speaks for the judgement."""
     verdict = suspect.assess()
     threshold = verdict.threshold
     known = {

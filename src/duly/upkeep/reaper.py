@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
+import time
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
 from duly.client.app import App
+from duly.client.bridge import telling
 from duly.model.decide import Hold, Transition, decide
 from duly.model.outcome import Lost
 from duly.model.policy import stored_policy
@@ -16,12 +19,14 @@ from duly.model.states import Status
 from duly.store import work, workers
 from duly.store.claims import ClaimedJob
 from duly.store.debts import Debt
+from duly.store.pool import Connection
 from duly.store.session import retrying
 from duly.store.workers import Abandoned
 from duly.upkeep.heal import count, tell
 
 log = logging.getLogger("duly.upkeep")
 _CLAIMS = 20
+_TELLING = 2.0
 
 
 class Reaper:
@@ -55,7 +60,7 @@ class Reaper:
             log.warning("worker %s is lost: no heartbeat within its lease", worker_id)
         for _ in range(_CLAIMS):
             # One claim is one batch: no more than a statement should settle.
-            if not await retrying(self._take_over):
+            if not await telling(self._take_over):
                 return self._every
         return timedelta(0)
 
@@ -63,7 +68,7 @@ class Reaper:
         async with (await self._app.ground()).database.engine_session() as conn:
             return await workers.lose_silent(conn)
 
-    async def _take_over(self) -> bool:
+    async def _take_over(self, to_be_told: bool) -> bool:
         async with (await self._app.ground()).database.engine_session() as conn:
             found = await workers.abandoned(conn, limit=1)
             if found is None:
@@ -73,14 +78,21 @@ class Reaper:
                 conn, decided, actor_type="system", actor_id=self.name, claim_ids=found.claim_ids
             )
             taken = [(job, to) for job, to in decided if job.key in kept]
-            for job, to in taken:
-                if to.status is Status.FAILED:
-                    await tell(self._app, conn, Debt(job.org_id, job.job_id, job.job_type))
+            if to_be_told:
+                await self._tell(conn, [job for job, to in taken if to.status is Status.FAILED])
         for _, to in taken:
             if to.record is not None:
                 count(to.record)
         log.warning("%d jobs of lost workers were taken over", len(taken))
         return True
+
+    async def _tell(self, conn: Connection, dead: Sequence[ClaimedJob]) -> None:
+        """The callbacks of one batch together have little time; the reconciler pays the rest, one by one."""
+        until = time.monotonic() + _TELLING
+        for job in dead:
+            if time.monotonic() > until:
+                return
+            await tell(self._app, conn, Debt(job.org_id, job.job_id, job.job_type))
 
 
 def _decided(job: ClaimedJob, hold: Hold, found: Abandoned) -> Transition:

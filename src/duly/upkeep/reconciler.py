@@ -1,7 +1,7 @@
 """Reconciliation: jobs that cannot be believed any more are ended, with the evidence on record.
 
 Every sweep is bounded and goes on where the last one ended. Several may run at once: who comes second finds
-the fence shut, and writes nothing.
+the fence shut, and writes nothing. One job that cannot be put right stops no other.
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ from datetime import timedelta
 import psycopg
 
 from duly.client.app import App
-from duly.client.bridge import pay
-from duly.model.errors import StoreError
-from duly.model.policy import LifecyclePolicy
-from duly.model.reconciliation import ReconciliationSource
-from duly.store import debts, suspects
-from duly.store.debts import Debt
+from duly.model.decide import decide
+from duly.model.errors import DulyError
+from duly.model.outcome import Overruled
+from duly.model.policy import LifecyclePolicy, stored_policy
+from duly.store import suspects
 from duly.store.pool import Connection
 from duly.store.session import retrying
 from duly.store.suspects import Found, Part, Step, Suspect
-from duly.upkeep.adapters import AdapterSync
 from duly.upkeep.heal import overrule
 from duly.upkeep.judge import Finding, judge
 
 log = logging.getLogger("duly.upkeep")
 _AT_ONCE = 200
 _PARTS = 1_000
-_STEPS = 5_000
+_STEPS = 2_000
 
 
 class Reconciler:
@@ -41,7 +39,6 @@ class Reconciler:
     def __init__(self, app: App, every: timedelta = timedelta(seconds=10)) -> None:
         self._app = app
         self._every = every
-        self._adapters = AdapterSync(app)
         self._part = Part()
         self._step = Step()
 
@@ -52,20 +49,19 @@ class Reconciler:
 
     async def sweep(self, *, dry_run: bool = False) -> list[Finding]:
         """Look, judge and heal; with `dry_run` only look and judge."""
-        found = await retrying(self._look)
-        findings = [await self._treat(one, dry_run=dry_run) for one in found]
-        findings += await self._adapters.sweep(dry_run=dry_run)
-        if not dry_run:
-            await self._pay_debts()
+        findings = [await self._treat(one, dry_run=dry_run) for one in await retrying(self._look)]
         return [finding for finding in findings if finding is not None]
 
     async def go_around(self, *, dry_run: bool = False) -> list[Finding]:
         """Sweep until everything was looked at once, from the beginning."""
-        self._part, self._step, self._adapters = Part(), Step(), AdapterSync(self._app)
-        findings = await self.sweep(dry_run=dry_run)
-        while not (self._part == Part() and self._step == Step() and self._adapters.around):
-            findings += await self.sweep(dry_run=dry_run)
-        return findings
+        self._part, self._step = Part(), Step()
+        found: dict[object, Finding] = {}
+        parts_done = steps_done = False
+        while not (parts_done and steps_done):
+            found |= {(f.job_id, f.record.kind): f for f in await self.sweep(dry_run=dry_run)}
+            parts_done |= self._part == Part()
+            steps_done |= self._step == Step()
+        return list(found.values())
 
     async def _look(self) -> list[Suspect]:
         async with (await self._app.ground()).database.engine_session() as conn:
@@ -96,29 +92,15 @@ class Reconciler:
         record = judge(suspect)
         if record is None:
             return None
-        finding = Finding(suspect.org_id, suspect.job_id, suspect.job_type, suspect.status, record)
+        to = decide(suspect.hold, Overruled(record), stored_policy(suspect.policy).retry, record.at, 0.0)
+        finding = Finding(suspect.org_id, suspect.job_id, suspect.job_type, suspect.status, to.status, record)
         if dry_run:
             return finding
-        if not await overrule(self._app, suspect, record):
-            return None  # it has moved on, or another was faster
-        log.warning("job %s (%s) is put right: %s", suspect.job_id, suspect.job_type, record.message)
+        try:
+            if not await overrule(self._app, suspect, record):
+                return None  # it has moved on, or another was faster
+        except (psycopg.Error, DulyError) as error:
+            log.warning("job %s could not be put right, trying again: %s", suspect.job_id, error)
+            return finding
+        log.warning("job %s (%s) is ended: %s", suspect.job_id, suspect.job_type, record.message)
         return replace(finding, healed=True)
-
-    async def _pay_debts(self) -> None:
-        known = [job.name for job in self._app.registry if job.bridge]
-        if not known:
-            return
-        database = (await self._app.ground()).database
-        async with database.engine_session() as conn:
-            owed = await debts.due(conn, known, limit=_AT_ONCE)
-        for debt in owed:
-            try:
-                await retrying(lambda debt=debt: self._pay(debt))  # type: ignore[misc]
-            except (psycopg.Error, StoreError) as error:
-                # The callback broke the transaction: the others must not wait behind it.
-                async with database.engine_session() as conn:
-                    await debts.put_off(conn, debt, f"it broke its transaction: {type(error).__name__}")
-
-    async def _pay(self, debt: Debt) -> None:
-        async with (await self._app.ground()).database.engine_session() as conn:
-            await pay(self._app, conn, debt, ReconciliationSource.SCHEDULED_RECONCILER)

@@ -24,13 +24,14 @@ from duly.store.work import Key
 from duly.store.workers import News
 from duly.worker.attempt import perform
 from duly.worker.complete import complete
-from duly.worker.finisher import Ended, Finisher
+from duly.worker.finisher import Finisher
 from duly.worker.isolate import ProcessPool
 from duly.worker.options import WorkerOptions
 from duly.worker.run import Run
 from duly.worker.steps import Steps
 from duly.worker.threads import ThreadPool
 from duly.worker.workshop import Workshop
+from duly.worker.writer import Ended
 
 log = logging.getLogger("duly.worker")
 _PACE = 0.2

@@ -1,108 +1,121 @@
-"""Settling: many endings in one fenced statement, durable before anybody hears of it."""
+"""Settling: endings are durable before anybody hears of it, and none waits behind another's trouble."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
-from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
 
-from duly.client.app import App
-from duly.client.bridge import pay
-from duly.model.decide import Hold, Transition, decide
+from duly.model.decide import Transition
 from duly.model.errors import ContractError, StoreError
-from duly.model.outcome import Ending, ErrorInfo, Failed, Lost, Retry
-from duly.model.policy import stored_policy
-from duly.model.reconciliation import ReconciliationSource
-from duly.model.redact import printable
-from duly.model.states import Outcome, Status
-from duly.store import work
+from duly.model.outcome import ErrorInfo, Failed
+from duly.model.states import Outcome
 from duly.store.claims import ClaimedJob
-from duly.store.debts import Debt
-from duly.store.pool import Connection
-from duly.store.session import Database, retrying
-from duly.store.work import Key
-from duly.worker.claimer import Clock
 from duly.worker.steps import Steps
+from duly.worker.writer import Ended, Writer
 
 log = logging.getLogger("duly.worker")
 _BATCH = 500
 _AGAIN = 0.5
-_LONGEST_NAME = 150
 # Data exceptions, integrity violations, limits of the program: trying again changes nothing.
 _REFUSALS = {"22", "23", "54"}
 
 
-class Ended(NamedTuple):
-    """How an attempt ended; the ending is None if the attempt's own transaction has settled it."""
+class Claims:
+    """How many jobs of each claim are not settled yet."""
 
-    job: ClaimedJob
-    hold: Hold
-    ending: Ending | None
-    worker_id: UUID
-    counts: dict[str, float] = {}  # noqa: RUF012
-    failures: tuple[dict[str, Any], ...] = ()
+    def __init__(self) -> None:
+        self._open: Counter[UUID] = Counter()
+        self._over: set[UUID] = set()
 
+    def expect(self, jobs: Sequence[ClaimedJob]) -> None:
+        """These were claimed and will end some day."""
+        self._open.update(job.claim_id for job in jobs)
 
-class RetryBudget(NamedTuple):
-    """How many retries an org may make against one dependency."""
+    @property
+    def known(self) -> list[UUID]:
+        """The claims whose jobs are at work, or about to be settled."""
+        return list(self._open)
 
-    per_second: float
-    burst: int
+    def over_with(self, done: Counter[UUID]) -> set[UUID]:
+        """The claims that end with these."""
+        return {claim for claim, count in done.items() if self._open[claim] <= count}
+
+    @property
+    def left_over(self) -> set[UUID]:
+        """Those whose last jobs were settled at two desks at once, so that neither ended them."""
+        return set(self._over)
+
+    def settle(self, done: Counter[UUID], written: set[UUID]) -> None:
+        """So many are settled, and these claims went with them."""
+        self._open -= done
+        self._over = {claim for claim in self._over | set(done) if claim not in self._open} - written
 
 
 class Finisher:
-    """Takes endings as they come, and settles all that came while it was busy in one go."""
+    """Takes endings as they come. Who has somebody to tell goes to another desk: callbacks take time."""
 
-    def __init__(
-        self,
-        app: App,
-        database: Database,
-        clock: Clock,
-        steps: Steps,
-        budget: RetryBudget,
-        wake: Callable[[], None],
-    ) -> None:
-        self._app = app
-        self._database = database
-        self._clock = clock
-        self._steps = steps
-        self._budget = budget
-        self._wake = wake
-        self._ended: list[Ended] = []
-        self._news = asyncio.Event()
-        self._empty = asyncio.Event()
-        self._empty.set()
-        self._claims: Counter[UUID] = Counter()
+    def __init__(self, writer: Writer, steps: Steps, wake: Callable[[], None]) -> None:
+        self._writer = writer
+        self._claims = Claims()
+        self._plain = Desk(writer, self._claims, steps, wake)
+        self._telling = Desk(writer, self._claims, steps, wake, batch=1)
+        self.expect = self._claims.expect
 
     @property
     def waiting(self) -> int:
         """Endings that are not durable yet."""
-        return len(self._ended)
-
-    def expect(self, jobs: Sequence[ClaimedJob]) -> None:
-        """These were claimed and will end some day."""
-        self._claims.update(job.claim_id for job in jobs)
+        return len(self._plain) + len(self._telling)
 
     @property
     def known_claims(self) -> list[UUID]:
         """The claims whose jobs are at work, or about to be settled."""
-        return list(self._claims)
+        return self._claims.known
 
     def put(self, ended: Ended) -> None:
         """It ended so."""
+        (self._telling if self._writer.may_tell(ended) else self._plain).put(ended)
+
+    async def run(self) -> None:
+        """Settle until cancelled."""
+        async with asyncio.TaskGroup() as desks:
+            desks.create_task(self._plain.run())
+            desks.create_task(self._telling.run())
+
+    async def until_empty(self) -> None:
+        """Return when everything that has ended is settled."""
+        await self._plain.empty.wait()
+        await self._telling.empty.wait()
+
+
+class Desk:
+    """Settles all that came while it was busy in one go, as far as a batch goes."""
+
+    def __init__(
+        self, writer: Writer, claims: Claims, steps: Steps, wake: Callable[[], None], batch: int = _BATCH
+    ) -> None:
+        self._writer = writer
+        self._claims = claims
+        self._steps = steps
+        self._wake = wake
+        self._batch = batch
+        self._ended: list[Ended] = []
+        self._news = asyncio.Event()
+        self.empty = asyncio.Event()
+        self.empty.set()
+
+    def __len__(self) -> int:
+        return len(self._ended)
+
+    def put(self, ended: Ended) -> None:
+        """One more."""
         self._ended.append(ended)
-        self._empty.clear()
+        self.empty.clear()
         self._news.set()
 
     async def run(self) -> None:
@@ -110,11 +123,7 @@ class Finisher:
         while True:
             await self._news.wait()
             await self._flush()
-            self._empty.set()
-
-    async def until_empty(self) -> None:
-        """Return when everything that has ended is settled."""
-        await self._empty.wait()
+            self.empty.set()
 
     async def _flush(self) -> None:
         """Does not give up: what is not written is not over."""
@@ -137,21 +146,9 @@ class Finisher:
         self._news.clear()
 
     def _next_batch(self) -> list[Ended]:
-        """What one worker held, but alone whoever may have somebody to tell: a callback takes its time.
-
-        A worker that was declared lost starts over under another identity, and its events say which.
-        """
-        first = self._ended[0]
-        if self._may_tell(first):
-            return [first]
-        ours = takewhile(lambda e: e.worker_id == first.worker_id and not self._may_tell(e), self._ended)
-        return list(islice(ours, _BATCH))
-
-    def _may_tell(self, ended: Ended) -> bool:
-        known, name = self._app.registry, ended.job.job_type
-        return (
-            isinstance(ended.ending, Failed | Retry | Lost) and name in known and bool(known.get(name).bridge)
-        )
+        """What one worker held: who was declared lost goes on under another name, and events tell which."""
+        who = self._ended[0].worker_id
+        return list(islice(takewhile(lambda ended: ended.worker_id == who, self._ended), self._batch))
 
     async def _settle_what_can_be(self, batch: list[Ended]) -> list[Ended]:
         """Settle them all, or else the first alone; those that are settled."""
@@ -184,74 +181,17 @@ class Finisher:
         return [first]
 
     async def _settle(self, batch: list[Ended]) -> None:
-        live = [ended for ended in batch if ended.ending is not None]
         done = Counter(ended.job.claim_id for ended in batch)
-        over = [claim for claim, count in done.items() if self._claims[claim] <= count]
-
-        decided: list[tuple[ClaimedJob, Transition]] = []
-
-        async def once(tell: bool) -> set[Key]:
-            async with self._database.engine_session() as conn:
-                decided[:] = await self._decided(conn, live)
-                who = str(batch[0].worker_id)
-                kept = await work.settle(conn, decided, actor_type="worker", actor_id=who, claim_ids=over)
-                if tell and kept:
-                    await self._tell(conn, live[0], decided[0][1])
-                return kept
-
-        kept = (
-            await self._telling(once)
-            if any(map(self._may_tell, live))
-            else await retrying(partial(once, False))
-        )
-        self._claims -= done
+        over = self._claims.over_with(done)
+        if self._batch > 1:  # a callback would keep others waiting for them
+            over |= self._claims.left_over
+        decided, kept = await self._writer.write(batch, over)
+        self._claims.settle(done, over)
         for job, to in decided:
             if job.key not in kept:
                 self._report_lost(job)
             elif to.error is not None:
                 _report(job, to)
-
-    async def _telling(self, once: Callable[[bool], Awaitable[set[Key]]]) -> set[Key]:
-        """With the callback; should it break the transaction, then without: the debt remains."""
-        try:
-            return await retrying(partial(once, True))
-        except (psycopg.Error, StoreError) as error:
-            log.warning("a callback broke the transaction that ends its job, and comes later: %s", error)
-            return await retrying(partial(once, False))
-
-    async def _tell(self, conn: Connection, ended: Ended, to: Transition) -> None:
-        if to.status is Status.FAILED and self._may_tell(ended):
-            job = ended.job
-            debt = Debt(job.org_id, job.job_id, job.job_type)
-            await pay(self._app, conn, debt, ReconciliationSource.FAILED_CALLBACK)
-
-    async def _decided(self, conn: Connection, live: Sequence[Ended]) -> list[tuple[ClaimedJob, Transition]]:
-        """What becomes of each; retries beyond the budget of their account queue up behind one another."""
-        decided = [(ended, self._decide(ended, ended.ending)) for ended in live]
-        again = [e for e, to in decided if isinstance(e.ending, Retry) and to.status is Status.QUEUED]
-        if not again:
-            return [(ended.job, to) for ended, to in decided]
-        spending = Counter(_account(ended) for ended in again)
-        per_second, burst = self._budget
-        floors = await work.spend_retries(conn, spending, per_second=per_second, burst=burst)
-        paced = {ended.job.key: self._paced(ended, floors) for ended in again}
-        return [(ended.job, paced.get(ended.job.key, to)) for ended, to in decided]
-
-    def _paced(self, ended: Ended, floors: dict[tuple[UUID, str], datetime]) -> Transition:
-        account, ending = _account(ended), ended.ending
-        assert isinstance(ending, Retry)
-        floor = floors[account]
-        floors[account] = floor + timedelta(seconds=1 / self._budget.per_second)
-        wait = max(floor - self._clock.now(), ending.after or timedelta(0))
-        return self._decide(ended, Retry(ending.error, wait, ending.dependency))
-
-    def _decide(self, ended: Ended, ending: Ending | None) -> Transition:
-        assert ending is not None
-        retry = stored_policy(ended.job.policy).retry
-        to = decide(ended.hold, ending, retry, self._clock.now(), random.random())  # noqa: S311
-        if to.done is None and (ended.counts or ended.failures):
-            return replace(to, summary_counts=ended.counts, failure_summary=ended.failures)
-        return to
 
     def _report_lost(self, job: ClaimedJob) -> None:
         self._steps.announce("lost")
@@ -266,17 +206,6 @@ def _report(job: ClaimedJob, to: Transition) -> None:
     spent = job.attempt - job.returned
     said = (job.job_id, job.job_type, spent, to.error.code, to.error.message, again)
     log.log(level, "job %s (%s), attempt %d: %s: %s; %s", *said)
-
-
-def _account(ended: Ended) -> tuple[UUID, str]:
-    """Whose budget a retry spends. A long name is kept by its hash: it is part of a key."""
-    dependency = getattr(ended.ending, "dependency", None) or ended.job.job_type
-    name = printable(dependency)
-    if len(name) > _LONGEST_NAME:
-        name = (
-            f"{name[:_LONGEST_NAME]}#{hashlib.sha256(dependency.encode(errors='replace')).hexdigest()[:16]}"
-        )
-    return (ended.job.org_id, name or ended.job.job_type)
 
 
 def _is_refusal(error: Exception) -> bool:

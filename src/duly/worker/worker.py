@@ -26,7 +26,7 @@ from duly.store.work import Key
 from duly.store.workers import Identity, News
 from duly.worker.claimer import Claimer, Clock
 from duly.worker.executor import Executor
-from duly.worker.finisher import Finisher, RetryBudget
+from duly.worker.finisher import Finisher
 from duly.worker.heartbeat import Heartbeat
 from duly.worker.isolate import ProcessPool
 from duly.worker.messages import OpenGround, Setup
@@ -35,6 +35,7 @@ from duly.worker.progress import ProgressKeeper
 from duly.worker.steps import Steps
 from duly.worker.watchdog import Watchdog
 from duly.worker.workshop import Workshop
+from duly.worker.writer import RetryBudget, Writer
 
 log = logging.getLogger("duly.worker")
 _AGAIN = 0.5
@@ -139,7 +140,8 @@ class Worker:
         self._clock = Clock()
         self._keeper = ProgressKeeper(database)
         budget = RetryBudget(options.retries_per_second, options.retry_burst)
-        self._finisher = Finisher(self._app, database, self._clock, self.steps, budget, self._woken.set)
+        writer = Writer(self._app, database, self._clock, budget)
+        self._finisher = Finisher(writer, self.steps, self._woken.set)
         self._claimer = Claimer(database, options.queues, self._clock)
         setup = Setup(self._places.open_ground, self._places.url, options.result_max)
         self._processes = ProcessPool(options.isolated, setup)

@@ -18,6 +18,7 @@ from duly.store.health import Row
 from duly.store.queues import QueueStats, WorkerSnapshot, WorkerState
 
 _MANY = 1_000
+_GONE = (WorkerState.SILENT, WorkerState.LOST)
 _DRIFTS, _WRONG = timedelta(seconds=5), timedelta(seconds=30)
 _LONG_WAIT = timedelta(minutes=15)
 _NOT_PROMOTED = timedelta(minutes=1)
@@ -76,23 +77,32 @@ def _wrong_time(who: str, host: str, offset: timedelta) -> Iterator[Complaint]:
 
 
 async def workers(patient: Patient) -> Finding:
-    """Every queue in which jobs wait has a worker, except where somebody has paused it."""
-    stats, living = await _queues(patient)
+    """Every queue in which jobs wait has a worker, except where it is paused; no silent one holds jobs."""
+    stats, known = await _queues(patient)
+    living = [worker for worker in known if worker.state is WorkerState.WORKING]
     taken = {queue for worker in living for queue in worker.queues}
     waiting = {q.queue: q.waiting.count for q in stats if q.queue != DEADLETTER}
     for row in await _overdue(patient, stats):
         waiting[row["queue"]] = waiting.get(row["queue"], 0) + row["jobs"]
     needed = {q.queue for q in stats if not q.paused_at and waiting.get(q.queue)}
-    return judged(
-        (
-            Complaint(
-                Verdict.FAIL,
-                f"{waiting[queue]} jobs wait in {queue}, and no living worker takes from it",
-                f"duly worker --app ... --queues {queue}",
-            )
-            for queue in sorted(needed - taken)
-        ),
-        f"{len(living)} alive; jobs wait in {len(needed)} queues",
+    complaints = [
+        Complaint(
+            Verdict.FAIL,
+            f"{waiting[queue]} jobs wait in {queue}, and no living worker takes from it",
+            f"duly worker --app ... --queues {queue}",
+        )
+        for queue in sorted(needed - taken)
+    ]
+    complaints += [_silent(worker) for worker in known if worker.running and worker.state in _GONE]
+    return judged(complaints, f"{len(living)} alive; jobs wait in {len(needed)} queues")
+
+
+def _silent(worker: WorkerSnapshot) -> Complaint:
+    since = f"{worker.heartbeat_at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    return Complaint(
+        Verdict.FAIL,
+        f"{worker.running} jobs are held by {worker.name}, silent since {since}",
+        "a worker with upkeep takes them over within seconds; else: duly reconcile",
     )
 
 
@@ -130,7 +140,7 @@ async def _queues(patient: Patient) -> tuple[Sequence[QueueStats], Sequence[Work
     async with health.as_engine(await patient.conn()) as conn:
         stats = await queues.list_stats(conn, most=_MANY, heads=_MANY)
         known = await queues.list_workers(conn, limit=_MANY)
-    return stats, [worker for worker in known if worker.state is WorkerState.WORKING]
+    return stats, known
 
 
 async def bridge(patient: Patient) -> Finding:

@@ -17,8 +17,40 @@ select duly.isolate('duly.bridge_debts');
 grant select on duly.bridge_debts to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.bridge_debts to duly_engine;
 
--- The worker's clock against the database's, as its last heartbeat told. Nothing depends on it but the warning.
-alter table duly.workers add column clock_offset interval;
+-- Who waited behind a pause has waited since its end.
+alter table duly.queues add column resumed_at timestamptz;
+alter table duly.gates add column resumed_at timestamptz;
+
+-- After how long a job of this policy is stale; policies of other versions may say less, or nonsense.
+create function duly.stale_after(p_policy jsonb, p_name text, p_usual double precision) returns interval
+    language sql immutable parallel safe
+    return make_interval(secs => case jsonb_typeof(p_policy -> 'lifecycle' -> p_name)
+        when 'number' then least(greatest((p_policy -> 'lifecycle' ->> p_name)::double precision, 0), 1e9)
+        else p_usual end);
+
+-- Whether jobs of this policy are judged, and put right, at all.
+create function duly.is_judged(p_policy jsonb) returns boolean
+    language sql immutable parallel safe
+    return not (p_policy -> 'lifecycle' @> '{"covered": false}' or p_policy -> 'lifecycle' @> '{"supports_reconciliation": false}')
+        is true;
+
+-- Whether somebody keeps such jobs from being claimed on purpose.
+create function duly.is_paused(p_org uuid, p_queue text, p_job_type text) returns boolean
+    language sql stable parallel safe
+    return exists (select from duly.queues q where q.queue = p_queue and q.paused_at is not null)
+        or exists (select from duly.gates g where g.org_id = p_org and g.job_type in ('', p_job_type) and g.paused_at is not null)
+        or exists (select from duly.gates g where g.org_id = '00000000-0000-0000-0000-000000000000'
+                     and g.job_type = p_job_type and g.paused_at is not null);
+
+-- When the last such pause ended.
+create function duly.resumed_at(p_org uuid, p_queue text, p_job_type text) returns timestamptz
+    language sql stable parallel safe
+    return greatest(
+        (select q.resumed_at from duly.queues q where q.queue = p_queue),
+        (select max(g.resumed_at) from duly.gates g where g.org_id = p_org and g.job_type in ('', p_job_type)),
+        (select g.resumed_at from duly.gates g
+         where g.org_id = '00000000-0000-0000-0000-000000000000' and g.job_type = p_job_type));
+grant execute on function duly.stale_after, duly.is_judged, duly.is_paused, duly.resumed_at to duly_engine;
 
 -- As in 0009, with the records of what was put right.
 create or replace view duly.jobs with (security_invoker = true) as
@@ -72,3 +104,7 @@ select
 from duly.job_states s
 cross join lateral jsonb_array_elements(s.context -> 'reconciliations') with ordinality as r(record, n);
 grant select on duly.job_reconciliations to duly_tenant, duly_engine, duly_operator;
+
+-- The last of this migration, because heartbeats wait for it.
+-- The worker's clock against the database's, as its last heartbeat told. Nothing depends on it but the warning.
+alter table duly.workers add column clock_offset interval;

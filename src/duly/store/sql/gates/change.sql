@@ -4,6 +4,7 @@ update duly.gates g set
     max_running = %(max_running)s, starts_per_second = %(starts_per_second)s::float8, burst = %(burst)s::integer,
     max_waiting = %(max_waiting)s,
     paused_at = case when %(paused_by)s::text is not null then coalesce(g.paused_at, duly.now()) end,
+    resumed_at = case when g.paused_at is not null and %(paused_by)s::text is null then duly.now() else g.resumed_at end,
     paused_by = %(paused_by)s, pause_reason = %(pause_reason)s,
     tokens = case when %(starts_per_second)s::float8 is null then 0
         else coalesce(least(%(burst)s::integer, duly.gate_tokens(g)), 0) end,

@@ -1,19 +1,24 @@
 -- Purpose: end jobs that waited in vain, or that say they wait although no queue has them; for the reconciler only.
 -- Transition: reconcile, queued -> failed. Events: those of the decision, job.reconciled and then job.failed.
--- Fence: the queue row, which a job that was claimed meanwhile has not; without one, the status.
+-- Fence: the attempt, for a job may have been claimed and wait again since it was looked at; then the queue row, which
+-- a job that is claimed just now has not; without one, the status.
 -- Locks: queue rows, then state rows, in the order of the document, which the caller sorts by id.
 with t as materialized (
     select * from json_to_recordset(%(transitions)s::json) as t(
-        org_id uuid, job_id uuid, status text, outcome text, events text[], retryable boolean, error_code text,
+        org_id uuid, job_id uuid, attempt integer, status text, outcome text, events text[], retryable boolean, error_code text,
         error_class text, error_message text, detail jsonb, actor_type text, actor_id text, record jsonb,
         owes_bridge boolean)
+), still as materialized (
+    select t.org_id, t.job_id
+    from t left join duly.job_states s using (org_id, job_id)
+    where coalesce(s.attempt, 0) = t.attempt
 ), job as materialized (
     select j.org_id, j.job_id, j.job_type, j.run_identity_hash, j.due_at
-    from t cross join lateral duly.take_out(t.org_id, t.job_id) j
+    from still w cross join lateral duly.take_out(w.org_id, w.job_id) j
     where not %(unqueued)s
     union all
     select r.org_id, r.job_id, r.job_type, r.run_identity_hash, coalesce(s.run_at, r.run_at)
-    from t
+    from still w
     join duly.job_records r using (org_id, job_id)
     left join duly.job_states s using (org_id, job_id)
     where %(unqueued)s and coalesce(s.status, 'queued') = 'queued'

@@ -3,6 +3,7 @@
 update duly.queues set
     weight = %(weight)s,
     paused_at = case when %(paused_by)s::text is not null then coalesce(paused_at, duly.now()) end,
+    resumed_at = case when paused_at is not null and %(paused_by)s::text is null then duly.now() else resumed_at end,
     paused_by = %(paused_by)s, pause_reason = %(pause_reason)s
 where queue = %(queue)s
 returning queue, weight, paused_at, paused_by, pause_reason

@@ -13,10 +13,8 @@ select r.org_id, r.job_id, coalesce(s.status, 'queued') as status, coalesce(s.at
            or exists (select from duly.scheduled q
                       where q.run_at = coalesce(s.run_at, r.run_at) and q.org_id = r.org_id and q.job_id = r.job_id)
            as queued,
-       exists (select from duly.queues q where q.queue = r.queue and q.paused_at is not null)
-           or exists (select from duly.gates g where g.paused_at is not null and (
-               (g.org_id = r.org_id and g.job_type in ('', r.job_type))
-               or (g.org_id = '00000000-0000-0000-0000-000000000000' and g.job_type = r.job_type))) as paused,
+       duly.is_paused(r.org_id, r.queue, r.job_type) as paused,
+       duly.resumed_at(r.org_id, r.queue, r.job_type) as resumed_at,
        exists (select from jsonb_array_elements(s.context -> 'reconciliations') x where x ->> 'status' = s.status)
            as reconciled,
        duly.now() as looked_at

@@ -27,8 +27,9 @@ with recursive part as (
     from old o
     join duly.job_records r using (org_id, job_id)
     left join duly.job_states s using (org_id, job_id)
-    where coalesce(s.run_at, r.run_at) < duly.now() - make_interval(secs =>
-        coalesce((r.policy -> 'lifecycle' ->> 'queued_stale_after')::double precision, %(usual)s))
+    where greatest(coalesce(s.run_at, r.run_at), duly.resumed_at(r.org_id, r.queue, r.job_type))
+          < duly.now() - duly.stale_after(r.policy, 'queued_stale_after', %(usual)s)
+      and duly.is_judged(r.policy) and not duly.is_paused(r.org_id, r.queue, r.job_type)
     limit %(limit)s
 )
 select l.queue, l.org_id, l.rank, l.steps, s.org_id, s.job_id from last l left join stale s on true
