@@ -350,3 +350,15 @@ async def test_identities_cost_no_look_at_the_orgs_other_jobs(
 
 async def test_enqueue_many_of_nothing_is_nothing(app: Duly) -> None:
     assert await app.enqueue_many([]) == []
+
+
+async def test_who_lost_the_answer_may_ask_again_when_the_time_has_come(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("step.later", schedulable=True)
+    async def later(n: int) -> None: ...
+
+    now = datetime.now(UTC)
+    first = await later.options(idempotency_key="k", scheduled_for=now + timedelta(hours=1)).enqueue(1)
+    again = await later.options(idempotency_key="k", scheduled_for=now - timedelta(hours=1)).enqueue(1)
+    assert (again.job_id, again.created) == (first.job_id, False)
+    with pytest.raises(errors.ContractError, match="scheduled_for: lies in the past"):
+        await later.options(idempotency_key="new", scheduled_for=now - timedelta(hours=1)).enqueue(1)

@@ -105,6 +105,52 @@ from duly.job_states s
 cross join lateral jsonb_array_elements(s.context -> 'reconciliations') with ordinality as r(record, n);
 grant select on duly.job_reconciliations to duly_tenant, duly_engine, duly_operator;
 
+-- As in 0011, but a time that has passed is refused for new jobs only.
+-- The next function belongs to the engine, and only its owner may replace it.
+grant create on schema duly to duly_engine;
+set local role duly_engine;
+
+-- The one door: many jobs of one org. Duplicates answer with the job that was first.
+-- The memory keeps the sorts of a batch of thousands off the disk.
+create or replace function duly.enqueue_jobs(p_org uuid, p_policies jsonb, p_jobs json, p_wake boolean default true)
+returns setof duly.job_written
+    language plpgsql security definer set search_path = pg_catalog, pg_temp set work_mem = '32MB'
+    set enable_hashjoin = on set enable_mergejoin = on
+as $$
+declare
+    v_now timestamptz := duly.now();
+    v_jobs duly.job_input[];
+    v_runs duly.active_runs[];
+    v_written duly.job_written[];
+begin
+    perform duly.check_org(p_org);
+    perform duly.check_policies(p_policies);
+    v_jobs := array(select j from duly.parse_jobs(p_org, p_policies, p_jobs, v_now) j);
+    if exists (select from unnest(v_jobs) j where j.run_identity_hash is not null) then
+        v_runs := array(select r from duly.reserve_runs(p_org, v_jobs, v_now) r);
+        v_written := array(select w from duly.write_jobs(p_org, v_jobs, v_runs, v_now) w);
+        perform duly.settle_runs(p_org, v_jobs, v_written);
+    else
+        v_written := array(select w from duly.write_jobs(p_org, v_jobs, null, v_now) w);
+    end if;
+    -- Of new jobs only: who lost the answer may ask for the same job again when its time has come.
+    if exists (
+        select from unnest(v_jobs) j
+        where (j.scheduled_for < v_now - interval '60 seconds' or not isfinite(j.scheduled_for))
+          and exists (select from unnest(v_written) w where w.ord = j.ord and w.created)
+    ) then
+        perform duly.refuse('DU422', 'scheduled_for', 'lies in the past', 'give a time to come; 60 s of drift are tolerated');
+    end if;
+    perform duly.check_waiting(p_org, v_written);
+    return query select * from unnest(v_written);
+    if p_wake then
+        perform pg_notify('duly_ready', '');
+    end if;
+end $$;
+
+set local role duly_owner;
+revoke create on schema duly from duly_engine;
+
 -- The last of this migration, because heartbeats wait for it.
 -- The worker's clock against the database's, as its last heartbeat told. Nothing depends on it but the warning.
 alter table duly.workers add column clock_offset interval;
