@@ -263,6 +263,22 @@ async def test_the_tip_is_where_the_new_ones_begin(
     assert keys(await whole(app.feed, org, tip)) == [(new, 1)]
 
 
+async def test_a_cursor_never_goes_beyond_what_was_committed(
+    app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
+) -> None:
+    """A crash forgets transactions that left nothing behind, and gives their numbers to others."""
+    await enqueue(step, org, range(2))
+    for _ in range(5):
+        with sql.transaction(force_rollback=True):
+            sql.execute("select pg_current_xact_id()")
+    settle(sql)
+    [last] = sql.execute("select max(commit_xid::text::bigint) from duly.event_log").fetchone() or [0]
+    end = cursor(0, last + 1, uuid.UUID(int=0), 0)
+    assert (await app.feed.read(org)).after == end
+    assert (await app.feed.read(org, end)).after == end
+    assert await app.feed.tip(org) == end
+
+
 async def test_an_org_without_events_has_an_empty_feed_and_an_unknown_one_has_none(
     app: Duly, org: uuid.UUID
 ) -> None:

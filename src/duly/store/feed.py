@@ -86,9 +86,12 @@ async def look(conn: Connection, org_id: UUID, after: Place, *, limit: int, most
         end = places[-1]
     elif cut:
         end = Place(row["drops"], row["last_xid"], row["last_job_id"], row["last_event_seq"])
+    elif row["last_xid"] is not None:
+        # Never beyond what was seen: a crash or a failover forgets transactions that left nothing behind, and
+        # gives their numbers to others. What was seen is safely committed: no number up to it comes again.
+        end = Place.before(row["last_xid"] + 1, row["drops"])
     else:
-        # A place never moves back: a server that was just started may have the same oldest transaction.
-        end = max(Place.before(row["settled"], row["drops"]), after._replace(drops=row["drops"]))
+        end = after._replace(drops=row["drops"])
     return Look(places, end, full or cut, row["lost"], row["unknown"])
 
 

@@ -22,7 +22,6 @@ with clock as materialized (
     limit 1
 )
 select
-    c.settled::text::bigint as settled,
     %(xid)s::xid8 > c.next_xid as unknown,
     exists (
         select from duly.event_drops d where d.drop_id > %(drops)s and d.dropped_through >= %(xid)s::xid8) as lost,
