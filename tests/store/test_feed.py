@@ -15,8 +15,8 @@ import pytest
 from duly import Actor, Duly, Job, context, errors
 from duly.control.feed import Feed
 from duly.control.paging import cursor
-from duly.store.feed import IN_ORDER, FeedEvent
-from duly.store.session import ENGINE_ROLE, Database
+from duly.store.feed import FeedEvent
+from duly.store.session import Database
 from duly.store.statements import statement
 from tests.store.aging import drop, make_partitions
 from tests.store.settling import settle
@@ -378,39 +378,3 @@ async def test_deleted_strays_are_noticed_like_dropped_partitions(
 
 
 # --- cost
-
-
-@pytest.mark.parametrize("analyzed", [False, True], ids=["without statistics", "analyzed"])
-async def test_a_page_reads_no_more_than_it_looks_at_in_however_large_a_log(
-    sql: psycopg.Connection, analyzed: bool
-) -> None:
-    sql.execute("""
-        insert into duly.event_log (org_id, job_id, event_seq, event_type, status, attempt, occurred_at,
-            actor_type, actor_id, commit_xid)
-        select gen_random_uuid(), duly.uuid7(), 1, 'job.queued', 'queued', 0, now(), 'user', 'u',
-            (3 + n / 100)::text::xid8
-        from generate_series(1, 30000) n
-    """)
-    settle(sql)
-    if analyzed:
-        sql.execute("vacuum analyze duly.event_log")
-    values = {
-        "org_id": uuid.uuid4(), "xid": "20", "job_id": uuid.UUID(int=0), "event_seq": 0, "drops": 0,
-        "limit": 100, "look": 500,
-    }  # fmt: skip
-    with sql.transaction():
-        sql.execute(ENGINE_ROLE)
-        sql.execute(IN_ORDER)
-        explain = f"explain (analyze, format json) {statement('events/feed_look')}"
-        for _ in range(2):
-            row = sql.execute(explain, values, prepare=True).fetchone()
-    assert row
-    read = sum(_read(row[0][0]["Plan"]))
-    assert 500 <= read <= 700, read
-
-
-def _read(plan: dict[str, Any]) -> Iterable[float]:
-    if plan.get("Relation Name", "").startswith("event_log"):
-        yield (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
-    for part in plan.get("Plans", []):
-        yield from _read(part)
