@@ -9,7 +9,7 @@ import typer
 from duly.cli.application import run
 from duly.cli.exits import ExitCode
 from duly.cli.options import AppName, AsJson
-from duly.cli.show import Columns, print_json, print_lines, print_table
+from duly.cli.show import Columns, plain, print_json, print_lines, print_table
 from duly.upkeep.reconciliation import Reconciliation
 
 _COLUMNS: Columns = {
@@ -36,7 +36,7 @@ def reconcile(
     """
     done = run(app, lambda duly: duly.reconcile(dry_run=dry_run))
     if as_json:
-        print_json({"dry_run": dry_run, **{name: getattr(done, name) for name in Reconciliation.__slots__}})
+        print_json({"dry_run": dry_run, **plain(done)})
     else:
         _print(done)
     if done.troubles:

@@ -96,6 +96,8 @@ async def pay(app: App, conn: Connection, debt: Debt, source: ReconciliationSour
                 await _tell(app, conn, debt, source)
             await conn.execute(ENGINE_ROLE)
     except Exception as error:
+        if conn.closed:
+            raise  # cut off, by nobody's fault
         if conn.info.transaction_status is not TransactionStatus.INTRANS:
             raise StoreError(
                 "the callback ended the transaction it was given", fix="leave that to its caller"
