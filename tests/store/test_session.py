@@ -13,6 +13,7 @@ from duly.model.errors import StoreError, StoreUnavailable
 from duly.store.pool import PoolSize
 from duly.store.session import Database, retrying
 from duly.testing import FreshDatabase
+from tests.worker.proxy import Proxy
 
 KILL = """
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
@@ -139,3 +140,19 @@ async def test_savepoints_are_the_callers(database: Database) -> None:
                     )
         cursor = await conn.execute("select count(*) from duly.organizations where org_id = %s", [org])
         assert await cursor.fetchone() == (0,)
+
+
+async def test_a_connection_that_leads_nowhere_keeps_nobody_who_leaves_it(
+    fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duly.store.session._UNDOING", 0.1)
+
+    class Left(Exception):
+        """Whatever made the caller leave."""
+
+    async with asyncio.timeout(60), Proxy(fresh.direct_url) as proxy, Database(proxy.url) as database:
+        with pytest.raises(Left):
+            async with database.tenant_session(uuid.uuid4()):
+                proxy.swallow()
+                raise Left
+        assert await _backend(database)

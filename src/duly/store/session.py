@@ -39,6 +39,7 @@ _PLAIN = "; ".join(
 # Somebody's open transaction may hold a row that a batch needs: the others of the batch must not wait for it.
 _HURRY = "set local lock_timeout = '5s'"
 _TRIES = 5
+_UNDOING = 5.0
 
 
 class Database:
@@ -107,8 +108,10 @@ class Database:
                 )
             await AsyncConnection.commit(conn)
         except BaseException as error:
-            with suppress(psycopg.Error):
-                await AsyncConnection.rollback(conn)
+            # A connection that leads nowhere must not keep whoever was cancelled because of it.
+            with suppress(psycopg.Error, TimeoutError):
+                async with asyncio.timeout(_UNDOING):
+                    await AsyncConnection.rollback(conn)
             known = translate(error) if isinstance(error, psycopg.Error) else None
             if known is None:
                 raise
