@@ -76,10 +76,11 @@ class Settings(BaseModel):
     worker_lease: timedelta = Field(
         default=timedelta(seconds=30),
         gt=timedelta(0),
-        description="How long a worker may be silent before its jobs go to others.",
+        description="How long a worker may be silent before its jobs go to others, "
+        "as long as its connection is not closed.",
     )
     worker_heartbeat: timedelta = Field(
-        default=timedelta(seconds=5), gt=timedelta(0), description="How often it says that it lives."
+        default=timedelta(seconds=2), gt=timedelta(0), description="How often it says that it lives."
     )
     worker_poll: timedelta = Field(
         default=timedelta(seconds=1),

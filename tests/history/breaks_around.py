@@ -16,7 +16,7 @@ from duly.testing.history import (
     Submission,
 )
 from tests.history.breaks import breaks
-from tests.history.handmade import NOON, ORG, OTHER, tale
+from tests.history.handmade import NOON, ORG, OTHER, SECOND, tale
 from tests.history.honest import Honest
 
 
@@ -194,6 +194,24 @@ def a_lost_worker_is_found_again(told: Honest) -> uuid.UUID | None:
 @breaks("I17")
 def a_lost_worker_beats_on(told: Honest) -> uuid.UUID | None:
     told.history.workers[1]["heartbeat_at"] = NOON + timedelta(minutes=5)
+    return None
+
+
+@breaks("I17")
+def a_worker_is_lost_within_its_lease(told: Honest) -> uuid.UUID | None:
+    told.history.workers[1]["lost_at"] = NOON + 29 * SECOND
+    return None
+
+
+@breaks("I17")
+def a_worker_is_lost_although_it_was_not_absent(told: Honest) -> uuid.UUID | None:
+    told.history.workers[2]["absent_since"] = None
+    return None
+
+
+@breaks("I17")
+def an_absent_worker_is_lost_too_soon(told: Honest) -> uuid.UUID | None:
+    told.history.workers[2]["silence"] = 6 * SECOND
     return None
 
 

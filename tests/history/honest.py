@@ -41,7 +41,14 @@ class Honest:
         self._effects()
         self._readers()
         self._schedule()
-        history.workers.extend([self.worker(), self.worker(lost_at=NOON + 5 * SECOND)])
+        absent = {"silence": 2 * SECOND, "absent_since": NOON + 3 * SECOND}
+        history.workers.extend(
+            [
+                self.worker(),
+                self.worker(lost_at=NOON + 31 * SECOND),
+                self.worker(lost_at=NOON + 5 * SECOND, **absent),
+            ]
+        )
         history.leases.append(LeaseSight(history.workers[1]["worker_id"], 3.0))
         history.audit.append(
             {"entry_id": uuid.uuid4(), "digest": "e", "action": "queue.paused", "org_id": ORG}
@@ -49,7 +56,8 @@ class Honest:
         history.audit_sights.append(AuditSight(str(history.audit[0]["entry_id"]), "e"))
 
     def worker(self, **changes: Any) -> dict[str, Any]:
-        return {"worker_id": uuid.uuid4(), "lost_at": None, "heartbeat_at": NOON, **changes}
+        usual = {"lease": 30 * SECOND, "silence": None, "lost_at": None, "absent_since": None}
+        return {"worker_id": uuid.uuid4(), "heartbeat_at": NOON, **usual, **changes}
 
     def _effects(self) -> None:
         made = self.history.effects

@@ -88,6 +88,7 @@ _zombie_beats = edited(
     workers__beat=[(" and lost_at is null", "")],
     jobs__claim=[("and coalesce(w.lost_at, w.stopped_at) is not null", "and false")],
 )
+_lost_too_soon = edited(workers__lose=[("then w.lease else", "then w.lease / 2 else")])
 _key_forgotten = in_database(
     """create function duly.forget() returns trigger language plpgsql as $$
        begin new.expires_at := new.first_seen_at; return new; end $$""",
@@ -204,6 +205,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the feed trusts the order of ids", "I15", scenarios.overtaken, _feed_by_id),
     Mutant("one table is open to every org", "I16", scenarios.strangers, _open_table),
     Mutant("a lost worker beats and claims on", "I17", scenarios.lost_worker, _zombie_beats),
+    Mutant("a worker is lost before its lease is over", "I17", scenarios.late_heartbeat, _lost_too_soon),
     Mutant("a retry forgets that a cancel was asked for", "I18", scenarios.withdrawn, _cancel_ignored),
     Mutant("an ended row is settled again", "I19", scenarios.second_thoughts, _ended_rows_rewritten),
 )

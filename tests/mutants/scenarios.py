@@ -334,6 +334,22 @@ async def lost_worker(stage: Stage) -> None:
         stage.look()
 
 
+async def late_heartbeat(stage: Stage) -> None:
+    """A worker is silent for a while, but not for as long as its lease, when a reaper looks."""
+    app = stage.app
+
+    @app.job("late.work")
+    async def job(n: int) -> int:
+        return n
+
+    async with deaf(app, stage.sql, **QUICK) as worker:
+        await stage.ask(job, 1, key="before")
+        await stage.rest(worker)
+        stage.sql.execute("update duly.workers set heartbeat_at = duly.now() - interval '20 s'")
+        await Reaper(app).once()
+        stage.look()
+
+
 async def told_of_failures(stage: Stage) -> None:
     """Jobs that tell of their failures: one fails, one dies, one is lost with its worker, one does well."""
     app = stage.app
@@ -369,6 +385,6 @@ SCENARIOS: dict[str, Scenario] = {
     play.__name__: play
     for play in (
         *(mixture, zombies, crashes, second_thoughts, broken_commit, two_schedulers),
-        *(overtaken, strangers, withdrawn, lost_worker, told_of_failures),
+        *(overtaken, strangers, withdrawn, lost_worker, late_heartbeat, told_of_failures),
     )
 }

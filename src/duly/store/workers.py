@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,14 @@ from duly.store.claims import ClaimedJob
 from duly.store.pool import Connection
 from duly.store.statements import statement
 
-_BEATING = "set local role duly_engine; set local enable_seqscan = off; set local statement_timeout = '10s'"
+# A worker that stands still in the middle of a heartbeat may hold its own row no longer than its jobs.
+_BEATING = (
+    "set local role duly_engine; set local enable_seqscan = off; set local statement_timeout = '10s'; "
+    "set local idle_in_transaction_session_timeout = {:.0f}"
+)
+_A_DAY = 86_400.0
+_USUAL_LEASE = timedelta(seconds=30)
+_NOBODY: Mapping[UUID, datetime] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,9 @@ class Abandoned:
 
     now: datetime
     worker: dict[str, Any] = field(default_factory=dict)
-    """Who left it, and when it was last heard of."""
+    """Who left it, when it was last heard of, and how one knows that it is lost."""
+    closed: bool = False
+    """Whether its connection was found closed, before its lease was over or not."""
     claim_ids: list[UUID] = field(default_factory=list)
     jobs: list[tuple[ClaimedJob, Hold]] = field(default_factory=list)
 
@@ -78,14 +88,18 @@ def beat(
     held: Sequence[tuple[UUID, UUID, int]],
     *,
     draining: bool,
+    silence: timedelta | None = None,
+    lease: timedelta = _USUAL_LEASE,
 ) -> list[News] | None:
     """One heartbeat, and what is new of the held jobs; None if the worker was declared lost.
 
+    `silence` is for a worker that is present by this connection: how long it may be silent without it.
     Not async: heartbeats have a thread and a connection of their own, so that nothing can hold them up.
     """
     with conn.transaction():
-        conn.execute(_BEATING)
-        values = {"worker_id": worker_id, "draining": draining, "clock": datetime.now(UTC)}
+        conn.execute(_BEATING.format(min(max(lease.total_seconds(), 0.001), _A_DAY) * 1000))
+        clock = datetime.now(UTC)
+        values = {"worker_id": worker_id, "draining": draining, "clock": clock, "silence": silence}
         row = conn.execute(statement("workers/beat"), values).fetchone()
         if row is None:
             return None
@@ -103,10 +117,27 @@ def _hear(conn: psycopg.Connection[TupleRow], held: Sequence[tuple[UUID, UUID, i
     ]
 
 
-async def lose_silent(conn: Connection) -> list[UUID]:
-    """Declare the workers lost whose lease ran out."""
-    cursor = await conn.execute(statement("workers/lose"))
-    return [row[0] for row in await cursor.fetchall()]
+def attend(conn: psycopg.Connection[TupleRow], worker_id: UUID) -> bool:
+    """Be present for as long as this connection lives; False if it leads to a pooler, which has its own."""
+    if conn.execute("select pg_backend_pid()").fetchone() != (conn.info.backend_pid,):
+        return False
+    # The server must not end it while the worker stands still.
+    conn.execute("set idle_session_timeout = 0")
+    row = conn.execute(statement("workers/attend"), {"worker_id": worker_id}).fetchone()
+    return row is not None and row[1] is True
+
+
+async def absent(conn: Connection) -> dict[UUID, datetime]:
+    """The silent workers whose connection is gone, and when that was found."""
+    return dict(await (await conn.execute(statement("workers/absent"))).fetchall())
+
+
+async def lose_silent(
+    conn: Connection, absent: Mapping[UUID, datetime] = _NOBODY
+) -> dict[UUID, datetime | None]:
+    """Declare the workers lost whose lease ran out, and those that are absent: which, and since when."""
+    values = {"absent": list(absent), "since": list(absent.values())}
+    return dict(await (await conn.execute(statement("workers/lose"), values)).fetchall())
 
 
 async def abandoned(
@@ -121,16 +152,20 @@ async def abandoned(
     rows = await cursor.fetchall()
     if not rows:
         return None
-    found = Abandoned(rows[0][2], _worker(rows[0]), list(dict.fromkeys(row[0] for row in rows)))
+    found = Abandoned(rows[0][2], _worker(rows[0]), rows[0][20] is not None)
+    found.claim_ids = list(dict.fromkeys(row[0] for row in rows))
     found.jobs = [(_job(row), _hold(row)) for row in rows if row[3] is not None]
     return found
 
 
 def _worker(row: Sequence[Any]) -> dict[str, Any]:
-    name, heartbeat_at, lease = row[16:19]
+    name, heartbeat_at, lease, silence, absent_since = row[16:21]
     if name is None:
         return {"worker_id": str(row[1])}
     seen = {"last_seen_at": heartbeat_at.isoformat(), "lease_seconds": lease.total_seconds()}
+    if absent_since is not None:
+        seen["connection_closed_since"] = absent_since.isoformat()
+        seen["silence_seconds"] = silence and silence.total_seconds()
     return {"worker_id": str(row[1]), "worker": name, **seen}
 
 

@@ -1,4 +1,4 @@
-"""Lost leases: who is silent for too long loses its jobs, by the same decision and the same statement."""
+"""Lost leases: who is dead, or silent for too long, loses its jobs, by the usual decision and statement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from duly.client.app import App
@@ -22,30 +22,34 @@ from duly.store.debts import Debt
 from duly.store.pool import Connection
 from duly.store.session import retrying
 from duly.store.workers import Abandoned
+from duly.upkeep.absences import Absences
 from duly.upkeep.heal import count, tell
 
 log = logging.getLogger("duly.upkeep")
 _CLAIMS = 20
+_CLOSED = "the connection of its worker was closed, and no heartbeat came any more"
 _TELLING = 2.0
 
 
 class Reaper:
-    """Declares silent workers lost, and gives their jobs back to the queue, or to the dead letters."""
+    """Declares dead and silent workers lost; gives their jobs back to the queue, or to the dead letters."""
 
     name = "reaper"
 
     def __init__(
-        self, app: App, every: timedelta = timedelta(seconds=2), grace: timedelta = timedelta(0)
+        self, app: App, every: timedelta = timedelta(seconds=1), grace: timedelta = timedelta(0)
     ) -> None:
         self._app = app
         self._every = every
         self._grace = grace
         self._in_trouble = False
+        self._absences = Absences()
 
     async def once(self) -> timedelta:
         """One sweep; zero if there was so much that another should follow."""
         if self._in_trouble:
             # While the database was away nobody could send heartbeats: let them come in before we judge.
+            self._absences.forget()
             async with (await self._app.ground()).database.engine_session():
                 self._in_trouble = False
             return self._grace
@@ -56,20 +60,23 @@ class Reaper:
 
     async def _sweep(self) -> timedelta:
         lost = await retrying(self._lose)
-        for worker_id in lost:
-            log.warning("worker %s is lost: no heartbeat within its lease", worker_id)
+        for worker_id, absent_since in lost.items():
+            how = f"its connection is closed since {absent_since}" if absent_since else "its lease is over"
+            log.warning("worker %s is lost: no heartbeat, and %s", worker_id, how)
         for _ in range(_CLAIMS):
             # One claim is one batch: no more than a statement should settle.
             if not await telling(self._take_over):
                 return self._every
         return timedelta(0)
 
-    async def _lose(self) -> list[UUID]:
+    async def _lose(self) -> dict[UUID, datetime | None]:
         async with (await self._app.ground()).database.engine_session() as conn:
-            return await workers.lose_silent(conn)
+            absent = self._absences.confirmed(await workers.absent(conn), time.monotonic())
+            return await workers.lose_silent(conn, absent)
 
     async def _take_over(self, to_be_told: bool) -> bool:
-        async with (await self._app.ground()).database.engine_session() as conn:
+        ground = await self._app.ground()
+        async with ground.database.engine_session() as conn:
             found = await workers.abandoned(conn, limit=1)
             if found is None:
                 return False
@@ -83,6 +90,7 @@ class Reaper:
         for _, to in taken:
             if to.record is not None:
                 count(to.record)
+        ground.waker.wake()
         log.warning("%d jobs of lost workers were taken over", len(taken))
         return True
 
@@ -97,6 +105,8 @@ class Reaper:
 
 def _decided(job: ClaimedJob, hold: Hold, found: Abandoned) -> Transition:
     evidence = {**found.worker, "attempt": job.attempt}
-    record = ReconciliationRecord.of(ReconciliationKind.LOST_LEASE, evidence, found.now)
+    message = _CLOSED if found.closed else None
+    record = ReconciliationRecord.of(ReconciliationKind.LOST_LEASE, evidence, found.now, message=message)
     policy = stored_policy(job.policy)
-    return decide(hold, Lost(record=record), policy.retry, found.now, random.random())  # noqa: S311
+    lost = Lost(record.message, record)
+    return decide(hold, lost, policy.retry, found.now, random.random())  # noqa: S311

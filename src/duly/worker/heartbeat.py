@@ -19,6 +19,8 @@ from duly.store.workers import News
 
 log = logging.getLogger("duly.worker")
 _AGAIN = 1.0
+_MISSED = 2
+"""So many heartbeats a worker may miss once its connection is gone."""
 # A connection that leads nowhere must be noticed well within a lease.
 _IMPATIENT: dict[str, Any] = {
     "connect_timeout": 5,
@@ -54,12 +56,22 @@ class Patient(Protocol):
 
 
 class Heartbeat:
-    """Beats until it is stopped; connects again when it was cut off. A full pool does not touch it."""
+    """Beats until it is stopped; connects again when it was cut off. A full pool does not touch it.
 
-    def __init__(self, url: str, patient: Patient, every: timedelta) -> None:
+    Its connection also makes the worker present, if it is `direct`: it ends with the process, and not before,
+    however long none of the process's threads gets its turn.
+    """
+
+    def __init__(
+        self, url: str, patient: Patient, every: timedelta, lease: timedelta, *, direct: bool = False
+    ) -> None:
         self._url = url
         self._patient = patient
         self._every = every.total_seconds()
+        self._lease = lease
+        self._silence = _MISSED * every if direct else None
+        self._present: UUID | None = None
+        self._proven = False
         self._nudged = threading.Event()
         self._stopping = False
         self._conn: psycopg.Connection[tuple[object, ...]] | None = None
@@ -107,22 +119,37 @@ class Heartbeat:
             self._beat()
         except (psycopg.Error, OSError) as error:
             log.warning("no heartbeat, trying again: %s", str(error).strip())
-            self._disconnect()
-            return _AGAIN
+            return self._given_another_try()
         except Exception:
             log.exception("no heartbeat, trying again")
-            self._disconnect()
-            return _AGAIN
+            return self._given_another_try()
         finally:
             self._busy_since = None
+        self._proven = True
         return self._every
+
+    def _given_another_try(self) -> float:
+        """At once if the connection was good before: meanwhile the worker is absent."""
+        pause = 0.0 if self._proven else _AGAIN
+        self._disconnect()
+        return pause
 
     def _beat(self) -> None:
         if self._conn is None or self._conn.closed:
+            self._disconnect()
             self._conn = psycopg.connect(self._url, autocommit=True, prepare_threshold=None, **_IMPATIENT)
         patient = self._patient
         who = patient.worker_id
-        news = workers.beat(self._conn, who, patient.held(), draining=patient.draining)
+        if self._silence is not None and self._present != who:
+            self._present = who if workers.attend(self._conn, who) else None
+        news = workers.beat(
+            self._conn,
+            who,
+            patient.held(),
+            draining=patient.draining,
+            silence=self._silence if self._present == who else None,
+            lease=self._lease,
+        )
         if news is None:
             patient.declared_lost(who)
         elif news:
@@ -138,5 +165,6 @@ class Heartbeat:
 
     def _disconnect(self) -> None:
         conn, self._conn = self._conn, None
+        self._present, self._proven = None, False
         if conn is not None:
             conn.close()

@@ -23,7 +23,7 @@ class WorkerOptions:
     isolated: int = 2
     """Of these, handlers in a process of their own."""
     lease: timedelta = timedelta(seconds=30)
-    heartbeat: timedelta = timedelta(seconds=5)
+    heartbeat: timedelta = timedelta(seconds=2)
     poll: timedelta = timedelta(seconds=1)
     drain: timedelta = timedelta(seconds=30)
     cancel_grace: timedelta = timedelta(seconds=10)

@@ -2,7 +2,7 @@
 -- lives, those of claims that it does not know of, because the answer to its claim was lost.
 -- Locks: the claims, skipping what another takes care of. Index: claims are few, one per batch at work.
 with left_behind as materialized (
-    select c.claim_id, c.worker_id, c.org_ids, c.job_ids, w.name, w.heartbeat_at, w.lease
+    select c.claim_id, c.worker_id, c.org_ids, c.job_ids, w.name, w.heartbeat_at, w.lease, w.silence, w.absent_since
     from duly.claims c left join duly.workers w using (worker_id)
     where case when %(worker_id)s::uuid is null
         then w.worker_id is null or w.lost_at is not null or w.stopped_at is not null
@@ -11,7 +11,7 @@ with left_behind as materialized (
 )
 select l.claim_id, l.worker_id, duly.now(), s.org_id, s.job_id, s.attempt, s.returned, s.status, s.cancel_requested_at is not null,
        s.canceled_by, s.cancel_reason, r.job_type, r.queue, r.priority, r.run_identity_hash, r.policy::text,
-       l.name, l.heartbeat_at, l.lease
+       l.name, l.heartbeat_at, l.lease, l.silence, l.absent_since
 from left_behind l
 left join lateral unnest(l.org_ids, l.job_ids) j(org_id, job_id) on true
 left join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id and s.worker_id = l.worker_id

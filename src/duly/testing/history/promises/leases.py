@@ -14,7 +14,7 @@ _HELD = frozenset(status.value for status in HELD)
 
 @promise
 def i17(book: Book, found: Findings) -> None:
-    """No expired lease survives two sweeps or comes back, and the backlog drains."""
+    """No lease is lost without cause, survives its end for two sweeps or comes back; the backlog drains."""
     history = book.history
     longest = 2 * history.sweep_seconds + history.allowed_lateness
     worst: dict[UUID, float] = {}
@@ -46,6 +46,13 @@ def _lost_stay_lost(book: Book, found: Findings) -> None:
                 found.report(f"worker {worker_id} was lost, and is not any more", worker_id=worker_id)
             continue
         lost[str(worker_id)] = worker
+        if not _had_cause(worker):
+            found.report(
+                f"worker {worker_id} was declared lost at {worker['lost_at']}, without cause",
+                worker_id=worker_id,
+                heartbeat_at=worker["heartbeat_at"],
+                absent_since=worker["absent_since"],
+            )
         if worker["heartbeat_at"] > worker["lost_at"] + slack:
             found.report(
                 f"worker {worker_id} was lost at {worker['lost_at']}, and its heartbeat counted afterwards",
@@ -62,6 +69,14 @@ def _lost_stay_lost(book: Book, found: Findings) -> None:
                     (event["org_id"], event["job_id"]),
                     event_seq=event["event_seq"],
                 )
+
+
+def _had_cause(worker: Row) -> bool:
+    """Silent for longer than its lease; or, if it was found absent, for longer than absent ones may be."""
+    silent = worker["lost_at"] - worker["heartbeat_at"]
+    absent = worker["absent_since"] is not None and worker["absent_since"] < worker["lost_at"]
+    allowed = worker["silence"] if absent and worker["silence"] is not None else worker["lease"]
+    return bool(silent > allowed)
 
 
 def _backlog_drains(book: Book, found: Findings) -> None:

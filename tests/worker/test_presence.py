@@ -1,0 +1,137 @@
+"""Presence: the heartbeat's own connection says that the process lives, and says it of nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Duly
+from duly.store import workers
+from duly.testing import Cluster, FreshDatabase
+from duly.upkeep.reaper import Reaper
+from duly.worker import heartbeat
+from tests.control.test_doctor import pooled
+from tests.worker.working import PATIENCE, brief, until, worker_row, working
+
+HOLDERS = """
+    select pid from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
+        and database = (select oid from pg_database where datname = current_database())
+        and (classid::bigint << 32 | objid::bigint) = uuid_hash_extended('{}', 0)
+"""
+
+
+@pytest.fixture
+async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
+    """Without a pooler between."""
+    made = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path / "blobs"), upkeep=False)
+    yield made
+    await made.close()
+
+
+async def until_present(sql: psycopg.Connection[Any], worker_id: uuid.UUID) -> int:
+    """Until it holds its lock and has said so; by which process of the server."""
+    said = f"select silence is not null from duly.workers where worker_id = '{worker_id}'"
+    await until(sql, f"select exists ({HOLDERS.format(worker_id)}) and ({said})")
+    [pid] = sql.execute(HOLDERS.format(worker_id)).fetchone() or (0,)
+    return int(pid)
+
+
+async def test_a_worker_is_present_until_it_stops(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    async with working(app, heartbeat=brief(0.2)) as worker:
+        await until_present(sql, worker.worker_id)
+        assert worker_row(sql, "silence") == brief(0.4)
+    await until(sql, f"select not exists ({HOLDERS.format(worker.worker_id)})")
+    assert worker_row(sql, "stopped_at is not null and lost_at is null")
+
+
+async def test_a_worker_whose_connection_is_ended_by_the_server_comes_back_and_loses_nothing(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    go = asyncio.Event()
+
+    @app.job("test.long")
+    async def long() -> str:
+        await go.wait()
+        return "done"
+
+    handle, reaper = await long.enqueue(), Reaper(app)
+    async with working(app, heartbeat=brief(0.2)) as worker:
+        first_id = worker.worker_id
+        for _ in range(5):
+            pid = await until_present(sql, first_id)
+            await reaper.once()
+            sql.execute("select pg_terminate_backend(%s, 5000)", [pid])
+            await reaper.once()
+            assert await until_present(sql, first_id) != pid
+        await reaper.once()
+        go.set()
+        assert await handle.result(PATIENCE) == "done"
+        assert worker.worker_id == first_id
+    assert (await handle.status()).attempt == 1
+    assert sql.execute("select count(*), count(lost_at) from duly.workers").fetchone() == (1, 0)
+
+
+async def test_a_connection_that_was_good_is_replaced_at_once(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "_AGAIN", 3600)
+    async with working(app, heartbeat=brief(9)) as worker:
+        pid = await until_present(sql, worker.worker_id)
+        sql.execute("select pg_terminate_backend(%s, 5000)", [pid])
+        worker._heartbeat.nudge()
+        assert await until_present(sql, worker.worker_id) != pid
+
+
+async def test_a_worker_that_starts_over_is_present_under_its_new_id(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    async with working(app, heartbeat=brief(0.05)) as worker:
+        first_id = worker.worker_id
+        await until_present(sql, first_id)
+        sql.execute("update duly.workers set lost_at = now()")
+        await worker.steps.wait("declared lost")
+        await until_present(sql, worker.worker_id)
+        assert worker.worker_id != first_id
+        assert sql.execute(HOLDERS.format(first_id)).fetchall() == []
+
+
+async def test_a_worker_before_its_first_heartbeat_has_its_whole_lease(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise psycopg.OperationalError("too many clients already")
+
+    monkeypatch.setattr(workers, "attend", refuse)
+    async with working(app, heartbeat=brief(0.05)):
+        await until(sql, "select now() > started_at + interval '0.3 s' from duly.workers")
+        async with (await app.ground()).database.engine_session() as conn:
+            assert await workers.absent(conn) == {}
+
+
+async def test_behind_a_pooler_nobody_is_present_and_the_lease_counts(
+    fresh: FreshDatabase, acting: uuid.UUID, sql: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    direct, blobs = fresh.direct_url, str(tmp_path)
+    app = Duly(database_url=fresh.url, database_direct_url=direct, blobs_url=blobs, upkeep=False)
+    async with app, working(app, heartbeat=brief(0.05)) as worker:
+        await until(sql, "select heartbeat_at > started_at from duly.workers")
+        assert worker_row(sql, "silence") is None
+        assert sql.execute(HOLDERS.format(worker.worker_id)).fetchall() == []
+
+
+async def test_a_pooler_that_nobody_told_of_is_noticed(
+    cluster: Cluster, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = uuid.uuid4()
+    with pooled(cluster, "transaction", sql.info.dbname, monkeypatch) as url:
+        with psycopg.connect(url, autocommit=True, prepare_threshold=None) as conn:
+            assert not workers.attend(conn, who)
+        assert sql.execute(HOLDERS.format(who)).fetchall() == []
