@@ -16,6 +16,7 @@ import psycopg
 from duly.blobs import BlobStore
 from duly.client.app import App
 from duly.client.ground import Ground
+from duly.client.outbox import Outbox
 from duly.client.wake import Waker
 from duly.control.audit import Audit
 from duly.control.deadletter import DeadLetters
@@ -46,6 +47,7 @@ from duly.upkeep.reconciler import Reconciler
 from duly.upkeep.reconciliation import Reconciliation, reconcile
 from duly.upkeep.scheduler import Scheduler
 from duly.upkeep.sealer import Sealer
+from duly.upkeep.tidier import Tidier
 from duly.worker.options import WorkerOptions
 from duly.worker.worker import Places, Worker
 
@@ -131,7 +133,9 @@ class Duly(App):
         options.check()
         refuse(violations({job.name: job.policy for job in self.registry}, self._conditions(options)))
         place = self.place
-        places = Places(place.url, place.direct_url, partial(open_ground, self.settings, place.url))
+        direct = self.settings.database_direct_url is None
+        opening = partial(open_ground, self.settings, place.url, engine=True)
+        places = Places(place.url, place.direct_url, opening, direct=direct)
         beside = self._keep_up if self.settings.upkeep else None
         return Worker(self, options, places, when_stuck=when_stuck, beside=beside)
 
@@ -172,12 +176,13 @@ class Duly(App):
 def _chores(app: App, settings: Settings) -> list[Chore]:
     """What is to be done beside the jobs; every worker's process does them."""
     return [
-        Reaper(app, grace=settings.worker_heartbeat),
+        Reaper(app, grace=max(settings.worker_heartbeat, settings.worker_lease / 6)),
         Reconciler(app, settings.reconcile_every),
         AdapterSync(app, settings.reconcile_every),
         Payer(app),
         Scheduler(app),
         Sealer(app),
+        Tidier(app),
         _Planner(Schedules(app)),
     ]
 
@@ -198,13 +203,15 @@ class _Planner:
         return timedelta(days=1)
 
 
-async def open_ground(settings: Settings, url: str) -> Ground:
+async def open_ground(settings: Settings, url: str, *, engine: bool = False) -> Ground:
     """The database and the blobs that the settings name, opened for the running loop."""
     blobs = _blobs(settings)
     size = PoolSize(settings.pool_min, settings.pool_max, settings.pool_patience)
-    database = Database(url, pooled=settings.database_direct_url is not None, size=size)
+    pooled = settings.database_direct_url is not None
+    database = Database(url, pooled=pooled, size=size, engine=engine)
     await database.open()
-    return Ground(database, blobs, settings.payload_inline_max, Waker(database))
+    waker = Waker(database)
+    return Ground(database, blobs, settings.payload_inline_max, waker, Outbox(database, waker))
 
 
 def _worker_options(settings: Settings) -> WorkerOptions:

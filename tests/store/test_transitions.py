@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import resources
+from typing import Any
 
 import psycopg
 import pytest
@@ -53,6 +54,12 @@ class Stage:
             kept = await work.settle(conn, [(self.held, decision)], actor_type="worker", actor_id=str(WORKER))
         return kept == {(self.org, self.job_id, self.held.attempt)}
 
+    async def complete(self) -> bool:
+        async with self.database.engine_session() as conn:
+            lost = await work.complete(conn, [(self.held, {"ok": True})], worker_id=WORKER)
+        assert lost <= {self.held.key}
+        return not lost
+
     async def chunk(self) -> bool:
         async with self.database.engine_session() as conn:
             return (
@@ -79,6 +86,7 @@ VERBS: dict[tuple[str, Trigger], Verb] = {
     ("cancel", Trigger.CANCEL): lambda s: s.cancel(),
     ("fail_waiting", Trigger.RECONCILE): lambda s: s.reconcile(),
     ("store_chunk", Trigger.CHUNK): lambda s: s.chunk(),
+    ("complete", Trigger.FINISH): lambda s: s.complete(),
     ("settle", Trigger.FINISH): lambda s: s.settle(Done({"ok": True})),
     ("settle", Trigger.FAIL): lambda s: s.settle(Failed(ERROR)),
     ("settle", Trigger.RETRY): lambda s: s.settle(Retry(ERROR)),
@@ -86,6 +94,8 @@ VERBS: dict[tuple[str, Trigger], Verb] = {
     ("settle", Trigger.LOSE_LEASE): lambda s: s.settle(Lost()),
     ("settle", Trigger.CANCEL): lambda s: s.settle(Canceled("worker", "asked to")),
 }
+
+ENDINGS = ("complete", "settle")
 
 SITUATIONS: dict[str, tuple[Status, list[Verb]]] = {
     "queued, new": (Status.QUEUED, []),
@@ -174,7 +184,9 @@ async def test_only_the_tables_steps_succeed(
     assert status(sql)[0] == start
     before = picture(sql)
     name, trigger = verb
-    reachable = (name != "settle" or start in HELD) and (name != "claim" or situation != "queued for later")
+    reachable = (name not in ENDINGS or start in HELD) and (
+        name != "claim" or situation != "queued for later"
+    )
     legal = (start, trigger) in TRANSITIONS and reachable
     if name == "cancel" and start in HELD:
         await _only_a_request(stage, sql, start)
@@ -215,7 +227,7 @@ def _history_is_sound(sql: psycopg.Connection, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [v for v in VERBS if v[0] in ("settle", "store_chunk")], ids=lambda v: f"{v[0]}:{v[1]}"
+    "verb", [v for v in VERBS if v[0] in (*ENDINGS, "store_chunk")], ids=lambda v: f"{v[0]}:{v[1]}"
 )
 async def test_a_stale_attempt_changes_nothing(
     stage: Stage, sql: psycopg.Connection, verb: tuple[str, Trigger]
@@ -240,7 +252,7 @@ async def test_progress_never_falls_and_each_change_has_its_event(
         "select payload_json from duly.job_events where event_type = 'job.progressed' order by event_seq"
     ).fetchall()
     assert [row[0]["progress_percent"] for row in rows] == [10, 30, 100]
-    stale = replace(held, attempt=0)
+    stale = held._replace(attempt=0)
     async with stage.database.engine_session() as conn:
         assert not await work.keep_progress(conn, [Step(stale, 100)])
 
@@ -279,6 +291,41 @@ async def test_a_stale_attempt_in_a_batch_does_not_take_the_others_with_it(
         kept = await work.settle(conn, [(stage.held, done), (again, done)], actor_type="worker", actor_id="w")
     assert kept == {(stage.org, stage.job_id, 2)}
     _history_is_sound(sql, stage)
+
+
+async def test_a_stale_attempt_among_completions_is_told_and_the_others_are_written(
+    stage: Stage, sql: psycopg.Connection
+) -> None:
+    await stage.claim()
+    await stage.settle(Lost())
+    [again] = await stage.claim()
+    async with stage.database.engine_session() as conn:
+        lost = await work.complete(conn, [(stage.held, 1), (again, 2)], worker_id=WORKER)
+    assert lost == {stage.held.key}
+    assert sql.execute("select status, result from duly.jobs").fetchone() == ("completed", 2)
+    _history_is_sound(sql, stage)
+
+
+async def test_a_completion_leaves_what_a_settlement_leaves(stage: Stage, sql: psycopg.Connection) -> None:
+    seen: list[Any] = []
+    for end in (stage.complete, lambda: stage.settle(Done({"ok": True}))):
+        await stage.claim()
+        assert await end()
+        seen.append(_what_is_left(sql))
+        sql.execute("truncate duly.job_states, duly.result_snapshots, duly.claims")
+        sql.execute("delete from duly.event_log where event_seq > 1")
+        sql.execute("insert into duly.ready select queue, org_id, 0, job_id from duly.job_records")
+    assert seen[0] == seen[1]
+
+
+def _what_is_left(sql: psycopg.Connection) -> list[Any]:
+    """Every row that ends of a job write, without times and transactions."""
+    left: list[Any] = []
+    for table in ("job_states", "event_log", "result_snapshots", "ready", "scheduled", "active_runs"):
+        rows = sql.execute(f"select to_jsonb(t) from duly.{table} t order by 1").fetchall()
+        kept = [name for name in (rows[0][0] if rows else ()) if not name.endswith(("_at", "_xid"))]
+        left.append([{name: row[0][name] for name in kept} for row in rows])
+    return left
 
 
 @pytest.mark.parametrize("ending", [Retry(ERROR), Snooze(timedelta(hours=1)), Lost()])

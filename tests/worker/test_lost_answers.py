@@ -76,7 +76,7 @@ async def test_an_ending_is_written_once(
         return n
 
     handles = await app.enqueue_many([take.call(n) for n in range(20)])
-    proxy.lose_the_answer("insert into duly.dead_letters")
+    proxy.lose_the_answer("'job.completed', 'completed'")
     async with working(app):
         await proxy.lost.wait()
         assert [await handle.result(PATIENCE) for handle in handles] == list(range(20))

@@ -70,7 +70,7 @@ async def test_a_handler_that_cancels_its_own_task_ends_like_any_other(
 async def test_somebodys_open_transaction_holds_up_only_the_job_it_locks(
     app: Duly, acting: uuid.UUID, well, monkeypatch: pytest.MonkeyPatch, fresh: FreshDatabase
 ) -> None:
-    monkeypatch.setattr(session, "_HURRY", "set local lock_timeout = '100ms'")
+    monkeypatch.setattr(session, "_HURRY", "lock_timeout = '100ms'")
     inside, go = asyncio.Event(), asyncio.Event()
 
     @app.job("test.single")

@@ -17,6 +17,7 @@ from duly.model import payload as rules
 from duly.model.errors import ConfigurationError, ContractError, PayloadRefused
 from duly.model.verdict import Verdict
 
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _CONFIG = ConfigDict(extra="forbid", ser_json_inf_nan="constants", validate_default=True)
 
 
@@ -32,16 +33,26 @@ class Codec:
             rest = [p for name, p in signature.parameters.items() if name != asking]
             signature = signature.replace(parameters=rest)
         self._signature = signature
+        given = signature.parameters.values()
+        self._positional = tuple(p.name for p in given if p.kind is p.POSITIONAL_OR_KEYWORD)
+        self._names = frozenset(signature.parameters)
+        self._required = frozenset(p.name for p in given if p.default is p.empty)
         self.payload: type[BaseModel] = _payload_model(handler.__name__, signature, hints)
         self._result = _result_adapter(_without_verdicts(hints.get("return", Any)))
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The arguments of a call as checked JSON."""
+        values = dict(zip(self._positional, args, strict=False))
+        values.update(kwargs)
+        fits = len(values) == len(args) + len(kwargs) and self._required <= values.keys() <= self._names
+        return self.encode_mapping(values if fits else self._bound(args, kwargs))
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The long way, which says what is wrong."""
         try:
-            bound = self._signature.bind(*args, **kwargs)
+            return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise ContractError(str(error), field="payload", fix=f"call it as {self._signature}") from None
-        return self.encode_mapping(bound.arguments)
 
     def encode_mapping(self, values: Mapping[str, Any]) -> str:
         """A payload given by name, as checked JSON."""
@@ -49,7 +60,7 @@ class Codec:
         try:
             # What is written must be readable again: under its alias, without computed fields.
             dumped = model.model_dump(mode="json", by_alias=True, round_trip=True)
-            text = json.dumps(dumped, separators=(",", ":"), ensure_ascii=False)
+            text = _COMPACT.encode(dumped)
             size = len(text.encode("utf-8", "surrogatepass"))
         except ValueError as error:
             raise PayloadRefused(f"not JSON: {error}", field="payload", fix="pass plain values") from None
@@ -60,7 +71,7 @@ class Codec:
         """The arguments for the handler from stored JSON, validated again."""
         # As JSON, because a strict type takes text for a date there and nowhere else.
         model = self._checked(self.payload.model_validate_json, text)
-        return {name: getattr(model, name) for name in type(model).model_fields}
+        return dict(model.__dict__)
 
     def encode_result(self, value: Any) -> Any:
         """A handler's return value as plain JSON values."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ _LONGEST = 500
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Surroundings:
     """What is known here and now; what is missing is asked for when a job is enqueued."""
 
@@ -33,13 +34,19 @@ class Surroundings:
 
     def over(self, outer: Surroundings) -> Surroundings:
         """These, completed by those around them."""
-        if self == _NOTHING:
+        if self is NOTHING or self == NOTHING:
             return outer
         known = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         return replace(outer, **known)
 
     def origin(self) -> Origin:
         """The contract's fields, or an error that names the missing one."""
+        if self.request_id is None:
+            return replace(self, request_id=f"req-{uuid.uuid4().hex}").origin()
+        return self._origin
+
+    @cached_property
+    def _origin(self) -> Origin:
         if self.org_id is None:
             raise MissingField(
                 "missing", field="org_id", fix="enqueue inside duly.context(org_id=..., actor=...)"
@@ -48,30 +55,41 @@ class Surroundings:
             raise MissingField(
                 "missing", field="actor", fix="say who asks: duly.context(actor=Actor.user(...))"
             )
-        request_id = self.request_id or f"req-{uuid.uuid4().hex}"
+        assert self.request_id is not None
         return Origin(
             org_id=self.org_id,
             actor=self.actor,
-            request_id=request_id,
-            correlation_id=self.correlation_id or request_id,
+            request_id=self.request_id,
+            correlation_id=self.correlation_id or self.request_id,
             project_id=self.project_id,
             traceparent=self.traceparent,
             parent_id=self.parent_id,
         )
 
 
-_NOTHING = Surroundings()
-_current: ContextVar[Surroundings] = ContextVar("duly_surroundings", default=_NOTHING)
+NOTHING = Surroundings()
+_current: ContextVar[Surroundings | Callable[[], Surroundings]] = ContextVar(
+    "duly_surroundings", default=NOTHING
+)
 
 
-def enter(inner: Surroundings) -> None:
-    """Be in these surroundings for the rest of the running task or thread."""
+def enter(inner: Callable[[], Surroundings]) -> None:
+    """Be in these surroundings for the rest of the running task or thread; made when somebody asks."""
     _current.set(inner)
 
 
 def surroundings() -> Surroundings:
     """What the innermost `context` says."""
-    return _current.get()
+    found = _current.get()
+    if not isinstance(found, Surroundings):
+        found = found()
+        _current.set(found)
+    return found
+
+
+def origin(inner: Surroundings) -> Origin:
+    """Where a job comes from that is asked for here and now, with what is said for it alone."""
+    return inner.over(surroundings()).origin()
 
 
 @contextmanager
@@ -85,7 +103,7 @@ def context(
     traceparent: str | None = None,
 ) -> Iterator[None]:
     """Everything enqueued inside is for this org, by this actor, of this request. Nests."""
-    outer = _current.get()
+    outer = surroundings()
     inner = Surroundings(
         org_id=as_uuid("org_id", org_id),
         actor=checked_actor(actor),

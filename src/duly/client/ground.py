@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from duly.blobs import BlobStore
+from duly.client.outbox import Outbox
 from duly.client.wake import Waker
 from duly.store.session import Database
 
@@ -19,6 +20,7 @@ class Ground:
     blobs: BlobStore
     payload_inline_max: int
     waker: Waker
+    outbox: Outbox
 
 
 class Grounds:
@@ -45,6 +47,7 @@ class Grounds:
             return
         await asyncio.wait([opening])
         if not opening.cancelled() and opening.exception() is None:
+            await opening.result().outbox.close()
             await opening.result().waker.close()
             await opening.result().database.close()
 

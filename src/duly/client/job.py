@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unp
 
 from duly.client.bridge import Bridge
 from duly.client.codec import Codec
-from duly.client.context import surroundings
+from duly.client.context import origin
 from duly.client.handling import Handling
 from duly.client.ids import job_id, result_id
 from duly.client.options import Choices, Options
@@ -43,7 +43,7 @@ class Call(Generic[R_co]):
             job_id=job_id(),
             result_id=result_id(),
             job_type=self.job.name,
-            origin=options.surroundings.over(surroundings()).origin(),
+            origin=origin(options.surroundings),
             policy=options.applied_to(self.job.name, self.job.policy),
             payload=self.payload,
             subject_id=options.subject_id,
@@ -89,9 +89,8 @@ class Job(Generic[P, R]):
 
     def options(self, **choices: Unpack[Choices]) -> Job[P, R]:
         """The same job type with options for the calls that follow, added to those it has."""
-        bound: Job[P, R] = Job(
-            self.app, self.name, self.handler, self.policy, self.codec, self.handling, self.bridge
-        )
+        bound: Job[P, R] = object.__new__(Job)
+        bound.__dict__.update(self.__dict__)
         bound._choices = {**self._choices, **choices}
         bound._options = Options.of(**bound._choices)
         return bound

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
-from duly.client.context import Surroundings, as_uuid, checked_actor, checked_text, checked_traceparent
+from duly.client.context import (
+    NOTHING,
+    Surroundings,
+    as_uuid,
+    checked_actor,
+    checked_text,
+    checked_traceparent,
+)
 from duly.model import payload as rules
 from duly.model.errors import ContractError, Unschedulable
 from duly.model.job import Actor
@@ -40,7 +49,7 @@ class Choices(TypedDict, total=False):
 class Options:
     """The choices, checked."""
 
-    surroundings: Surroundings = field(default_factory=Surroundings)
+    surroundings: Surroundings = NOTHING
     subject_id: str | None = None
     priority: int | None = None
     critical: bool = False
@@ -53,30 +62,17 @@ class Options:
     @classmethod
     def of(cls, **choices: Unpack[Choices]) -> Options:
         """Read the keywords; wrong ones are named."""
-        unknown = set(choices) - set(Choices.__annotations__)
-        if unknown:
-            raise ContractError(
-                "no such option", field=min(unknown), fix=f"one of {sorted(Choices.__annotations__)}"
-            )
-        identity = choices.get("run_identity")
-        return cls(
-            surroundings=Surroundings(
-                org_id=as_uuid("org_id", choices.get("org_id")),
-                actor=checked_actor(choices.get("actor")),
-                project_id=as_uuid("project_id", choices.get("project_id")),
-                request_id=checked_text("request_id", choices.get("request_id")),
-                correlation_id=checked_text("correlation_id", choices.get("correlation_id")),
-                traceparent=checked_traceparent(choices.get("traceparent")),
-            ),
-            subject_id=checked_text("subject_id", choices.get("subject_id")),
-            priority=EXPEDITE if choices.get("expedite") else choices.get("priority"),
-            critical=choices.get("critical", False),
-            scheduled_for=choices.get("scheduled_for"),
-            idempotency_key=checked_text("idempotency_key", choices.get("idempotency_key")),
-            run_identity_hash=None if identity is None else _identity_hash(identity),
-            metadata=_checked_metadata(choices.get("metadata")),
-            conn=choices.get("conn"),
-        )
+        if not _KNOWN.issuperset(choices):
+            unknown = min(set(choices) - _KNOWN)
+            raise ContractError("no such option", field=unknown, fix=f"one of {sorted(_KNOWN)}")
+        said: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
+        around = {name: read(said.pop(name)) for name, read in _AROUND.items() if name in said}
+        own = {name: read(said.pop(name)) for name, read in _OWN.items() if name in said}
+        if "run_identity" in said:
+            own["run_identity_hash"] = _identity_hash(said.pop("run_identity"))
+        if said.pop("expedite", False):
+            said["priority"] = EXPEDITE
+        return cls(surroundings=Surroundings(**around) if around else NOTHING, **own, **said)
 
     def applied_to(self, job_type: str, policy: JobPolicy) -> JobPolicy:
         """The policy of one job: its type's, with what this call says."""
@@ -99,9 +95,7 @@ def _check_schedule(job_type: str, policy: JobPolicy, at: Any) -> None:
         )
 
 
-def _checked_metadata(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
-    if metadata is None:
-        return None
+def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     try:
         size = len(json.dumps(metadata))
     except (TypeError, ValueError, RecursionError) as error:
@@ -126,6 +120,22 @@ def _critical_queue(job_type: str, policy: JobPolicy) -> str:
             fix=f"{CRITICAL} is for default jobs",
         )
     return CRITICAL
+
+
+_KNOWN = frozenset(Choices.__annotations__)
+_AROUND: dict[str, Callable[[Any], Any]] = {
+    "org_id": partial(as_uuid, "org_id"),
+    "actor": checked_actor,
+    "project_id": partial(as_uuid, "project_id"),
+    "request_id": partial(checked_text, "request_id"),
+    "correlation_id": partial(checked_text, "correlation_id"),
+    "traceparent": checked_traceparent,
+}
+_OWN: dict[str, Callable[[Any], Any]] = {
+    "subject_id": partial(checked_text, "subject_id"),
+    "idempotency_key": partial(checked_text, "idempotency_key"),
+    "metadata": _checked_metadata,
+}
 
 
 def _identity_hash(identity: Any) -> str:

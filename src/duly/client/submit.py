@@ -17,7 +17,6 @@ from duly.model.canonical import canonical
 from duly.model.errors import ContractError
 from duly.model.job import JobSpec
 from duly.store import jobs
-from duly.store.session import retrying
 
 if TYPE_CHECKING:
     from duly.client.app import App
@@ -35,7 +34,7 @@ async def submit(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R
     if conn is not None:
         written = await borrowed.enqueue(conn, org_id, specs)
     else:
-        written = await _write(app, org_id, specs)
+        written = await (await app.ground()).outbox.write(org_id, specs)
     return _handles(app, org_id, written)
 
 
@@ -74,7 +73,8 @@ def _contracts(calls: Sequence[Call[Any]]) -> tuple[UUID, list[JobSpec]]:
 
 
 async def _without_large_payloads(ground: Ground, specs: list[JobSpec]) -> list[JobSpec]:
-    return [await _without_large_payload(ground, spec) for spec in specs]
+    most = ground.payload_inline_max // 4  # a character has four bytes at most
+    return [s if len(s.payload) <= most else await _without_large_payload(ground, s) for s in specs]
 
 
 async def _without_large_payload(ground: Ground, spec: JobSpec) -> JobSpec:
@@ -98,16 +98,6 @@ async def store_payload(ground: Ground, org_id: UUID, payload: str) -> StoredPay
     ref = await ground.blobs.put(org_id, encoded)
     stable = hashlib.sha256(canonical(json.loads(payload)).encode()).hexdigest()
     return StoredPayload("{}", str(ref), stable)
-
-
-async def _write(app: App, org_id: UUID, specs: Sequence[JobSpec]) -> list[jobs.Written]:
-    async def once() -> list[jobs.Written]:
-        async with app.tenant_session(org_id) as conn:
-            return await jobs.enqueue(conn, org_id, specs)
-
-    written = await retrying(once)
-    (await app.ground()).waker.wake()
-    return written
 
 
 def _handles(app: App, org_id: UUID, written: Sequence[jobs.Written]) -> list[Handle[Any]]:

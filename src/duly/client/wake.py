@@ -9,7 +9,6 @@ import psycopg
 
 from duly.model.errors import StoreError
 from duly.store.session import Database
-from duly.store.statements import statement
 
 _PAUSE = 0.003
 
@@ -24,6 +23,15 @@ class Waker:
         self._database = database
         self._again = False
         self._task: asyncio.Task[None] | None = None
+        self._quiet_until = 0.0
+
+    def may_be_told(self) -> bool:
+        """Whether the caller may tell it by its own commit: nobody did lately. If so, others leave it be."""
+        now = asyncio.get_running_loop().time()
+        if now < self._quiet_until or (self._task is not None and not self._task.done()):
+            return False
+        self._quiet_until = now + _PAUSE
+        return True
 
     def wake(self) -> None:
         """Have it said soon, once for all who ask meanwhile."""
@@ -42,8 +50,7 @@ class Waker:
         while True:
             self._again = False
             with suppress(psycopg.Error, StoreError):
-                async with self._database.engine_session() as conn:
-                    await conn.execute(statement("workers/wake"))
+                await self._database.outside_transactions("notify duly_ready")
             await asyncio.sleep(_PAUSE)
             if not self._again:
                 return

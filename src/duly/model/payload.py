@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
+from types import NoneType
 from typing import Any, NamedTuple, NoReturn
 
 from duly.model.errors import PayloadRefused, SecretInPayload
@@ -32,11 +33,7 @@ def check(payload: Any, size: int, field: str = "payload") -> None:
         raise PayloadRefused(
             f"{size} bytes, {MAX_BYTES} allowed", field=field, fix="store it as a blob and pass its reference"
         )
-    for place in _walk(payload, field):
-        if place.depth > MAX_DEPTH:
-            raise PayloadRefused(f"nested deeper than {MAX_DEPTH}", field=place.path, fix="flatten it")
-        _check_name(place)
-        _check_value(place)
+    _check_inner(_Place(payload, field))
 
 
 class _Place(NamedTuple):
@@ -53,6 +50,36 @@ class _Place(NamedTuple):
             return str(self.step)
         step = f"[{self.step}]" if isinstance(self.step, int) else f".{self.step}"
         return self.above.path + step
+
+
+def _check_inner(root: _Place) -> None:
+    """Every value, without recursion. What cannot be wrong costs nothing more: payloads are checked often."""
+    stack = [root]
+    _check_value(root)
+    while stack:
+        outer = stack.pop()
+        steps: Iterable[tuple[str | int, Any]] = ()
+        if isinstance(outer.value, dict):
+            steps = outer.value.items()
+        elif isinstance(outer.value, list | tuple):
+            steps = enumerate(outer.value)
+        for step, value in steps:
+            if type(value) in _PLAIN and outer.depth < MAX_DEPTH and _is_plain(step):
+                continue
+            place = _Place(value, step, outer.depth + 1, outer)
+            if place.depth > MAX_DEPTH:
+                raise PayloadRefused(f"nested deeper than {MAX_DEPTH}", field=place.path, fix="flatten it")
+            _check_name(place)
+            _check_value(place)
+            if isinstance(value, dict | list | tuple):
+                stack.append(place)
+
+
+_PLAIN = frozenset({int, bool, NoneType})
+
+
+def _is_plain(step: str | int) -> bool:
+    return isinstance(step, int) or (step.isascii() and "\0" not in step)
 
 
 def _check_name(place: _Place) -> None:
@@ -84,20 +111,6 @@ def _check_text(place: _Place, text: str) -> None:
     except UnicodeEncodeError:
         path = place.path.encode(errors="replace").decode()
         raise PayloadRefused("half of a surrogate pair", field=path, fix="remove it") from None
-
-
-def _walk(payload: Any, field: str) -> Iterator[_Place]:
-    """Every value, without recursion."""
-    stack = [_Place(payload, field)]
-    while stack:
-        place = stack.pop()
-        yield place
-        if place.depth > MAX_DEPTH:
-            continue
-        if isinstance(place.value, dict):
-            stack.extend(_Place(inner, key, place.depth + 1, place) for key, inner in place.value.items())
-        elif isinstance(place.value, list | tuple):
-            stack.extend(_Place(inner, i, place.depth + 1, place) for i, inner in enumerate(place.value))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

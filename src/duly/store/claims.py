@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from psycopg.rows import TupleRow
 
 from duly.store.pool import Connection
 from duly.store.statements import statement
@@ -32,8 +33,7 @@ class Sight(NamedTuple):
     """When a gate that lets through so many a second lets the next one pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedJob:
+class ClaimedJob(NamedTuple):
     """A job as its claim returned it. `payload` and `policy` are JSON."""
 
     org_id: UUID
@@ -56,8 +56,8 @@ class ClaimedJob:
     run_identity_hash: str | None
     payload: str
     payload_ref: str | None
-    policy: str
     metadata: dict[str, Any] | None
+    policy: str
     claim_id: UUID
 
     @property
@@ -82,7 +82,7 @@ class Claim(NamedTuple):
 
 async def peek(conn: Connection, queues: Sequence[str]) -> Sight:
     """Look which lanes have runnable jobs."""
-    cursor = await conn.execute(statement("jobs/peek"), {"queues": list(queues)})
+    cursor = await conn.execute(statement("jobs/peek"), {"queues": list(queues)}, prepare=True)
     rows = await cursor.fetchall()
     lanes = [Lane(*row[:4]) for row in rows if row[0] is not None]
     return Sight(lanes, rows[0][4], rows[0][5], rows[0][6])
@@ -114,10 +114,24 @@ async def claim(
             "after_org": after_org,
             "sight": sight,
         },
+        prepare=True,
     )
     rows = await cursor.fetchall()
-    jobs = [ClaimedJob(*row[:-2]) for row in rows if row[0] is not None]
-    return Claim(jobs, *rows[0][-2:]) if rows else Claim(jobs, after_org, more=False)
+    return Claim(_jobs(rows, claim_id), *rows[0][-2:]) if rows else Claim([], after_org, more=False)
+
+
+def _jobs(rows: Sequence[TupleRow], claim_id: UUID) -> list[ClaimedJob]:
+    """The jobs of the rows. Those that share a policy have its number, and the first of them its text."""
+    jobs: list[ClaimedJob] = []
+    policies: dict[int, str] = {}
+    for *own, policy, number, _, _ in rows:
+        if policy is None:
+            policy = policies.get(number)
+        else:
+            policies[number] = policy
+        if policy is not None:
+            jobs.append(ClaimedJob._make((*own, policy, claim_id)))
+    return jobs
 
 
 async def promote(conn: Connection, *, limit: int) -> int:

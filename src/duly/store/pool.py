@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from psycopg import AsyncConnection
@@ -14,6 +14,9 @@ from duly.model.errors import StoreError
 
 class Connection(AsyncConnection[TupleRow]):
     """A connection inside a session. Its transaction is the session's: it carries the role and the org."""
+
+    is_engine = False
+    """Whether it has taken the engine's role for good. Never one that leads to a pooler."""
 
     async def commit(self) -> None:
         """Refused: what follows a commit would run without role and org."""
@@ -36,12 +39,10 @@ class PoolSize:
     patience: float = 30.0
 
 
-def make_pool(url: str, size: PoolSize, *, pooled: bool, made: Callable[[Connection], None]) -> Pool:
+def make_pool(
+    url: str, size: PoolSize, *, pooled: bool, made: Callable[[Connection], Awaitable[None]]
+) -> Pool:
     """A closed pool. Behind a transaction pooler no prepared statement may outlive its transaction."""
-
-    async def configure(conn: Connection) -> None:
-        made(conn)
-
     return AsyncConnectionPool(
         url,
         min_size=size.smallest,
@@ -50,7 +51,7 @@ def make_pool(url: str, size: PoolSize, *, pooled: bool, made: Callable[[Connect
         open=False,
         name="duly",
         connection_class=Connection,
-        configure=configure,
+        configure=made,
         # Transactions are opened by the sessions, in one round trip with the role and the org.
         kwargs={"autocommit": True, "prepare_threshold": None if pooled else 5},
     )

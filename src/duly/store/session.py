@@ -1,21 +1,25 @@
-"""The only two doors to a connection.
+"""The only doors to a connection.
 
-Both open a transaction, take their role and give the connection back at the end. Role and org are
-set with SET LOCAL, first in the transaction: a session-wide SET would leak through a pooler.
+A session opens a transaction, takes its role and gives the connection back at the end. Role and org are
+set with SET LOCAL, first in the transaction: a session-wide SET would leak through a pooler. Only the
+engine's own pool, and only where no pooler is between, takes its role once for all: a statement of the
+engine is then one round trip. What a tenant does in one statement is sent as a whole, and one as well.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import select
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Self, TypeVar
+from typing import Any, LiteralString, Self, TypeVar
 from uuid import UUID
 from weakref import WeakSet
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow
 from psycopg_pool import PoolTimeout
 
 from duly.model.errors import StoreError, StoreUnavailable
@@ -25,31 +29,38 @@ from duly.store.refusals import translate
 T = TypeVar("T")
 
 _TENANT = "begin; set local role duly_tenant; set local duly.org_id = '{}'; set local jit = off"
-# The engine's statements want nested loops over indexes; with stale statistics the planner prefers hashes.
-ENGINE_ROLE = (
-    "set local role duly_engine; set local jit = off; set local enable_hashjoin = off; "
-    "set local enable_mergejoin = off; set local enable_seqscan = off; "
-    "set local plan_cache_mode = force_generic_plan"
-)
-_ENGINE = f"begin; {ENGINE_ROLE}"
-_ENGINES_OWN = ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "plan_cache_mode")
+# The engine's statements want nested loops over indexes; with stale statistics the planner prefers hashes, or
+# to read a whole table and keep it.
+_ENGINES_OWN = {
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
+    "enable_material": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+_TASTES = {"role": "duly_engine", "jit": "off", **_ENGINES_OWN}
+ENGINE_ROLE = "; ".join(f"set local {name} = {value}" for name, value in _TASTES.items())
+_ENGINE_FOR_GOOD = "; ".join(f"set {name} = {value}" for name, value in _TASTES.items())
 _PLAIN = "; ".join(
     f"set local {name} to default" for name in (*_ENGINES_OWN, "lock_timeout", "statement_timeout")
 )
 # Somebody's open transaction may hold a row that a batch needs: the others of the batch must not wait for it.
-_HURRY = "set local lock_timeout = '5s'"
+_HURRY = "lock_timeout = '5s'"
 _TRIES = 5
 _UNDOING = 5.0
 
 
 class Database:
-    """One PostgreSQL database, reached through a pool."""
+    """One PostgreSQL database, reached through a pool; with `engine`, a pool for the engine alone."""
 
-    def __init__(self, url: str, *, pooled: bool = False, size: PoolSize | None = None) -> None:
+    def __init__(
+        self, url: str, *, pooled: bool = False, size: PoolSize | None = None, engine: bool = False
+    ) -> None:
         self._made: WeakSet[Connection] = WeakSet()
+        self._engine = engine and not pooled
         self.limit: float | None = None
         """Seconds an engine session may take as a whole; a connection that leads nowhere is given up."""
-        self._pool = make_pool(url, size or PoolSize(), pooled=pooled, made=self._made.add)
+        self._pool = make_pool(url, size or PoolSize(), pooled=pooled, made=self._configure)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -75,38 +86,93 @@ class Database:
         for conn in list(self._made):
             conn.pgconn.finish()
 
+    async def _configure(self, conn: Connection) -> None:
+        self._made.add(conn)
+        if not self._engine:
+            return
+        cursor = await conn.execute("select pg_backend_pid()")
+        if await cursor.fetchone() == (conn.info.backend_pid,):  # else there is a pooler nobody told us of
+            await conn.execute(f"{_ENGINE_FOR_GOOD}; set {_HURRY}")
+            conn.is_engine = True
+
     @asynccontextmanager
     async def tenant_session(self, org_id: UUID) -> AsyncIterator[Connection]:
         """A transaction that sees and changes what belongs to this org, and nothing else."""
         async with self._session(tenant_opening(org_id)) as conn:
             yield conn
 
+    async def tenant_statement(self, org_id: UUID, query: str, values: Mapping[str, Any]) -> list[TupleRow]:
+        """The rows of one statement, which is a transaction of its own. It may be run twice."""
+        async with self._connection() as conn:
+            bound = AsyncClientCursor(conn).mogrify(query, values)
+            cursor = await conn.execute(f"{self._opening(conn, tenant_opening(org_id))}; {bound}; commit")
+            while cursor.description is None and cursor.nextset():
+                pass
+            return await cursor.fetchall()
+
     @asynccontextmanager
     async def engine_session(self) -> AsyncIterator[Connection]:
         """A transaction of the engine, which works for all orgs."""
-        if self.limit is None:
-            async with self._session(_ENGINE) as conn:
+        async with self._in_time(), self._session(f"begin; {ENGINE_ROLE}") as conn:
+            yield conn
+
+    @asynccontextmanager
+    async def engine_statement(self) -> AsyncIterator[Connection]:
+        """For exactly one statement of the engine, which is a transaction of its own."""
+        if not self._engine:
+            async with self.engine_session() as conn:
                 yield conn
+            return
+        async with self._in_time(), self._connection() as conn:
+            if conn.is_engine:
+                yield conn
+                return
+        async with self.engine_session() as conn:
+            yield conn
+
+    async def outside_transactions(self, command: LiteralString) -> None:
+        """Run a command that reads no data and takes no role: a notification, a vacuum."""
+        async with self._connection() as conn:
+            await conn.execute(command)
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        if self.limit is None:
+            yield
             return
         ends = asyncio.timeout(self.limit)
         try:
-            async with ends, self._session(f"{_ENGINE}; {_HURRY}") as conn:
-                yield conn
+            async with ends:
+                yield
         except TimeoutError:
             if ends.expired():
                 raise StoreUnavailable(f"no answer within {self.limit} s", fix="check the network") from None
             raise
 
+    def _opening(self, conn: Connection, opening: str) -> str:
+        """What opens a transaction on this connection."""
+        tenant = opening.startswith("begin; set local role duly_tenant")
+        if conn.is_engine:
+            return f"{opening}; {_PLAIN}" if tenant else "begin"
+        return opening if tenant or self.limit is None else f"{opening}; set local {_HURRY}"
+
     @asynccontextmanager
     async def _session(self, opening: str) -> AsyncIterator[Connection]:
-        conn = await self._opened(opening)
-        try:
+        async with self._connection() as conn:
+            await conn.execute(self._opening(conn, opening))
             yield conn
             if conn.info.transaction_status is not TransactionStatus.INTRANS:
                 raise StoreError(
                     "the session's transaction had ended", fix="leave errors and commits to the session"
                 )
             await AsyncConnection.commit(conn)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        """A living connection; what an error leaves open on it is undone."""
+        conn = await self._living()
+        try:
+            yield conn
         except BaseException as error:
             # A connection that leads nowhere must not keep whoever was cancelled because of it.
             with suppress(psycopg.Error, TimeoutError):
@@ -119,8 +185,8 @@ class Database:
         finally:
             await self._pool.putconn(conn)
 
-    async def _opened(self, opening: str) -> Connection:
-        """An open transaction. A connection that died while idle is replaced: nothing was sent yet."""
+    async def _living(self) -> Connection:
+        """A connection. One that died while idle is replaced: nothing was sent yet."""
         for _ in range(self._pool.max_size + 1):
             try:
                 conn = await self._pool.getconn()
@@ -128,16 +194,25 @@ class Database:
                 raise StoreUnavailable(
                     str(error), fix="check the database, or raise DULY_POOL_MAX"
                 ) from error
-            try:
-                await conn.execute(opening)
-            except psycopg.OperationalError:
-                await self._pool.putconn(conn)
-            except BaseException:
-                await self._pool.putconn(conn)
-                raise
-            else:
+            if not _has_died(conn):
                 return conn
+            await self._pool.putconn(conn)
         raise StoreUnavailable("every connection was dead", fix="check the database, and try again")
+
+
+def _has_died(conn: Connection) -> bool:
+    """Whether the server has hung up: there is something to read where nothing was asked, to its very end."""
+    ear = select.poll()
+    ear.register(conn.fileno(), select.POLLIN)
+    for _ in range(3):
+        if not ear.poll(0):
+            return False
+        try:
+            conn.pgconn.consume_input()
+        except psycopg.OperationalError:
+            break
+    conn.pgconn.finish()
+    return True
 
 
 def tenant_role(org_id: UUID) -> str:

@@ -60,7 +60,32 @@ async def settle(
 ) -> set[Key]:
     """Write what was decided; the attempts that still were ours. The others were lost."""
     values = settlement(decided, actor_type=actor_type, actor_id=actor_id, claim_ids=claim_ids)
-    cursor = await conn.execute(statement("jobs/settle"), values)
+    cursor = await conn.execute(statement("jobs/settle"), values, prepare=True)
+    return {(row[0], row[1], row[2]) for row in await cursor.fetchall()}
+
+
+async def complete(
+    conn: Connection,
+    done: Sequence[tuple[ClaimedJob, Any]],
+    *,
+    worker_id: UUID,
+    claim_ids: Iterable[UUID] = (),
+) -> set[Key]:
+    """End jobs that left nothing but a result; the attempts that were lost. `settle` does the same for all."""
+    results = [None if value is None else json.dumps(value, allow_nan=False) for _, value in done]
+    cursor = await conn.execute(
+        statement("jobs/complete"),
+        {
+            # Arrays as text: a driver needs twice as long for the same as values.
+            "org_ids": f"{{{','.join([job.org_id.hex for job, _ in done])}}}",
+            "job_ids": f"{{{','.join([job.job_id.hex for job, _ in done])}}}",
+            "attempts": [job.attempt for job, _ in done],
+            "results": results if any(results) else None,
+            "worker_id": str(worker_id),
+            "claim_ids": list(claim_ids),
+        },
+        prepare=True,
+    )
     return {(row[0], row[1], row[2]) for row in await cursor.fetchall()}
 
 

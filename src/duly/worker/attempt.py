@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from duly.blobs import BlobRef
@@ -43,8 +44,7 @@ async def perform(run: Run, shop: Workshop, threads: Threads) -> Ending:
 
 
 async def _perform(run: Run, shop: Workshop, threads: Threads) -> Ending:
-    enter(_surroundings(run))
-    run.start_clock()
+    enter(partial(_surroundings, run))
     arguments = run.kind.codec.decode(await _payload(run, shop))
     value = await _call(run, shop, threads, arguments)
     if isinstance(value, Verdict):
@@ -112,5 +112,8 @@ async def _done(run: Run, shop: Workshop, value: Any) -> Ending:
         return Retry(_every_chunk_failed(run), dependency=run.kind.handling.dependency)
     if run.chunks_offered and not run.chunks_entered:
         raise ContractError("no chunk was worked on", field="chunks", fix="work inside `async with chunk:`")
-    result, reference = await shop.stored(run.job.org_id, run.kind.codec.encode_result(value))
+    if value is None:
+        result = reference = None
+    else:
+        result, reference = await shop.stored(run.job.org_id, run.kind.codec.encode_result(value))
     return Done(result, reference, bool(run.failures), run.counts, tuple(run.failures))

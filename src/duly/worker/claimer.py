@@ -10,7 +10,7 @@ import psycopg
 
 from duly.model.errors import StoreError
 from duly.store import claims
-from duly.store.claims import Claim, ClaimedJob, Lane
+from duly.store.claims import Claim, ClaimedJob, Lane, Sight
 from duly.store.session import Database, retrying
 from duly.worker.shares import Shares
 
@@ -94,22 +94,25 @@ class Claimer:
         return [], more
 
     async def _peek(self) -> list[Lane]:
-        async with self._database.engine_session() as conn:
-            sight = await claims.peek(conn, self._queues)
-            stuck = False
-            if sight.due_at is not None and sight.due_at <= sight.now:
+        sight, stuck = await self._sight(), False
+        if sight.due_at is not None and sight.due_at <= sight.now:
+            async with self._database.engine_statement() as conn:
                 # What is due and cannot be moved is held by somebody: there is no use in asking at once.
                 stuck = await claims.promote(conn, limit=_BATCH) == 0
-                sight = await claims.peek(conn, self._queues)
+            sight = await self._sight()
         self._clock.set(sight.now)
         self.due_in = None if sight.due_at is None or stuck else sight.due_at - sight.now
         if sight.opens_at is not None:
             self.due_in = min(self.due_in or sight.opens_at - sight.now, sight.opens_at - sight.now)
         return sight.lanes
 
+    async def _sight(self) -> Sight:
+        async with self._database.engine_statement() as conn:
+            return await claims.peek(conn, self._queues)
+
     async def _claim(self, worker_id: UUID, lane: Lane, share: int) -> Claim:
         async def once() -> Claim:
-            async with self._database.engine_session() as conn:
+            async with self._database.engine_statement() as conn:
                 return await claims.claim(
                     conn,
                     worker_id=worker_id,

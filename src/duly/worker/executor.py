@@ -142,10 +142,11 @@ class Executor:
             self._put(run, left)
 
     def _put(self, run: Run, ending: Ending | None) -> None:
-        self._shop.keeper.drop(run.job.key)
+        key = run.job.key
+        self._shop.keeper.drop(key)
         failures = tuple(run.failures)
         self._finisher.put(Ended(run.job, run.hold, ending, run.worker_id, run.counts, failures))
-        self.runs.pop(run.job.key, None)
+        self.runs.pop(key, None)
         self._places[run.kind.place] -= 1
         self._steps.announce("ended")
         self.freed.set()

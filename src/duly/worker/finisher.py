@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import islice, takewhile
+from itertools import groupby, islice, takewhile
+from operator import attrgetter
 from uuid import UUID
 
 import psycopg
@@ -35,7 +36,8 @@ class Claims:
 
     def expect(self, jobs: Sequence[ClaimedJob]) -> None:
         """These were claimed and will end some day."""
-        self._open.update(job.claim_id for job in jobs)
+        for claim_id, of_it in groupby(jobs, attrgetter("claim_id")):
+            self._open[claim_id] += len(list(of_it))
 
     @property
     def known(self) -> list[UUID]:
@@ -58,19 +60,21 @@ class Claims:
 
 
 class Finisher:
-    """Takes endings as they come. Who has somebody to tell goes to another desk: callbacks take time."""
+    """Takes endings as they come: three desks, since most succeed plainly, and callbacks take time."""
 
     def __init__(self, writer: Writer, steps: Steps, wake: Callable[[], None]) -> None:
         self._writer = writer
         self._claims = Claims()
         self._plain = Desk(writer, self._claims, steps, wake)
+        self._other = Desk(writer, self._claims, steps, wake)
         self._telling = Desk(writer, self._claims, steps, wake, batch=1)
+        self._desks = (self._plain, self._other, self._telling)
         self.expect = self._claims.expect
 
     @property
     def waiting(self) -> int:
         """Endings that are not durable yet."""
-        return len(self._plain) + len(self._telling)
+        return sum(map(len, self._desks))
 
     @property
     def known_claims(self) -> list[UUID]:
@@ -79,18 +83,21 @@ class Finisher:
 
     def put(self, ended: Ended) -> None:
         """It ended so."""
-        (self._telling if self._writer.may_tell(ended) else self._plain).put(ended)
+        if ended.is_plain:
+            self._plain.put(ended)
+        else:
+            (self._telling if self._writer.may_tell(ended) else self._other).put(ended)
 
     async def run(self) -> None:
         """Settle until cancelled."""
-        async with asyncio.TaskGroup() as desks:
-            desks.create_task(self._plain.run())
-            desks.create_task(self._telling.run())
+        async with asyncio.TaskGroup() as at_work:
+            for desk in self._desks:
+                at_work.create_task(desk.run())
 
     async def until_empty(self) -> None:
         """Return when everything that has ended is settled."""
-        await self._plain.empty.wait()
-        await self._telling.empty.wait()
+        for desk in self._desks:
+            await desk.empty.wait()
 
 
 class Desk:
@@ -181,17 +188,18 @@ class Desk:
         return [first]
 
     async def _settle(self, batch: list[Ended]) -> None:
-        done = Counter(ended.job.claim_id for ended in batch)
+        done: Counter[UUID] = Counter()
+        for claim_id, of_it in groupby(batch, lambda ended: ended.job.claim_id):
+            done[claim_id] += len(list(of_it))
         over = self._claims.over_with(done)
         if self._batch > 1:  # a callback would keep others waiting for them
             over |= self._claims.left_over
-        decided, kept = await self._writer.write(batch, over)
+        lost, failed = await self._writer.write(batch, over)
         self._claims.settle(done, over)
-        for job, to in decided:
-            if job.key not in kept:
-                self._report_lost(job)
-            elif to.error is not None:
-                _report(job, to)
+        for job in lost:
+            self._report_lost(job)
+        for job, to in failed:
+            _report(job, to)
 
     def _report_lost(self, job: ClaimedJob) -> None:
         self._steps.announce("lost")

@@ -45,7 +45,8 @@ class ProgressKeeper:
 
     def drop(self, key: Key) -> None:
         """It does not matter any more."""
-        self._pending.pop(key, None)
+        if self._pending:
+            self._pending.pop(key, None)
 
     async def run(self) -> None:
         """Write again and again, until cancelled."""

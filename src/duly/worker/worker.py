@@ -48,10 +48,12 @@ _CLAIMS = 100
 class Places:
     """Where a worker finds the database: for work, for listening, and for its isolated processes."""
 
-    def __init__(self, url: str, listen_url: str, open_ground: OpenGround) -> None:
+    def __init__(self, url: str, listen_url: str, open_ground: OpenGround, *, direct: bool = False) -> None:
         self.url = url
         self.listen_url = listen_url
         self.open_ground = open_ground
+        self.direct = direct
+        """Whether `url` leads to the database itself, not to a pooler."""
 
 
 class Worker:
@@ -115,7 +117,9 @@ class Worker:
             raise
         self._loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(self._executor, self.options.lease.total_seconds(), self._when_stuck)
-        self._heartbeat = Heartbeat(self._places.url, self, self.options.heartbeat)
+        self._heartbeat = Heartbeat(
+            self._places.url, self, self.options.heartbeat, self.options.lease, direct=self._places.direct
+        )
         self._heartbeat.start()
         listener = Listener(
             self._places.listen_url,

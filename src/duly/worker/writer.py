@@ -15,7 +15,7 @@ from uuid import UUID
 from duly.client.app import App
 from duly.client.bridge import pay, telling
 from duly.model.decide import Hold, Transition, decide
-from duly.model.outcome import Ending, Failed, Lost, Retry
+from duly.model.outcome import Done, Ending, Failed, Lost, Retry
 from duly.model.policy import stored_policy
 from duly.model.reconciliation import ReconciliationSource
 from duly.model.redact import printable
@@ -25,7 +25,6 @@ from duly.store.claims import ClaimedJob
 from duly.store.debts import Debt
 from duly.store.pool import Connection
 from duly.store.session import Database, retrying
-from duly.store.work import Key
 from duly.worker.claimer import Clock
 
 _LONGEST_NAME = 150
@@ -41,6 +40,17 @@ class Ended(NamedTuple):
     counts: dict[str, float] = {}  # noqa: RUF012
     failures: tuple[dict[str, Any], ...] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it succeeded and left nothing but a result in its row."""
+        done = self.ending
+        return (
+            isinstance(done, Done)
+            and done.result_ref is None
+            and not (done.partially or done.summary_counts or done.failure_summary)
+            and self.job.run_identity_hash is None
+        )
+
 
 class RetryBudget(NamedTuple):
     """How many retries an org may make against one dependency."""
@@ -50,10 +60,10 @@ class RetryBudget(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What became of the endings that were written, and which of them were still ours."""
+    """Of the endings that were written: those that were not ours any more, and the errors."""
 
-    decided: list[tuple[ClaimedJob, Transition]]
-    kept: set[Key]
+    lost: list[ClaimedJob]
+    failed: list[tuple[ClaimedJob, Transition]]
 
 
 class Writer:
@@ -73,10 +83,18 @@ class Writer:
 
     async def write(self, batch: Sequence[Ended], over: Iterable[UUID]) -> Written:
         """All of them or none; with them go the claims that are over."""
+        if all(ended.is_plain for ended in batch):
+            return await retrying(partial(self._complete, batch, list(over)))
         once = partial(self._once, batch, list(over))
         if len(batch) == 1 and self.may_tell(batch[0]):
             return await telling(once)
         return await retrying(partial(once, False))
+
+    async def _complete(self, batch: Sequence[Ended], over: list[UUID]) -> Written:
+        done = [(ended.job, ended.ending.result) for ended in batch if isinstance(ended.ending, Done)]
+        async with self._database.engine_statement() as conn:
+            lost = await work.complete(conn, done, worker_id=batch[0].worker_id, claim_ids=over)
+        return Written([job for job, _ in done if lost and job.key in lost], [])
 
     async def _once(self, batch: Sequence[Ended], over: list[UUID], tell: bool) -> Written:
         live = [ended for ended in batch if ended.ending is not None]
@@ -86,7 +104,8 @@ class Writer:
             kept = await work.settle(conn, decided, actor_type="worker", actor_id=who, claim_ids=over)
             if tell and kept:
                 await self._tell(conn, *decided[0])
-        return Written(decided, kept)
+        failed = [(job, to) for job, to in decided if to.error is not None and job.key in kept]
+        return Written([job for job, _ in decided if job.key not in kept], failed)
 
     async def _tell(self, conn: Connection, job: ClaimedJob, to: Transition) -> None:
         if to.status is Status.FAILED:

@@ -5,9 +5,12 @@
 -- Index: a loose scan over ready's primary key (one step per org, never the backlog), starting after the
 -- org that was served last and wrapping once; then the first rows of each org in claim order. It ends with as many
 -- open orgs as there are slots, or after `sight` steps.
+-- Each org's rows are read from the first one that the walk saw: what was claimed before it, and is not cleaned up
+-- yet, is passed over once and not twice.
 -- Materialized: without it the planner may claim more rows than the limit.
 -- One row at least if the lane has jobs, so that the cursor moves on past orgs whose gates are shut. `more` says
 -- that nothing taken does not mean nothing there: it has not been all around, or has moved jobs to another lane.
+-- Jobs that share their policy tell it once: the first of them, and all its number.
 -- A locked gate is read as it is now, not as the statement's snapshot saw it: its counts are exact.
 with recursive lane_gate as materialized (
     select g.job_type, duly.gate_room(g) as room, g.max_running is not null or g.starts_per_second is not null as counts
@@ -20,18 +23,20 @@ with recursive lane_gate as materialized (
         select from duly.workers w where w.worker_id = %(worker_id)s and coalesce(w.lost_at, w.stopped_at) is not null
     ) then 0 else least(%(slots)s, coalesce((select room from lane_gate), %(slots)s)) end as slots
 ), walk as (
-    select %(after_org)s::uuid as org_id, 1 as turn, 0 as steps, 0 as found, false as open
+    select %(after_org)s::uuid as org_id, null::smallint as rank, null::uuid as job_id, 1 as turn, 0 as steps, 0 as found,
+           false as open
     union all
-    select next.org_id, next.turn, w.steps + 1, w.found + gate.open::integer, gate.open
+    select next.org_id, next.rank, next.job_id, next.turn, w.steps + 1, w.found + gate.open::integer, gate.open
     from walk w
     cross join lateral (
-        (select r.org_id, w.turn from duly.ready r
+        (select r.org_id, r.rank, r.job_id, w.turn from duly.ready r
          where r.queue = %(lane)s and r.org_id > w.org_id
            and r.org_id <= case w.turn when 1 then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else %(after_org)s end
-         order by r.org_id limit 1)
+         order by r.org_id, r.rank, r.job_id limit 1)
         union all
-        (select r.org_id, 2 from duly.ready r
-         where w.turn = 1 and r.queue = %(lane)s and r.org_id <= %(after_org)s order by r.org_id limit 1)
+        (select r.org_id, r.rank, r.job_id, 2 from duly.ready r
+         where w.turn = 1 and r.queue = %(lane)s and r.org_id <= %(after_org)s
+         order by r.org_id, r.rank, r.job_id limit 1)
         limit 1
     ) next
     cross join lateral (
@@ -40,7 +45,7 @@ with recursive lane_gate as materialized (
     ) gate
     where w.found < %(slots)s and w.steps < %(sight)s
 ), seen as materialized (
-    select org_id, steps as place from walk where open
+    select org_id, rank, job_id, steps as place from walk where open
 ), org_gates as materialized (
     select g.org_id, g.job_type, duly.gate_room(g) as room,
            g.max_running is not null or g.starts_per_second is not null as counts
@@ -51,7 +56,7 @@ with recursive lane_gate as materialized (
     order by g.org_id, g.job_type
     for update of g
 ), orgs as materialized (
-    select s.org_id, s.place, g.room, coalesce(g.counted, 0) as counted, count(*) over () as many
+    select s.org_id, s.rank, s.job_id, s.place, g.room, coalesce(g.counted, 0) as counted, count(*) over () as many
     from seen s
     left join (
         select g.org_id, min(g.room) as room, bit_or(case when g.counts then case g.job_type when '' then 1 else 4 end else 0 end) as counted
@@ -63,7 +68,7 @@ with recursive lane_gate as materialized (
     from orgs o
     cross join lateral (
         select * from duly.ready r
-        where r.queue = %(lane)s and r.org_id = o.org_id
+        where r.queue = %(lane)s and r.org_id = o.org_id and (r.rank, r.job_id) >= (o.rank, o.job_id)
         order by r.rank, r.job_id
         limit least(ceil((select slots from allowed)::numeric / o.many), o.room)
         for update skip locked
@@ -84,12 +89,12 @@ with recursive lane_gate as materialized (
     insert into duly.job_states as s (
         org_id, job_id, status, outcome, attempt, event_seq, run_at, worker_id, attempt_started_at, started_at, updated_at,
         counted)
-    select p.org_id, p.job_id, 'running', 'pending', 1, 2, duly.now(), %(worker_id)s, duly.now(), duly.now(), duly.now(),
+    select p.org_id, p.job_id, 'running', 'pending', 1, 2, (select duly.now()), %(worker_id)s, (select duly.now()), (select duly.now()), (select duly.now()),
            p.counted | case when (select counts from lane_gate) then 2 else 0 end
     from picked p where p.job_id not in (select a.job_id from astray a)
     on conflict (org_id, job_id) do update set
         status = 'running', attempt = s.attempt + 1, event_seq = s.event_seq + 1, worker_id = excluded.worker_id,
-        attempt_started_at = duly.now(), started_at = coalesce(s.started_at, duly.now()), updated_at = duly.now(),
+        attempt_started_at = (select duly.now()), started_at = coalesce(s.started_at, (select duly.now())), updated_at = (select duly.now()),
         counted = excluded.counted
     where s.status = 'queued'
     returning s.*
@@ -102,16 +107,16 @@ with recursive lane_gate as materialized (
     where h.counted > 0 and h.counted & k.bit > 0
     group by k.org_id, k.job_type
 ), gate as (
-    update duly.gates g set running = g.running + p.n, tokens = coalesce(duly.gate_tokens(g) - p.n, 0), refilled_at = duly.now()
+    update duly.gates g set running = g.running + p.n, tokens = coalesce(duly.gate_tokens(g) - p.n, 0), refilled_at = (select duly.now())
     from passed p where g.org_id = p.org_id and g.job_type = p.job_type
 ), event as (
     insert into duly.event_log (
         org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
-    select h.org_id, h.job_id, h.event_seq, 'job.started', 'running', h.attempt, duly.now(), 'worker', %(worker_id)s::text
+    select h.org_id, h.job_id, h.event_seq, 'job.started', 'running', h.attempt, (select duly.now()), 'worker', %(worker_id)s::text
     from held h
 ), claim as (
     insert into duly.claims (claim_id, worker_id, claimed_at, org_ids, job_ids)
-    select %(claim_id)s, %(worker_id)s, duly.now(), array_agg(h.org_id order by h.job_id), array_agg(h.job_id order by h.job_id)
+    select %(claim_id)s, %(worker_id)s, (select duly.now()), array_agg(h.org_id order by h.job_id), array_agg(h.job_id order by h.job_id)
     from held h having count(*) > 0
 )
 select j.*, last.org_id as last_org,
@@ -120,8 +125,10 @@ from (select org_id, steps from walk where steps > 0 order by steps desc limit 1
 left join (
     select h.org_id, h.job_id, h.attempt, h.returned, h.progress_percent, h.partial_count, h.context -> 'checkpoint',
            r.job_type, r.queue, r.priority, r.project_id, r.subject_id, r.actor_type, r.actor_id, r.request_id,
-           r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.policy::text,
-           r.metadata, %(claim_id)s::uuid
+           r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.metadata,
+           case when r.policy_hash is null or row_number() over same = 1 then r.policy::text end as policy,
+           dense_rank() over (order by r.policy_hash) as policy_number
     from held h join duly.job_records r using (org_id, job_id)
+    window same as (partition by r.policy_hash order by r.priority desc, h.job_id)
     order by r.priority desc, h.job_id
 ) j on true
