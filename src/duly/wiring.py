@@ -53,6 +53,7 @@ from duly.worker.worker import Places, Worker
 
 _EMBEDDED_NAME = "duly"
 _CHORE_LIMIT = 30.0
+_CHORES_AT_ONCE = 3
 
 
 class Place(NamedTuple):
@@ -154,7 +155,7 @@ class Duly(App):
             await aside.close()
 
     async def _open_aside(self) -> Ground:
-        ground = await open_ground(self.settings, self.place.url)
+        ground = await open_ground(self.settings, self.place.url, most=_CHORES_AT_ONCE)
         # Somebody's open transaction must not keep the chores waiting for ever.
         ground.database.limit = max(self.settings.worker_lease.total_seconds(), _CHORE_LIMIT)
         return ground
@@ -203,10 +204,13 @@ class _Planner:
         return timedelta(days=1)
 
 
-async def open_ground(settings: Settings, url: str, *, engine: bool = False) -> Ground:
+async def open_ground(
+    settings: Settings, url: str, *, engine: bool = False, most: int | None = None
+) -> Ground:
     """The database and the blobs that the settings name, opened for the running loop."""
     blobs = _blobs(settings)
-    size = PoolSize(settings.pool_min, settings.pool_max, settings.pool_patience)
+    largest = min(settings.pool_max, most or settings.pool_max)
+    size = PoolSize(min(settings.pool_min, largest), largest, settings.pool_patience)
     pooled = settings.database_direct_url is not None
     database = Database(url, pooled=pooled, size=size, engine=engine)
     await database.open()

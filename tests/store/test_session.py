@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from duly.model.errors import StoreError, StoreUnavailable
-from duly.store.pool import PoolSize
+from duly.store.pool import Connection, PoolSize
 from duly.store.session import Database, retrying
 from duly.testing import FreshDatabase
 from tests.worker.proxy import Proxy
@@ -35,6 +35,33 @@ async def test_a_connection_that_died_while_idle_is_replaced(
         before = await _backend(database)
         sql.execute(KILL)
         assert await _backend(database) != before
+
+
+async def test_plans_are_made_anew_now_and_then(
+    fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = (
+        "select generic_plans + custom_plans from pg_prepared_statements where statement like '%7 as seven%'"
+    )
+
+    async def plans(database: Database) -> tuple[int, ...] | None:
+        async with database.engine_session() as conn:
+            await conn.execute("select 7 as seven", prepare=True)
+            return await (await conn.execute(count)).fetchone()
+
+    async with Database(fresh.direct_url, size=PoolSize(1, 1), engine=True) as database:
+        assert [await plans(database) for _ in range(2)] == [(1,), (2,)]
+        said: list[str] = []
+        real = Connection.execute
+        monkeypatch.setattr("duly.store.session._PLANS_LAST", 0.0)
+
+        async def execute(self: Connection, query: str, *values: object, **options: object) -> object:
+            said.append(query)
+            return await real(self, query, *values, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Connection, "execute", execute)
+        await plans(database)
+        assert "discard plans" in said
 
 
 async def test_a_connection_that_dies_at_work_is_told(fresh: FreshDatabase, sql: psycopg.Connection) -> None:

@@ -17,7 +17,7 @@ _AGAIN = 1.0
 class Listener:
     """One direct connection that hears notifications, and connects again when it was cut off."""
 
-    def __init__(self, url: str, channels: Mapping[str, Callable[[], None]]) -> None:
+    def __init__(self, url: str, channels: Mapping[str, Callable[[str], None]]) -> None:
         self._url = url
         self._channels = dict(channels)
         self.listening = asyncio.Event()
@@ -43,10 +43,10 @@ class Listener:
             while True:
                 with suppress(TimeoutError):
                     async for heard in conn.notifies(timeout=_PING):
-                        self._channels[heard.channel]()
+                        self._channels[heard.channel](heard.payload)
                 # A dead connection is silent like a quiet one; a question tells them apart.
                 await asyncio.wait_for(conn.execute("select 1"), _PING)
 
     def _hear_all(self) -> None:
         for hear in self._channels.values():
-            hear()
+            hear("")

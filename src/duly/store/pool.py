@@ -17,6 +17,8 @@ class Connection(AsyncConnection[TupleRow]):
 
     is_engine = False
     """Whether it has taken the engine's role for good. Never one that leads to a pooler."""
+    planned_at = 0.0
+    """Since when it keeps its plans, by the monotonic clock."""
 
     async def commit(self) -> None:
         """Refused: what follows a commit would run without role and org."""

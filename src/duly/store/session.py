@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString, Self, TypeVar
@@ -47,6 +48,8 @@ _PLAIN = "; ".join(
 # Somebody's open transaction may hold a row that a batch needs: the others of the batch must not wait for it.
 _HURRY = "lock_timeout = '5s'"
 _TRIES = 5
+_WARM = 2
+_PLANS_LAST = 5.0
 _UNDOING = 5.0
 
 
@@ -58,6 +61,9 @@ class Database:
     ) -> None:
         self._made: WeakSet[Connection] = WeakSet()
         self._engine = engine and not pooled
+        self._keeps_plans = not pooled
+        self._warm: list[Connection] = []
+        """Of the engine's own: the last one used is the next, because it has the plans at hand."""
         self.limit: float | None = None
         """Seconds an engine session may take as a whole; a connection that leads nowhere is given up."""
         self._pool = make_pool(url, size or PoolSize(), pooled=pooled, made=self._configure)
@@ -79,6 +85,8 @@ class Database:
 
     async def close(self) -> None:
         """Close every connection."""
+        while self._warm:
+            await self._pool.putconn(self._warm.pop())
         await self._pool.close()
 
     def drop(self) -> None:
@@ -88,6 +96,7 @@ class Database:
 
     async def _configure(self, conn: Connection) -> None:
         self._made.add(conn)
+        conn.planned_at = time.monotonic()
         if not self._engine:
             return
         cursor = await conn.execute("select pg_backend_pid()")
@@ -183,21 +192,40 @@ class Database:
                 raise
             raise known from error
         finally:
-            await self._pool.putconn(conn)
+            await self._give_back(conn)
 
     async def _living(self) -> Connection:
         """A connection. One that died while idle is replaced: nothing was sent yet."""
         for _ in range(self._pool.max_size + 1):
-            try:
-                conn = await self._pool.getconn()
-            except PoolTimeout as error:
-                raise StoreUnavailable(
-                    str(error), fix="check the database, or raise DULY_POOL_MAX"
-                ) from error
+            conn = self._warm.pop() if self._warm else await self._get()
             if not _has_died(conn):
+                if self._keeps_plans:
+                    await _plan_anew(conn)
                 return conn
             await self._pool.putconn(conn)
         raise StoreUnavailable("every connection was dead", fix="check the database, and try again")
+
+    async def _get(self) -> Connection:
+        try:
+            return await self._pool.getconn()
+        except PoolTimeout as error:
+            raise StoreUnavailable(str(error), fix="check the database, or raise DULY_POOL_MAX") from error
+
+    async def _give_back(self, conn: Connection) -> None:
+        idle = conn.info.transaction_status is TransactionStatus.IDLE
+        if conn.is_engine and idle and len(self._warm) < _WARM and not self._pool.closed:
+            self._warm.append(conn)
+        else:
+            await self._pool.putconn(conn)
+
+
+async def _plan_anew(conn: Connection) -> None:
+    """Now and then. A plan that was made for a few rows is kept, and would serve when there are millions."""
+    now = time.monotonic()
+    if now > conn.planned_at + _PLANS_LAST:
+        conn.planned_at = now
+        with suppress(psycopg.OperationalError):  # whoever asked finds that out
+            await conn.execute("discard plans")
 
 
 def _has_died(conn: Connection) -> bool:

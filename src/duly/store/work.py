@@ -71,7 +71,7 @@ async def complete(
     worker_id: UUID,
     claim_ids: Iterable[UUID] = (),
 ) -> set[Key]:
-    """End jobs that left nothing but a result; the attempts that were lost. `settle` does the same for all."""
+    """End jobs that left nothing but a result; the attempts that were lost. `settle` does it for all."""
     results = [None if value is None else json.dumps(value, allow_nan=False) for _, value in done]
     cursor = await conn.execute(
         statement("jobs/complete"),

@@ -15,6 +15,7 @@ from duly.store.session import Database, retrying
 from duly.worker.shares import Shares
 
 _BATCH = 500
+_FEW = 10
 _LOOKS = 20
 _SHUT = timedelta(milliseconds=250)
 
@@ -51,6 +52,7 @@ class Claimer:
         self._shares = Shares()
         self._cursors: dict[str, UUID] = {}
         self._saw_lanes = False
+        self._hint: Lane | None = None
         self._trouble: psycopg.Error | StoreError | None = None
         """What went wrong after some jobs were taken: they come first, and it is raised the next time."""
         self.due_in: timedelta | None = None
@@ -62,6 +64,11 @@ class Claimer:
             trouble, self._trouble = self._trouble, None
             raise trouble
         taken: list[ClaimedJob] = []
+        if self._hint is not None:
+            lane, self._hint = self._hint, None
+            taken = (await self._claim(worker_id, lane, min(slots, _FEW))).jobs
+            if taken:
+                return taken
         for _ in range(_LOOKS):
             taken, more = await self._look(worker_id, min(slots, _BATCH))
             if taken or not more:
@@ -70,6 +77,12 @@ class Claimer:
             # Behind the gates of orgs: when these open, nobody says.
             self.due_in = min(self.due_in or _SHUT, _SHUT)
         return taken
+
+    def hint(self, lane: str) -> None:
+        """A single job is said to be ready in this lane: try there first, before looking everywhere."""
+        queue, _, job_type = lane.partition("#")
+        if queue in self._queues:
+            self._hint = Lane(lane, queue, 1, job_type)
 
     async def _look(self, worker_id: UUID, slots: int) -> tuple[list[ClaimedJob], bool]:
         """What was taken; and, if nothing was, whether a second look may find something."""

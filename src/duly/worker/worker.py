@@ -42,6 +42,7 @@ _AGAIN = 0.5
 _PATIENCE = 5.0
 _BUSY = 0.75
 _GATHER = 0.005
+_FEW = 10
 _CLAIMS = 100
 
 
@@ -123,7 +124,7 @@ class Worker:
         self._heartbeat.start()
         listener = Listener(
             self._places.listen_url,
-            {"duly_ready": self._woken.set, "duly_cancel": self._heartbeat.nudge},
+            {"duly_ready": self._hear_of, "duly_cancel": lambda _: self._heartbeat.nudge()},
         )
         self.listening = listener.listening
         self._claiming = self._spawn(_for_ever(self._claim_on, "claimer"), "claimer")
@@ -242,9 +243,17 @@ class Worker:
                 log.exception("nothing could be claimed, trying again")
                 await asyncio.sleep(_AGAIN)
                 continue
+            if taken < _FEW:
+                await asyncio.sleep(0)  # a few start before the next look; many run while it is under way
             if not taken:
                 self.steps.announce("idle")
                 await self._pause()
+
+    def _hear_of(self, lane: str) -> None:
+        """Something is ready; if it is a single job, in this lane."""
+        if not self._executor.runs:
+            self._claimer.hint(lane)
+        self._woken.set()
 
     async def _claim(self) -> int:
         free = self.options.slots - len(self._executor.runs)

@@ -34,13 +34,15 @@ end $$;
 create function duly.read_jobs(p_org uuid, p_jobs json, p_now timestamptz) returns duly.job_read[]
     language plpgsql volatile
 as $$
+declare
+    v_first uuid := duly.uuid7_floor(p_now - interval '1 day');
+    v_last uuid := duly.uuid7_floor(p_now + interval '1 day');
 begin
     return array(
         select row(
             j.ord,
             -- A caller whose clock is far off would miss the partitions.
-            case when j.job_id between duly.uuid7_floor(p_now - interval '1 day')
-                                   and duly.uuid7_floor(p_now + interval '1 day') then j.job_id else duly.uuid7() end,
+            case when j.job_id between v_first and v_last then j.job_id else duly.uuid7() end,
             coalesce(j.result_id, duly.random_id()),
             j.job_type, j.project_id, j.subject_id, j.actor_type, j.actor_id, j.request_id, j.correlation_id,
             j.traceparent,
@@ -62,10 +64,10 @@ begin
         cross join lateral (select j.payload::text as payload) t
         cross join lateral (
             -- Most payloads hold no instant and are their own canonical form: spare them the call.
-            select coalesce(j.payload_hash, duly.stable_hash(case
-                when t.payload like '%T__:__%' then duly.canonical(j.payload) else t.payload end)) as payload_hash
-        ) h
-        order by j.ord);
+            select coalesce(j.payload_hash, case
+                when t.payload like '%T__:__%' then duly.stable_hash(duly.canonical(j.payload))
+                else encode(sha256(convert_to(t.payload, 'UTF8')), 'hex') end) as payload_hash
+        ) h);
 end $$;
 
 -- As in 0007, for the new type.
@@ -80,9 +82,9 @@ begin atomic
     select distinct on (j.job_type, j.run_identity_hash) p_org, j.job_type, j.run_identity_hash, j.job_id
     from first j
     where j.run_identity_hash is not null and j.ord = j.first_ord
-      and not exists (
-          select from duly.ledger l
-          where l.org_id = p_org and l.idempotency_key = j.idempotency_key and l.expires_at > p_now)
+      -- A count, so that it stays a look-up for each.
+      and (select count(*) from duly.ledger l
+           where l.org_id = p_org and l.idempotency_key = j.idempotency_key and l.expires_at > p_now) = 0
     order by j.job_type, j.run_identity_hash, j.ord
     on conflict (org_id, job_type, run_identity_hash) do update set job_id = a.job_id
     returning a.*;
@@ -194,7 +196,7 @@ set local role duly_engine;
 create or replace function duly.enqueue_jobs(p_org uuid, p_policies jsonb, p_jobs json, p_wake boolean default true)
 returns setof duly.job_written
     language plpgsql security definer set search_path = pg_catalog, pg_temp set work_mem = '32MB'
-    set enable_hashjoin = on set enable_mergejoin = on
+    set enable_hashjoin = on set enable_mergejoin = on set enable_seqscan = off
 as $$
 declare
     v_now timestamptz := duly.now();
@@ -229,7 +231,9 @@ begin
     end if;
     perform duly.check_waiting(p_org, v_written);
     if p_wake then
-        perform pg_notify('duly_ready', '');
+        -- A lone job tells its lane, so that a worker with nothing to do need not look for it.
+        perform pg_notify('duly_ready', case when cardinality(v_jobs) = 1
+            then duly.lane((v_policies[1]).queue, (v_jobs[1]).job_type) else '' end);
     end if;
     return query select * from unnest(v_written);
 end $$;
@@ -244,3 +248,10 @@ begin
         grant maintain on duly.ready, duly.scheduled, duly.claims, duly.active_runs to duly_engine;
     end if;
 end $$;
+
+-- A final result is found by its job, of which there is one; the longer key did the same work twice.
+create unique index result_partials_key on duly.result_partials (org_id, job_id, result_seq);
+alter table duly.result_snapshots drop constraint result_snapshots_pkey;
+
+-- The jobs of a claim are random bits: trying to compress them is for nothing.
+alter table duly.claims alter column org_ids set storage external, alter column job_ids set storage external;

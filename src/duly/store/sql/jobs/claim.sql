@@ -21,6 +21,9 @@ with recursive lane_gate as materialized (
     -- A worker that was declared lost, and has not heard of it yet, would take what is taken from it at once.
     select case when exists (
         select from duly.workers w where w.worker_id = %(worker_id)s and coalesce(w.lost_at, w.stopped_at) is not null
+    ) or exists (
+        -- Who was told of a job did not look whether its queue is paused.
+        select from duly.queues q where q.queue = split_part(%(lane)s, '#', 1) and q.paused_at is not null
     ) then 0 else least(%(slots)s, coalesce((select room from lane_gate), %(slots)s)) end as slots
 ), walk as (
     select %(after_org)s::uuid as org_id, null::smallint as rank, null::uuid as job_id, 1 as turn, 0 as steps, 0 as found,
@@ -64,10 +67,10 @@ with recursive lane_gate as materialized (
     ) g using (org_id)
     where g.room is null or g.room > 0
 ), picked as materialized (
-    select r.queue, r.org_id, r.rank, r.job_id, o.counted
+    select r.place, r.org_id, r.rank, r.job_id, o.counted
     from orgs o
     cross join lateral (
-        select * from duly.ready r
+        select r.ctid as place, r.org_id, r.rank, r.job_id from duly.ready r
         where r.queue = %(lane)s and r.org_id = o.org_id and (r.rank, r.job_id) >= (o.rank, o.job_id)
         order by r.rank, r.job_id
         limit least(ceil((select slots from allowed)::numeric / o.many), o.room)
@@ -76,8 +79,8 @@ with recursive lane_gate as materialized (
     order by o.place
     limit (select slots from allowed)
 ), taken as (
-    delete from duly.ready r using picked p
-    where r.queue = p.queue and r.org_id = p.org_id and r.rank = p.rank and r.job_id = p.job_id
+    -- By their place: they are locked and never updated. A join could be planned for an empty table, and kept.
+    delete from duly.ready r where r.ctid = any (array(select p.place from picked p))
 ), astray as materialized (
     -- A job from before its type had a gate moves to its lane, and waits there.
     select p.org_id, p.rank, p.job_id, r.queue || '#' || r.job_type as lane
@@ -128,7 +131,9 @@ left join (
            r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.metadata,
            case when r.policy_hash is null or row_number() over same = 1 then r.policy::text end as policy,
            dense_rank() over (order by r.policy_hash) as policy_number
-    from held h join duly.job_records r using (org_id, job_id)
+    from held h
+    cross join lateral (
+        select * from duly.job_records r where r.org_id = h.org_id and r.job_id = h.job_id limit 1) r
     window same as (partition by r.policy_hash order by r.priority desc, h.job_id)
     order by r.priority desc, h.job_id
 ) j on true

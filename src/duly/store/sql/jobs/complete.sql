@@ -3,10 +3,13 @@
 -- its price: nearly all jobs end so. Jobs with a run identity, counts, failures or a result in the blobs go there.
 -- Fence: (org_id, job_id, attempt) and the status; a terminal row is never touched.
 -- Locks: state rows in the order of their key; then gates in the order of theirs.
+-- `between` excludes nothing: it lets the planner expect few rows, so that it looks each of them up by its key even if
+-- it plans while there are hardly any jobs. The plan is kept when there are many.
 -- The claims of a worker go when the last of their jobs is settled; the caller knows which.
 with t as materialized (
     select * from unnest(%(org_ids)s::uuid[], %(job_ids)s::uuid[], %(attempts)s::integer[], %(results)s::text[])
         as t(org_id, job_id, attempt, result)
+    where t.attempt between 0 and 2147483647
     order by org_id, job_id
 ), done as (
     update duly.job_states s set

@@ -2,9 +2,11 @@
 -- Transition: none. Event: job.progressed, one for each stored change.
 -- Fence: (org_id, job_id, attempt) and the status; a lower value changes nothing, unless a checkpoint comes with it.
 -- Locks: state rows in the order of the document, which the caller sorts by id.
+-- `between` is there for the planner, as in `complete`.
 with t as materialized (
     select * from json_to_recordset(%(steps)s::json) as t(
         org_id uuid, job_id uuid, attempt integer, progress_percent real, note text, checkpoint jsonb)
+    where t.attempt between 0 and 2147483647
 ), moved as (
     update duly.job_states s set
         progress_percent = greatest(s.progress_percent, least(t.progress_percent, 100)),

@@ -2,12 +2,11 @@
 -- Transition: none; the job stays queued. Locks: rows of scheduled, skipping what others hold.
 -- Index: the primary key of scheduled is the order of promotion. Only a job type with a gate needs its record read.
 with due as materialized (
-    select s.run_at, s.org_id, s.job_id from duly.scheduled s
+    select s.ctid as place from duly.scheduled s
     where s.run_at <= duly.now() order by s.run_at limit %(limit)s for update skip locked
 ), moved as (
-    delete from duly.scheduled s using due d
-    where s.run_at = d.run_at and s.org_id = d.org_id and s.job_id = d.job_id
-    returning s.*
+    -- By their place, as in `claim`.
+    delete from duly.scheduled s where s.ctid = any (array(select d.place from due d)) returning s.*
 )
 insert into duly.ready (queue, org_id, rank, job_id)
 select m.queue || coalesce('#' || l.job_type, ''), m.org_id, m.rank, m.job_id

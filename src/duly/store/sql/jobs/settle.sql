@@ -9,6 +9,7 @@
 -- the order in which enqueueing locks them; then gates in the order of their key.
 -- What the later parts need of the document comes back from the update: joining it again would compare each row
 -- with each, without a hash.
+-- `between` is there for the planner, as in `complete`.
 -- The claims of a worker go when the last of their jobs is settled; the caller knows which.
 with t as materialized (
     select * from json_to_recordset(%(transitions)s::json) as t(
@@ -18,6 +19,7 @@ with t as materialized (
         summary_counts jsonb, failure_summary jsonb, detail jsonb, actor_type text, actor_id text,
         job_type text, queue text, priority smallint, run_identity_hash text, fingerprint text, error_context jsonb,
         record jsonb, owes_bridge boolean)
+    where t.attempt between 0 and 2147483647
 ), settled as (
     update duly.job_states s set
         status = case when t.status = 'queued' and s.cancel_requested_at is not null then 'canceled' else t.status end,

@@ -14,7 +14,12 @@ select l.claim_id, l.worker_id, duly.now(), s.org_id, s.job_id, s.attempt, s.ret
        l.name, l.heartbeat_at, l.lease, l.silence, l.absent_since
 from left_behind l
 left join lateral unnest(l.org_ids, l.job_ids) j(org_id, job_id) on true
-left join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id and s.worker_id = l.worker_id
-    and s.status in ('running', 'partial')
-left join duly.job_records r on r.org_id = s.org_id and r.job_id = s.job_id
+left join lateral (
+    select s.* from duly.job_states s
+    where s.org_id = j.org_id and s.job_id = j.job_id and s.worker_id = l.worker_id and s.status in ('running', 'partial')
+    limit 1
+) s on true
+left join lateral (
+    select r.* from duly.job_records r where r.org_id = s.org_id and r.job_id = s.job_id limit 1
+) r on true
 order by l.claim_id

@@ -1,0 +1,61 @@
+"""A server for one measurement, and migrated databases on it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from duly.devdb import Server, open_server
+from duly.store.migrate import migrate
+
+_TEMPLATE = "migrated"
+
+
+class Place:
+    """A running server whose databases are copies of a migrated one."""
+
+    def __init__(self, server: Server, home: Path) -> None:
+        self.home = home
+        self._server = server
+        self._admin(sql.SQL("create database {}").format(sql.Identifier(_TEMPLATE)))
+        migrate(self.url(_TEMPLATE))
+
+    @property
+    def version(self) -> str:
+        """Which server it is."""
+        with psycopg.connect(self._server.dsn()) as conn:
+            return f"PostgreSQL {conn.info.server_version // 10000}"
+
+    def url(self, name: str) -> str:
+        """The address of a database."""
+        return self._server.dsn(name)
+
+    def create(self, name: str) -> str:
+        """A new database; its address."""
+        names = sql.Identifier(name), sql.Identifier(_TEMPLATE)
+        self._admin(sql.SQL("create database {} template {} strategy file_copy").format(*names))
+        return self.url(name)
+
+    def drop(self, name: str) -> None:
+        """Give its room back."""
+        self._admin(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+    def _admin(self, command: sql.Composed) -> None:
+        with psycopg.connect(self._server.dsn(), autocommit=True) as conn:
+            conn.execute(command)
+
+
+@contextmanager
+def open_place(options: Mapping[str, str] | None = None) -> Iterator[Place]:
+    """A server in a folder of its own, durable as in production, gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="duly-bench-") as home:
+        server = open_server(Path(home, "pg"), options=options)
+        try:
+            yield Place(server, Path(home))
+        finally:
+            server.wait_until_stopped()

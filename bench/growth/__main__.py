@@ -1,0 +1,64 @@
+"""What a claim of 100 and a finish of 100 cost as backlog, orgs and history grow.
+
+Through the product's own functions, on a durable server, each repetition committed. For each axis all its
+databases are filled first, then measured in turn; each axis ends with its slope.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from figures.place import open_place
+
+from growth.axes import SIZES
+from growth.measure import measure, tell
+from growth.report import as_text, write
+
+# Room for the fills: without it they wait for checkpoints. Everything else is as the server comes.
+_OPTIONS = {"shared_buffers": "1GB", "max_wal_size": "16GB", "checkpoint_timeout": "30min"}
+
+
+async def run(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Measure, and print each axis as it is done."""
+    figures: dict[str, Any] = {"sizes": chosen.sizes, "repetitions": chosen.repetitions, "axes": []}
+    with open_place(_OPTIONS) as place:
+        figures["server"] = place.version
+        for axis in SIZES[chosen.sizes]:
+            if chosen.axis and axis.name not in chosen.axis:
+                continue
+            found = await measure(place, axis, chosen.repetitions, tell)
+            figures["axes"].append(found)
+            print(as_text(found), flush=True)
+    return figures
+
+
+def main() -> None:
+    """Read the arguments, measure, write."""
+    arguments = argparse.ArgumentParser(prog="growth", description=__doc__)
+    arguments.add_argument("--sizes", choices=SIZES, default="full", help="how far everything grows")
+    arguments.add_argument(
+        "--axis",
+        action="append",
+        choices=[axis.name for axis in SIZES["full"]],
+        help="only this; may be repeated",
+    )
+    arguments.add_argument("--repetitions", type=int, default=500)
+    arguments.add_argument("--json", type=Path, help="write the figures to this file")
+    arguments.add_argument("--out", type=Path, help="write a page and its charts to this folder")
+    chosen = arguments.parse_args()
+    figures = asyncio.run(run(chosen))
+    if chosen.json:
+        chosen.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    if chosen.out:
+        write(figures, chosen.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Duly beside other job queues, on one machine, in one run."""

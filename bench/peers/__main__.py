@@ -1,0 +1,64 @@
+"""Duly beside other job queues: ./dev bench peers [--only a,b] [--rounds 3] [--jobs 10000] [--out DIR]."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+
+def main(words: list[str] | None = None) -> None:
+    """Measure, and print the tables."""
+    # Started by its path, the program finds itself in its own folder instead of the project's.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    from bench.peers import report
+    from bench.peers.bench import Sizes
+    from bench.peers.catalogue import chosen
+    from bench.peers.measures import MEASURES
+    from bench.peers.runner import Plan, Run, keeper
+
+    def names(text: str) -> list[str]:
+        return [word for word in text.split(",") if word]
+
+    arguments = argparse.ArgumentParser(prog="bench peers", description=__doc__)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--jobs", type=int, default=10_000)
+    arguments.add_argument("--only", type=names, default=[], help="systems, separated by commas")
+    arguments.add_argument("--without", type=names, default=[], help="systems to leave out")
+    arguments.add_argument("--measures", type=names, default=list(MEASURES), help=", ".join(MEASURES))
+    arguments.add_argument("--backlog", type=names, default=["200000", "1000000"], help="sizes; '' for none")
+    arguments.add_argument("--limit", type=float, default=120.0, help="seconds a backlog may take, estimated")
+    arguments.add_argument("--step-limit", type=float, default=180.0, help="seconds until a step is given up")
+    arguments.add_argument("--recovery-limit", type=float, default=60.0, help="seconds to wait for recovery")
+    arguments.add_argument("--json", type=Path, help="keep all results in this file")
+    arguments.add_argument("--out", type=Path, help="write report.md, chart.svg and results.json here")
+    arguments.add_argument("--show", type=Path, help="measure nothing: report on the results in this file")
+    asked = arguments.parse_args(words)
+    if unknown := set(asked.measures) - set(MEASURES):
+        arguments.error(f"no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+    if asked.show:
+        results = json.loads(asked.show.read_text())
+    else:
+        plan = Plan(
+            systems=chosen(asked.only, asked.without),
+            rounds=asked.rounds,
+            sizes=Sizes(asked.jobs, asked.step_limit, asked.recovery_limit),
+            measures=[name for name in MEASURES if name in asked.measures],
+            backlogs=[int(size) for size in asked.backlog],
+            backlog_limit=asked.limit,
+        )
+        file = asked.json or (asked.out / "results.json" if asked.out else None)
+        # Servers and workers are ended on the way out, so be sure that there is one.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+        with tempfile.TemporaryDirectory() as home:
+            results = Run(plan, Path(home), keeper(file)).go()
+    print(report.markdown(results))
+    if asked.out:
+        report.write(results, asked.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One program for each system; `_common` says what such a program is."""

@@ -1,0 +1,96 @@
+"""Adapters of systems with blocking calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from bench.peers.adapters._base import PACED_AT_ONCE, PAUSE, WARM_UPS, Base, noted, parts
+from bench.peers.adapters._gate import Gate
+
+
+class BlockingAdapter(Base):
+    """A system with blocking calls; the methods mean what they mean in `Adapter`."""
+
+    def open(self) -> None:
+        """Connect what sends jobs and answers `left`."""
+
+    def close(self) -> None:
+        """Leave in good order."""
+
+    def prepare(self) -> None:
+        """Make and empty what the system needs in its store."""
+        raise NotImplementedError
+
+    def empty(self) -> None:
+        """Take every job away again."""
+        self.prepare()
+
+    def send(self, kind: str, value: int) -> None:
+        """Enqueue one job; called from several threads."""
+        raise NotImplementedError
+
+    def send_many(self, kind: str, values: Sequence[int]) -> None:
+        """Enqueue all of them by the system's bulk call, or its fastest way."""
+        raise NotImplementedError
+
+    def left(self) -> int:
+        """Jobs that the store does not know to be finished."""
+        raise NotImplementedError
+
+    def work(self, slots: int, gate: Gate) -> None:
+        """Connect, `gate.wait()`, consume until SIGTERM (also sent when stdin is closed), and end."""
+        raise NotImplementedError
+
+    def bulk(self, jobs: int) -> float:
+        """Seconds for so many no-op jobs by bulk calls."""
+        self.send_many("noop", [0])
+        self.empty()
+        start = time.perf_counter()
+        self.send_many("noop", range(jobs))
+        return time.perf_counter() - start
+
+    def single(self, jobs: int, count: int) -> float:
+        """Seconds for so many calls of one no-op job, from as many threads."""
+        self.send("noop", 0)
+        self.empty()
+        return self.by_threads(jobs, count, lambda number: self.send("noop", number))
+
+    def by_threads(self, jobs: int, count: int, each: Callable[[int], Any]) -> float:
+        """Seconds to call it for every number below `jobs`, so many at once."""
+        start = time.perf_counter()
+        with ThreadPoolExecutor(count) as threads:
+            for _ in threads.map(each, range(jobs)):
+                pass
+        return time.perf_counter() - start
+
+    def paced(self, jobs: int, rate: float) -> float:
+        """Seconds for so many no-op jobs at a rate, or by bulk calls as fast as they go."""
+        start = time.perf_counter()
+
+        def in_time(number: int) -> None:
+            time.sleep(max(0.0, start + number / rate - time.perf_counter()))
+            self.send("noop", number)
+
+        if rate:
+            return self.by_threads(jobs, PACED_AT_ONCE, in_time)
+        for part in parts(jobs):
+            self.send_many("noop", part)
+        return time.perf_counter() - start
+
+    def slow(self, jobs: int) -> float:
+        """Seconds for so many jobs of one second."""
+        start = time.perf_counter()
+        self.send_many("slow", range(jobs))
+        return time.perf_counter() - start
+
+    def latency(self, jobs: int) -> None:
+        """One job after the other, each a little after the former has started."""
+        for number in range(WARM_UPS + jobs):
+            seen = noted()
+            self.send("stamp", time.monotonic_ns() if number >= WARM_UPS else 0)
+            while noted() == seen:
+                time.sleep(0.001)
+            time.sleep(PAUSE)

@@ -1,0 +1,127 @@
+"""Duly, with everything on: records, events, ledger, row level security, fences, fair claims of 20 orgs."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+from bench.peers.adapters._common import Adapter, Gate, board, postgres, run
+
+from duly import Actor, Duly, Job, context
+
+ORGS = [UUID(int=number) for number in range(1, 21)]
+LARGEST, SMALLEST = 1_000, 500
+IN_A_ROW = 250
+TABLES = ("ready", "claims", "scheduled", "ledger", "job_records", "job_states", "event_log", "active_runs")
+
+
+class Ours(Adapter):
+    """The system that the others are compared with."""
+
+    name = "Duly"
+    package = "duly"
+    settings = "1,000 slots, 20 orgs, upkeep on; bulk calls of 500 to 1,000 jobs; single calls 250 of an org"
+    persists = "record, state, an event for every step, idempotency ledger, audit chain"
+
+    def __init__(self) -> None:
+        self.orgs = itertools.cycle(ORGS)
+        self.keys = itertools.count()
+        self.calls = itertools.count()
+
+    def app(self) -> tuple[Duly, dict[str, Job[[int], None]]]:
+        """The application of both sides."""
+        blobs = Path(os.environ["BENCH_BOARD"]).parent / "blobs"
+        app = Duly(database_url=postgres(), blobs_url=str(blobs), pool_min=1)
+
+        @app.job("bench.noop")
+        async def noop(number: int) -> None:
+            board.noop()
+
+        @app.job("bench.stamp")
+        async def stamp(sent_ns: int) -> None:
+            board.stamp(sent_ns)
+
+        @app.job("bench.slow")
+        async def slow(number: int) -> None:
+            board.slow(number)
+            await asyncio.sleep(1)
+
+        return app, {"noop": noop, "stamp": stamp, "slow": slow}
+
+    async def prepare(self) -> None:
+        """Migrate, make the orgs known, and forget every job."""
+        app, _ = self.app()
+        await asyncio.to_thread(app.migrate)
+        async with app:
+            for org in ORGS:
+                await app.create_org(org, "bench")
+        await self.empty()
+
+    async def empty(self) -> None:
+        """Forget every job."""
+        async with await psycopg.AsyncConnection.connect(postgres(), autocommit=True) as conn:
+            await conn.execute("truncate " + ", ".join(f"duly.{table}" for table in TABLES))
+
+    async def open(self) -> None:
+        """Connect."""
+        self.client, self.jobs = self.app()
+        await self.client.ground()
+        self.watching = await psycopg.AsyncConnection.connect(postgres(), autocommit=True)
+
+    async def close(self) -> None:
+        """Leave."""
+        await self.watching.close()
+        await self.client.close()
+
+    async def send(self, kind: str, value: int) -> None:
+        """One call. Calls that meet are of one org, as the other systems know but one."""
+        with context(org_id=ORGS[next(self.calls) // IN_A_ROW % len(ORGS)], actor=Actor.system("bench")):
+            # The key of a job is made of its arguments; only the stamps that warm up are all the same.
+            job = self.jobs[kind] if value else self.jobs[kind].options(idempotency_key=self.key())
+            await job.enqueue(value)
+
+    def key(self) -> str:
+        """One that was not used before."""
+        return f"{os.getpid()}-{next(self.keys)}"
+
+    async def send_many(self, kind: str, values: Sequence[int]) -> None:
+        """One call for each part, org after org."""
+        job = self.jobs[kind]
+        for part in parts(values):
+            with context(org_id=next(self.orgs), actor=Actor.system("bench")):
+                await self.client.enqueue_many([job.call(value) for value in part])
+
+    async def left(self) -> int:
+        """What is ready, delayed or held by a worker."""
+        found = await self.watching.execute(
+            "select (select count(*) from duly.ready where org_id = any(%(orgs)s)) "
+            "+ (select count(*) from duly.scheduled where org_id = any(%(orgs)s)) "
+            "+ (select count(*) from duly.claims, unnest(org_ids) held where held = any(%(orgs)s))",
+            {"orgs": ORGS},
+        )
+        row = await found.fetchone()
+        return int(row[0]) if row else 0
+
+    async def work(self, slots: int, gate: Gate) -> None:
+        """One worker."""
+        app, _ = self.app()
+        async with app:
+            stop = await gate.ready()
+            # Twice as many, so that the next are claimed while the last ones run.
+            async with app.worker(slots=2 * slots):
+                await stop.wait()
+
+
+def parts(values: Sequence[int]) -> Iterator[Sequence[int]]:
+    """As large as is useful, and small enough that every org gets some."""
+    size = min(LARGEST, max(SMALLEST, len(values) // len(ORGS)))
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
+if __name__ == "__main__":
+    run(Ours())

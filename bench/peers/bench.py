@@ -1,0 +1,172 @@
+"""One system in one round: its clean store, its programs, and the clock over them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.peers.board import Scores
+from bench.peers.catalogue import POSTGRES, System
+from bench.peers.environments import ROOT
+from bench.peers.processes import Hung, Program
+from bench.peers.servers import Postgres, Redis
+
+SLOTS = 500
+STEP = 0.002
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured, and how long anything may take."""
+
+    jobs: int = 10_000
+    step_limit: float = 180.0
+    recovery_limit: float = 60.0
+
+
+@dataclass
+class Stores:
+    """The servers of a run; Redis only if it is installed."""
+
+    postgres: Postgres
+    redis: Redis | None
+
+
+class Bench:
+    """What a measure works with."""
+
+    def __init__(
+        self,
+        system: System,
+        command: tuple[list[str], dict[str, str]],
+        stores: Stores,
+        home: Path,
+        sizes: Sizes,
+    ) -> None:
+        self.system = system
+        self.stores = stores
+        self.sizes = sizes
+        self.limit = sizes.step_limit
+        self.command, extra = command
+        home.mkdir(parents=True, exist_ok=True)
+        self.scores = Scores(home / "board")
+        self.log = (home / f"{system.key}.log").open("ab")
+        self.env = os.environ | extra | {"BENCH_BOARD": str(self.scores.path)}
+        self.running: list[Program] = []
+        self.prepared = False
+
+    def fresh(self) -> None:
+        """Nothing of an earlier measurement is left: neither jobs nor processes nor scores."""
+        self.end()
+        self.scores.clear()
+        if self.system.store == POSTGRES:
+            self.env["BENCH_POSTGRES"] = self.fresh_database()
+        elif self.stores.redis is not None:
+            self.env["BENCH_REDIS"] = self.stores.redis.fresh()
+            self.ask("prepare")
+        self.stores.postgres.settle()
+
+    def fresh_database(self) -> str:
+        """A copy of a database that was prepared once and never used: its address."""
+        if not self.prepared:
+            self.env["BENCH_POSTGRES"] = self.stores.postgres.fresh(self.template)
+            self.ask("prepare")
+            self.prepared = True
+        return self.stores.postgres.fresh(self.database, self.template)
+
+    @property
+    def database(self) -> str:
+        """The database of this system."""
+        return f"bench_{self.system.key}"
+
+    @property
+    def template(self) -> str:
+        """The one that it is copied from."""
+        return f"{self.database}_clean"
+
+    def start(self, *words: str, slot: int = 0) -> Program:
+        """Start the adapter; it is ended with the measurement at the latest."""
+        env = self.env | {"BENCH_SLOT": str(slot)}
+        program = Program([*self.command, *words], ROOT, env, self.log)
+        self.running.append(program)
+        return program
+
+    def ask(self, *words: str) -> dict[str, Any]:
+        """Start the adapter for one answer."""
+        program = self.start(*words)
+        try:
+            return program.answer(self.limit, partial(self.check_others, program))[1]
+        finally:
+            program.kill()
+            self.running.remove(program)
+
+    def enqueue(self, *words: str) -> float:
+        """Seconds that it took, as the adapter measured them."""
+        return float(self.ask("enqueue", *words)["seconds"])
+
+    def worker(self, slots: int = SLOTS, slot: int = 0) -> tuple[Program, float]:
+        """A worker that is ready, and how many seconds that took."""
+        program = self.start("work", str(slots), slot=slot)
+        ready_ns, said = program.answer(self.limit)
+        if not said.get("ready"):
+            raise Hung(f"the worker said {said} instead of being ready")
+        return program, (ready_ns - program.started_ns) / 1e9
+
+    def until_done(self, jobs: int, watch: Program) -> int:
+        """Wait until all handlers have run and the store says so too: the time of that, in nanoseconds."""
+        deadline = time.monotonic() + self.limit
+        while (done := self.scores.done()) < jobs:
+            self.check(deadline, f"{done:,} of {jobs:,} jobs had run")
+            time.sleep(STEP)
+        while left := self.left(watch):
+            self.check(deadline, f"all jobs had run, but {left:,} were not finished in the store")
+            time.sleep(STEP)
+        return time.monotonic_ns()
+
+    def left(self, watch: Program) -> int:
+        """Jobs that the store does not know to be finished."""
+        watch.tell("left")
+        return int(watch.answer(self.limit)[1]["left"])
+
+    def check(self, deadline: float, state: str) -> None:
+        """Give up when it is time, or when a program has ended by itself."""
+        if time.monotonic() > deadline:
+            raise Hung(f"{state} after {self.limit:.0f} s")
+        self.check_others(None, state)
+
+    def check_others(self, asked: Program | None, state: str = "it was needed") -> None:
+        """Give up if a program has ended by itself, other than the one that is being asked."""
+        for program in self.running:
+            if program is not asked and (code := program.process.poll()) is not None:
+                raise Hung(f"`{program.words}` ended with code {code} when {state}{program.last_words()}")
+
+    def end(self) -> None:
+        """End every program that still runs: what it would do in good order is not measured."""
+        while self.running:
+            self.running.pop().kill()
+
+    def close(self) -> None:
+        """Leave nothing behind but the log."""
+        self.end()
+        self.log.close()
+        if self.system.store == POSTGRES:
+            self.stores.postgres.drop(self.database)
+            self.stores.postgres.drop(self.template)
+        elif self.stores.redis is not None:
+            self.stores.redis.fresh()
+
+
+@contextmanager
+def opened(bench: Bench) -> Iterator[Bench]:
+    """Whatever happens, its programs end."""
+    try:
+        yield bench
+    finally:
+        with suppress(OSError):
+            bench.close()

@@ -1,0 +1,81 @@
+"""The systems: what they are, what must be installed for them, and where they keep their jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OURS = "duly"
+POSTGRES, REDIS = "PostgreSQL", "Redis"
+PYTHON, NODE = "Python", "Node"
+
+
+@dataclass(frozen=True)
+class System:
+    """One of the systems that are compared; `key` names its adapter and its environment."""
+
+    key: str
+    title: str
+    store: str
+    packages: tuple[str, ...] = ()
+    language: str = PYTHON
+    listens_first: bool = False
+    """Its workers run only what is sent while they listen: they are started before a queue is filled."""
+
+
+NODE_22 = ("pg@8.23.1", "node@22.23.3")
+"""Both need a newer Node than many machines have; it comes from the registry, like the driver."""
+
+
+def redis_client(version: str) -> tuple[str, ...]:
+    """The newest client that a system accepts, with the fast parser."""
+    return f"redis[hiredis]=={version}", "hiredis==3.5.0"
+
+
+SYSTEMS = (
+    System(OURS, "Duly", POSTGRES),
+    System("pgqueuer", "PgQueuer", POSTGRES, ("pgqueuer==1.6.0", "asyncpg==0.32.0", "uvloop==0.23.0")),
+    System(
+        "procrastinate", "Procrastinate", POSTGRES, ("procrastinate==3.10.0", "psycopg[binary,pool]==3.3.8")
+    ),
+    System("dbos", "DBOS", POSTGRES, ("dbos==3.3.0",)),
+    System(
+        "taskiq_pg",
+        "taskiq-pg",
+        POSTGRES,
+        ("taskiq-pg==0.2.0", "taskiq==0.12.6", "asyncpg==0.32.0"),
+        listens_first=True,
+    ),
+    System("saq_pg", "SAQ (PostgreSQL)", POSTGRES, ("saq[postgres]==0.26.4",)),
+    System("absurd", "Absurd", POSTGRES, ("absurd-sdk==0.5.1", "absurdctl==0.5.1", "psycopg[binary]==3.3.8")),
+    System("graphile_worker", "graphile-worker", POSTGRES, ("graphile-worker@0.18.0", *NODE_22), NODE),
+    System("pg_boss", "pg-boss", POSTGRES, ("pg-boss@12.35.0", *NODE_22), NODE),
+    System("celery_redis", "Celery", REDIS, ("celery[redis]==5.7.0", *redis_client("8.1.0"))),
+    System("rq_redis", "RQ", REDIS, ("rq==2.12.0", *redis_client("8.1.0"))),
+    System("arq_redis", "arq", REDIS, ("arq==0.28.0", *redis_client("5.3.1"))),
+    System("dramatiq_redis", "Dramatiq", REDIS, ("dramatiq[redis]==2.2.1", *redis_client("8.1.0"))),
+    System(
+        "taskiq_redis",
+        "Taskiq",
+        REDIS,
+        ("taskiq==0.13.0", "taskiq-redis==1.2.4", "uvloop==0.23.0", *redis_client("8.1.0")),
+    ),
+    System(
+        "saq_redis",
+        "SAQ (Redis)",
+        REDIS,
+        ("saq[redis]==0.26.4", "typing-extensions==4.16.0", *redis_client("7.4.1")),
+    ),
+)
+
+
+def chosen(only: list[str], without: list[str]) -> list[System]:
+    """The systems that were asked for; ours is always among them, as the others are compared with it."""
+    known = {system.key for system in SYSTEMS}
+    for key in (*only, *without):
+        if key not in known:
+            raise SystemExit(f"no system {key}; there are {', '.join(sorted(known))}")
+    return [
+        system
+        for system in SYSTEMS
+        if system.key == OURS or ((not only or system.key in only) and system.key not in without)
+    ]

@@ -1,0 +1,26 @@
+"""What is measured: each measure takes a bench and gives its figures by name.
+
+A figure is a number, or a text where there is none to give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.peers.bench import Bench
+from bench.peers.measures import drain, enqueue, latency, recovery
+
+Figures = dict[str, float | str]
+
+MEASURES: dict[str, Callable[[Bench], Figures]] = {
+    "enqueue": enqueue.measure,
+    "drain": drain.measure,
+    "drain2": drain.measure_two,
+    "sustained": drain.measure_sustained,
+    "latency": latency.measure,
+    "recovery": recovery.measure,
+}
+"""By name, in the order in which they are taken."""
+
+ONCE = {"recovery"}
+"""Those that are taken in the first round only: they depend on time-outs, not on speed."""

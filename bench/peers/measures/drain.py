@@ -1,0 +1,108 @@
+"""Jobs per second that workers do: of a full queue, of one that is being filled, and of a large backlog."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from bench.peers.bench import Bench
+from bench.peers.measures import resources
+from bench.peers.processes import Program
+
+
+@dataclass(frozen=True)
+class Drained:
+    """One queue that was emptied."""
+
+    bulk_rate: float
+    rate: float
+    rate_from_go: float
+    ready_s: float
+    first_s: float
+    again: int
+    costs: dict[str, float | str]
+
+
+def drain(bench: Bench, jobs: int, processes: int) -> Drained:
+    """Fill a clean queue by bulk calls, then let so many processes work until nothing is left.
+
+    The clock of `rate` starts with the first handler, that of `rate_from_go` with the word "go".
+    """
+    bench.fresh()
+    crew = hired(bench, processes) if bench.system.listens_first else []
+    before = resources.read(bench)
+    bulk_rate = jobs / bench.enqueue("bulk", str(jobs))
+    costs = resources.cost_of_enqueue(bench, before, jobs)
+    watch = bench.start("left", "--watch")
+    if (full := bench.left(watch)) != jobs:
+        raise ValueError(f"{full:,} jobs in the store after {jobs:,} were enqueued")
+    crew = crew or hired(bench, processes)
+    workers = [program for program, _ in crew]
+    bench.stores.postgres.settle()
+    before = resources.read(bench, workers)
+    go_ns = time.monotonic_ns()
+    for worker in workers:
+        worker.tell("go")
+    end_ns = bench.until_done(jobs, watch)
+    costs |= resources.cost_of_drain(bench, before, workers, jobs)
+    first_ns = bench.scores.first_ns()
+    bench.end()
+    return Drained(
+        bulk_rate=bulk_rate,
+        rate=jobs / (end_ns - first_ns) * 1e9,
+        rate_from_go=jobs / (end_ns - go_ns) * 1e9,
+        ready_s=crew[0][1],
+        first_s=crew[0][1] + (first_ns - go_ns) / 1e9,
+        again=bench.scores.done() - jobs,
+        costs=costs,
+    )
+
+
+def hired(bench: Bench, processes: int) -> list[tuple[Program, float]]:
+    """Workers that wait for the clock, and how many seconds each took to be ready."""
+    return [bench.worker(slot=slot) for slot in range(processes)]
+
+
+def measure(bench: Bench) -> dict[str, float | str]:
+    """With one process: also the bulk rate, the start, and what it all costs."""
+    found = drain(bench, bench.sizes.jobs, 1)
+    return {
+        "bulk": found.bulk_rate,
+        "drain_1": found.rate,
+        "drain_1_from_go": found.rate_from_go,
+        "ready_s": found.ready_s,
+        "first_s": found.first_s,
+        "ran_again": found.again,
+        **found.costs,
+    }
+
+
+def measure_two(bench: Bench) -> dict[str, float | str]:
+    """With two processes."""
+    found = drain(bench, bench.sizes.jobs, 2)
+    return {"drain_2": found.rate, "drain_2_from_go": found.rate_from_go, "ran_again_2": found.again}
+
+
+def measure_backlog(bench: Bench, jobs: int) -> dict[str, float | str]:
+    """One process and a backlog of this size."""
+    found = drain(bench, jobs, 1)
+    return {f"backlog_{jobs}": found.rate, f"backlog_{jobs}_again": found.again}
+
+
+def measure_sustained(bench: Bench) -> dict[str, float | str]:
+    """One process enqueues as fast as it can while another works: until nothing is left."""
+    jobs = bench.sizes.jobs
+    bench.fresh()
+    watch = bench.start("left", "--watch")
+    bench.left(watch)
+    worker, _ = bench.worker()
+    worker.tell("go")
+    sender = bench.start("enqueue", "paced", str(jobs), "0")
+    sent_ns, said = sender.answer(bench.limit)
+    bench.running.remove(sender)
+    try:
+        end_ns = bench.until_done(jobs, watch)
+    finally:
+        sender.kill()
+    bench.end()
+    return {"sustained": jobs / (end_ns - sent_ns + float(said["seconds"]) * 1e9) * 1e9}

@@ -1,0 +1,176 @@
+"""The results in Markdown: tables of medians with ratios to Duly, the targets, and what was compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.peers.chart import chart
+from bench.peers.figures import by_drain, figure, number, ratio
+from bench.peers.targets import verdicts
+
+RATES = {
+    "bulk": "bulk enqueue",
+    "single_1": "one by one",
+    "single_20": "20 at once",
+    "drain_1": "drain, 1 process",
+    "drain_2": "drain, 2 processes",
+    "sustained": "sustained",
+}
+COSTS = {
+    "p50_ms": ("latency p50, ms", 1),
+    "p99_ms": ("latency p99, ms", 1),
+    "cpu_worker_us": ("worker CPU, µs a job", 0),
+    "cpu_store_us": ("store CPU, µs a job", 0),
+    "wal_enqueue": ("WAL of enqueue, bytes a job", 0),
+    "wal_drain": ("WAL of drain, bytes a job", 0),
+    "memory_mb": ("worker memory, MB", 0),
+    "ready_s": ("ready after, s", 2),
+    "first_s": ("first job after, s", 2),
+}
+NONE = "-"
+OFF = "off"
+
+
+def write(results: dict[str, Any], out: Path) -> None:
+    """The report, the chart and the results themselves."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "report.md").write_text(markdown(results, with_chart=True))
+    (out / "chart.svg").write_text(chart(results))
+    (out / "results.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
+def markdown(results: dict[str, Any], *, with_chart: bool = False) -> str:
+    """The whole report."""
+    sections = [
+        "# Duly beside other job queues",
+        summary(results),
+        *(["![Jobs per second](chart.svg)"] if with_chart else []),
+        "## Jobs per second\n\nIn brackets: the multiple of Duly's figure.\n\n" + rates(results),
+        "## Latency and cost\n\n" + costs(results),
+        "## Large backlogs and killed workers\n\n" + endurance(results),
+        "## Targets\n\n" + targets(results),
+        "## Failures\n\n" + failures(results),
+        "## What was compared\n\n" + compared(results),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def summary(results: dict[str, Any]) -> str:
+    """How it was measured."""
+    machine = results["machine"]
+    return (
+        f"{results['jobs']:,} no-op jobs, median of rounds: {results['rounds']}, systems in turn; "
+        f"{machine['cores']} cores ({machine['architecture']}), Python {machine['python']}, "
+        f"PostgreSQL {machine['postgres']}, Redis {machine['redis'] or 'not used'}. "
+        "Only the ratios within one run mean anything."
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """In Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def rates(results: dict[str, Any]) -> str:
+    """Throughput, with the ratio to ours."""
+
+    def cell(key: str, name: str) -> str:
+        found, times = number(results, key, name), ratio(results, key, name)
+        if found is None:
+            return NONE
+        return f"{found:,.0f}" + (f" ({times:.2f})" if times is not None else "")
+
+    rows = []
+    for key in by_drain(results):
+        entry = results["systems"][key]
+        if entry["not_run"] and not entry["rounds"]:
+            cells = [f"not run: {entry['not_run']}", *[""] * (len(RATES) - 1)]
+        else:
+            cells = [cell(key, name) for name in RATES]
+        rows.append([entry["title"], entry["store"], *cells])
+    return table(["system", "store", *RATES.values()], rows)
+
+
+def costs(results: dict[str, Any]) -> str:
+    """Latency, processor, log, memory and start."""
+
+    def cell(key: str, name: str, digits: int) -> str:
+        found = number(results, key, name)
+        return NONE if found is None else f"{found:,.{digits}f}"
+
+    rows = [
+        [results["systems"][key]["title"], *(cell(key, name, digits) for name, (_, digits) in COSTS.items())]
+        for key in by_drain(results)
+    ]
+    return table(["system", *(head for head, _ in COSTS.values())], rows)
+
+
+def endurance(results: dict[str, Any]) -> str:
+    """Backlogs, jobs that ran more than once, recovery."""
+    sizes = results["backlogs"]
+
+    def cell(key: str, name: str, form: str) -> str:
+        found = figure(results, key, name)
+        return NONE if found is None else found if isinstance(found, str) else format(found, form)
+
+    def again(key: str) -> str:
+        names = ("ran_again", "ran_again_2", *(f"backlog_{size}_again" for size in sizes))
+        found = [value for name in names if (value := number(results, key, name)) is not None]
+        return f"{sum(found):,.0f}" if found else NONE
+
+    rows = [
+        [
+            results["systems"][key]["title"],
+            *(cell(key, f"backlog_{size}", ",.0f") for size in sizes),
+            again(key),
+            cell(key, "recovery_s", ".1f"),
+        ]
+        for key in by_drain(results)
+    ]
+    heads = [f"backlog of {size:,}, jobs/s" for size in sizes]
+    return table(["system", *heads, "jobs run more than once", "killed worker's jobs again after, s"], rows)
+
+
+def targets(results: dict[str, Any]) -> str:
+    """The check list."""
+    marks = {True: "x", False: " ", None: " "}
+    lines = []
+    for verdict in verdicts(results):
+        value = f"; ratio {verdict.ratio:.2f}" if verdict.ratio is not None else ""
+        remark = f" ({verdict.remark})" if verdict.remark else ""
+        lines.append(f"- [{marks[verdict.reached]}] {verdict.text}: {verdict.word}{value}{remark}")
+    return "\n".join(lines)
+
+
+def failures(results: dict[str, Any]) -> str:
+    """What could not be measured, and why."""
+    lines = []
+    for entry in results["systems"].values():
+        if entry["not_run"]:
+            lines.append(f"- {entry['title']}: not run: {entry['not_run']}")
+        lines += [f"- {entry['title']}, {name}: {reason}" for name, reason in entry["failures"].items()]
+    return "\n".join(lines) or "None."
+
+
+def compared(results: dict[str, Any]) -> str:
+    """Versions, settings, and what remains of a job."""
+    rows = []
+    for entry in results["systems"].values():
+        about = entry["about"]
+        rows.append(
+            [
+                f"{entry['title']} {about.get('version', '')}".strip(),
+                entry["language"],
+                *(about.get(word, NONE) for word in ("settings", "persists")),
+            ]
+        )
+    machine = results["machine"]
+    stores = [
+        f"{store}: {', '.join(f'{name} {value or OFF}' for name, value in machine[settings].items())}."
+        for store, settings in (("PostgreSQL", "postgres_settings"), ("Redis", "redis_settings"))
+    ]
+    return table(["system", "language", "settings", "what it keeps"], rows) + "\n\n" + " ".join(stores)

@@ -1,0 +1,51 @@
+"""Whether it stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from figures.numbers import drift, pick
+
+from sustained.watch import GROWING, HOT
+
+SETTLING = 120.0
+"""Seconds that do not count: tables take the room that they will go on to use."""
+_FEWEST = 6
+_SMALL_BYTES, _SMALL_DEAD = 2**20, 5_000
+"""Below this a table is small, whatever it does."""
+
+
+class Finding(NamedTuple):
+    """One thing that should not grow: by how much it did, relative to its mean, and how much it may."""
+
+    name: str
+    mean: float
+    drift: float
+    allowed: float
+    small: float = 0.0
+
+    @property
+    def flat(self) -> bool:
+        """Whether it did not grow."""
+        return self.mean <= self.small or self.drift <= self.allowed
+
+
+def judge(samples: Sequence[dict[str, Any]], settling: float = SETTLING) -> list[Finding]:
+    """What was seen after the settling; nothing if that is too little to judge."""
+    steady = [sample for sample in samples if sample["seconds"] > settling]
+    if len(steady) < _FEWEST:
+        return []
+
+    def found(name: str, allowed: float, *path: str, small: float = 0.0) -> Finding:
+        line = [(sample["seconds"], pick(sample, *path)) for sample in steady]
+        return Finding(name, sum(y for _, y in line) / len(line), drift(line), allowed, small)
+
+    sizes = (found(f"{t}, bytes", 0.2, "tables", t, "bytes", small=_SMALL_BYTES) for t in HOT)
+    dead = (found(f"{t}, dead rows", 0.5, "tables", t, "dead", small=_SMALL_DEAD) for t in HOT)
+    grown = (found(f"{t}, bytes a job", 0.1, "bytes_a_job", t) for t in GROWING)
+    claims = (
+        found(f"claim {name}, ms", allowed, "claim_ms", name)
+        for name, allowed in (("p50", 0.25), ("p99", 0.5))
+    )
+    return [*sizes, *dead, *grown, *claims]

@@ -1,0 +1,77 @@
+"""One real run in miniature, and what the harness does when a system does not behave."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from bench.peers.bench import Sizes
+from bench.peers.catalogue import OURS, chosen
+from bench.peers.environments import reason
+from bench.peers.measures import MEASURES
+from bench.peers.processes import Hung, Program, stat
+from bench.peers.report import COSTS, RATES, markdown
+from bench.peers.runner import Plan, Run, keeper
+from bench.peers.servers import POSTGRES_SETTINGS
+
+
+def program(tmp_path: Path, code: str) -> Program:
+    with (tmp_path / "log").open("ab") as log:
+        return Program([sys.executable, "-c", code], tmp_path, dict(os.environ), log)
+
+
+def test_a_program_that_says_nothing_is_given_up_and_its_whole_tree_ends(tmp_path: Path) -> None:
+    started = program(
+        tmp_path,
+        "import json, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\n"
+        "print(json.dumps({'child': child.pid}), flush=True)\n"
+        "child.wait()",
+    )
+    child = started.answer(30)[1]["child"]
+    with pytest.raises(Hung, match="no answer within 0 s"):
+        started.answer(0.01)
+    started.kill()
+    assert not stat(started.pid)
+    assert not stat(child) or stat(child)[0] == "Z"
+
+
+def test_a_program_that_fails_is_reported_with_its_last_words(tmp_path: Path) -> None:
+    started = program(tmp_path, "raise SystemExit('there is no such table')")
+    with pytest.raises(Hung, match="ended with code 1: there is no such table"):
+        started.answer(30)
+    started.kill()
+
+
+def test_an_unknown_system_is_refused_and_ours_is_always_measured() -> None:
+    assert [system.key for system in chosen(["pgqueuer"], [])] == [OURS, "pgqueuer"]
+    assert "celery_redis" not in [system.key for system in chosen([], ["celery_redis"])]
+    with pytest.raises(SystemExit, match="no system nonsense"):
+        chosen(["nonsense"], [])
+
+
+def test_the_reason_of_a_failed_installation_is_the_line_that_tells() -> None:
+    said = "npm warn old\nnpm error code ETARGET\nnpm error notarget No matching version\nnpm error A log"
+    assert reason(said) == "npm error notarget No matching version"
+
+
+def test_a_small_run_gives_a_figure_for_every_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(POSTGRES_SETTINGS, "fsync", "off")
+    file = tmp_path / "results.json"
+    plan = Plan(chosen([OURS], []), rounds=1, sizes=Sizes(jobs=200, step_limit=60, recovery_limit=0.5))
+    results = Run(plan, tmp_path, keeper(file)).go()
+    ours = results["systems"][OURS]
+    assert (ours["failures"], ours["not_run"], len(ours["rounds"])) == ({}, None, 1)
+    figures = ours["rounds"][0]
+    assert {name: value for name in (*RATES, *COSTS) if (value := figures[name]) < 0} == {}
+    assert min(figures[name] for name in (*RATES, "p50_ms", "memory_mb", "ready_s", "wal_drain")) > 0
+    assert (figures["ran_again"], figures["ran_again_2"], figures["victims"] > 0) == (0, 0, True)
+    assert "recovery_s" in figures
+    assert results["measures"] == list(MEASURES)
+    assert json.loads(file.read_text()) == json.loads(json.dumps(results))
+    assert f"Duly {ours['about']['version']}" in markdown(results)

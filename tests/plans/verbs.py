@@ -1,0 +1,173 @@
+"""What the engine does all day, each as a step that can be watched: what it needs, then the step itself."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import psycopg
+
+from duly import Actor, Duly, context
+from duly.model.decide import Hold, decide
+from duly.model.outcome import Done, ErrorInfo, Retry
+from duly.model.policy import RetryPolicy
+from duly.model.states import Status
+from duly.store import claims, jobs, suspects, work, workers
+from duly.store.pool import Connection
+from duly.store.session import ENGINE_ROLE, tenant_opening
+from duly.store.work import Step
+from tests.plans.seeing import OPTIONS, Seen
+from tests.plans.stock import Stock
+
+BATCH = 100
+FIRST = uuid.UUID(int=0)
+app = Duly()
+
+
+@app.job("plans.noop")
+async def noop(number: int) -> None: ...
+
+
+@dataclass
+class Stage:
+    """A session of the engine or of a tenant, whose statements are seen."""
+
+    stock: Stock
+    conn: Connection
+    seen: Seen
+
+    async def act(self, verb: Verb, *, in_vain: bool = False) -> Seen:
+        """Do it in a transaction of its own, which stays open; what was seen of it."""
+        opening = tenant_opening(self.stock.org_id) if verb in TENANT else f"begin; {ENGINE_ROLE}"
+        await self.conn.execute(opening, prepare=False)
+        done = await verb(self)
+        assert done or in_vain
+        # A query is over for the server when the next command comes.
+        await self.conn.execute("set local application_name = ''", prepare=False)
+        return self.seen
+
+    async def claim(self) -> tuple[uuid.UUID, list[claims.ClaimedJob]]:
+        """Jobs for a step that needs some; from here on only that step is seen."""
+        who = uuid.uuid4()
+        taken = await claims.claim(
+            self.conn, worker_id=who, claim_id=uuid.uuid4(), lane="q:default", slots=BATCH, after_org=FIRST
+        )
+        self.seen.plans.clear()
+        return who, taken.jobs
+
+
+Verb = Callable[[Stage], Awaitable[object]]
+
+
+async def claim(stage: Stage) -> object:
+    """Twice: the second one goes on where the first has left the queue."""
+    await stage.claim()
+    taken = await claims.claim(
+        stage.conn,
+        worker_id=uuid.uuid4(),
+        claim_id=uuid.uuid4(),
+        lane="q:default",
+        slots=BATCH,
+        after_org=FIRST,
+    )
+    return taken.jobs
+
+
+async def complete(stage: Stage) -> object:
+    who, held = await stage.claim()
+    lost = await work.complete(
+        stage.conn, [(job, None) for job in held], worker_id=who, claim_ids=[held[0].claim_id]
+    )
+    return held and not lost
+
+
+async def settle(stage: Stage) -> object:
+    """Every other one is to be tried again."""
+    who, held = await stage.claim()
+    endings = [Retry(ErrorInfo("boom", "it broke")) if n % 2 else Done() for n in range(len(held))]
+    decided = [
+        (job, decide(Hold(Status.RUNNING, job.attempt), ending, RetryPolicy(), datetime.now(UTC), 0.5))
+        for job, ending in zip(held, endings, strict=True)
+    ]
+    kept = await work.settle(
+        stage.conn, decided, actor_type="worker", actor_id=str(who), claim_ids=[held[0].claim_id]
+    )
+    return held and len(kept) == len(held)
+
+
+async def progress(stage: Stage) -> object:
+    _, held = await stage.claim()
+    return await work.keep_progress(stage.conn, [Step(job, 40.0, "half") for job in held])
+
+
+async def store_chunk(stage: Stage) -> object:
+    _, held = await stage.claim()
+    return await work.store_chunk(stage.conn, held[0], chunk_key="a", payload={"n": 1}, progress_percent=10.0)
+
+
+async def peek(stage: Stage) -> object:
+    sight = await claims.peek(stage.conn, ["q:default", "q:critical"])
+    return sight.lanes
+
+
+async def promote(stage: Stage) -> object:
+    return await claims.promote(stage.conn, limit=BATCH // 2)
+
+
+async def enqueue(stage: Stage) -> object:
+    return await _enqueue(stage, identified=False)
+
+
+async def enqueue_runs(stage: Stage) -> object:
+    return await _enqueue(stage, identified=True)
+
+
+async def _enqueue(stage: Stage, *, identified: bool) -> object:
+    with context(org_id=stage.stock.org_id, actor=Actor.user("u1"), request_id="r"):
+        which = [noop.options(run_identity=n) if identified else noop for n in range(BATCH)]
+        specs = [job.options(idempotency_key=str(uuid.uuid4())).call(n).spec() for n, job in enumerate(which)]
+    return await jobs.enqueue(stage.conn, stage.stock.org_id, specs)
+
+
+async def read(stage: Stage) -> object:
+    return await jobs.read(stage.conn, stage.stock.org_id, stage.stock.job_id)
+
+
+async def lose(stage: Stage) -> object:
+    """Nobody is silent: that is how it nearly always is."""
+    return not await workers.lose_silent(stage.conn)
+
+
+async def abandoned(stage: Stage) -> object:
+    await _lose_one(stage)
+    found = await workers.abandoned(stage.conn, limit=BATCH)
+    return found and found.jobs
+
+
+async def lost(stage: Stage) -> object:
+    await _lose_one(stage)
+    return await suspects.lost(stage.conn, limit=BATCH)
+
+
+async def _lose_one(stage: Stage) -> None:
+    await stage.conn.execute("""
+        update duly.workers w set lost_at = now()
+        where w.worker_id = (select c.worker_id from duly.claims c order by c.worker_id limit 1)
+    """)
+    stage.seen.plans.clear()
+
+
+TENANT = (enqueue, enqueue_runs, read)
+
+
+def beat(stock: Stock) -> Seen:
+    """Not async, as in the product: a heartbeat with the news of a hundred held jobs."""
+    with psycopg.connect(stock.url, options=OPTIONS, autocommit=True, prepare_threshold=None) as conn:
+        held = conn.execute("""
+            select org_id, job_id, attempt, worker_id from duly.job_states where status = 'running' limit 100
+        """).fetchall()
+        seen = Seen(conn)
+        workers.beat(conn, held[0][3], [(row[0], row[1], row[2]) for row in held], draining=False)
+    return seen
