@@ -27,7 +27,12 @@ _OPTIONS = {"shared_buffers": "1GB", "max_wal_size": "16GB", "checkpoint_timeout
 
 async def run(chosen: argparse.Namespace) -> dict[str, Any]:
     """Measure, and print each axis as it is done."""
-    figures: dict[str, Any] = {"sizes": chosen.sizes, "repetitions": chosen.repetitions, "axes": []}
+    figures: dict[str, Any] = {
+        "sizes": chosen.sizes,
+        "repetitions": chosen.repetitions,
+        "options": ", ".join(f"{name} {value}" for name, value in _OPTIONS.items()),
+        "axes": [],
+    }
     with open_place(_OPTIONS) as place:
         figures["server"] = place.version
         for axis in SIZES[chosen.sizes]:

@@ -71,7 +71,7 @@ class Subject:
 
     async def _once(self) -> tuple[float, float]:
         claim_id, start = uuid4(), time.perf_counter()
-        async with self.database.engine_session() as conn:
+        async with self.database.engine_statement() as conn:
             taken = await claims.claim(
                 conn,
                 worker_id=self.worker_id,
@@ -132,7 +132,7 @@ async def _subject(place: Place, name: str, point: Point, say: Say) -> AsyncIter
         say(
             f"{name}: {point.backlog:,} ready, {point.orgs:,} orgs, {point.history:,} events: {seconds:.0f} s"
         )
-        async with Database(url) as database:
+        async with Database(url, engine=True) as database:
             with psycopg.connect(url, autocommit=True) as aside:
                 writer = Writer(Duly(database_url=url), database, Clock(), RetryBudget(1.0, 1))
                 subject = Subject(point, database, writer, aside, seconds)

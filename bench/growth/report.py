@@ -13,11 +13,11 @@ _GROWTH = (("at tenfold", "ms_per_tenfold", "{:+.2f}"), ("last / first", "ratio"
 _COLUMNS = "| size | claim p50 | p95 | p99 | finish p50 | p95 | p99 |\n|---|---|---|---|---|---|---|"
 _HEAD = """# Cost against size
 
-Milliseconds of a claim and of a finish of 100 jobs, each with its commit, on {server}; {repetitions}
-repetitions, the databases of an axis in turn. After each repetition as many jobs of the same orgs are
-written as were claimed, outside of the time taken, so that the backlog stays what it is. *At tenfold*:
-milliseconds more at ten times the size, by least squares against its logarithm. *Last / first*: the largest
-size to the smallest.
+Milliseconds of a claim and of a finish of 100 jobs, each with its commit, on {server} ({options}, the rest
+as it comes); {repetitions} repetitions, the databases of an axis in turn. After each repetition as many jobs
+of the same orgs are written as were claimed, outside of the time taken, so that the backlog stays what it
+is. *At tenfold*: milliseconds more at ten times the size, by least squares against its logarithm. *Last /
+first*: the largest size to the smallest.
 """
 
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.peers.bench import SLOTS
 from bench.peers.chart import chart
 from bench.peers.figures import by_drain, figure, number, ratio
+from bench.peers.measures.recovery import JOBS as VICTIMS
 from bench.peers.targets import verdicts
 
 RATES = {
@@ -30,6 +32,23 @@ COSTS = {
     "ready_s": ("ready after, s", 2),
     "first_s": ("first job after, s", 2),
 }
+HOW = f"""\
+- **Bulk enqueue, one by one, 20 at once**: seconds of the calls in one process that is connected already; a
+  tenth of the jobs one by one, a fifth by 20 callers. A system without a bulk call makes single ones at once.
+- **Drain**: from the start of the first handler until the store knows every job as done, so without the
+  claim that brought the first jobs. A worker is offered {SLOTS} slots and takes as many as serve it, as
+  listed below.
+- **Sustained**: one process enqueues in bulk while one works, from the first call until all are done.
+- **Latency**: from the call of enqueue to the start of the handler, one job at a time, in an idle system.
+- **CPU, WAL and memory** are those of the drain with one process: the worker with its start after the word
+  "go", the whole server. A checkpoint comes before, so full page images are in the WAL; that of enqueue
+  also has one job ahead and its removal.
+- **Killed worker**: {VICTIMS} jobs of one second for a worker that is offered {VICTIMS} slots; it is killed,
+  another is started at once; seconds until the last job that had been running is started again. Once, in
+  the first round. The time-outs for that are the ones below, many of them shorter than the defaults; where
+  none is named it is the default.
+- **Durability**: PostgreSQL has a commit on disk before it answers, Redis has what it was given there within
+  a second: rates on Redis are those of a weaker promise."""
 NONE = "-"
 OFF = "off"
 
@@ -47,6 +66,7 @@ def markdown(results: dict[str, Any], *, with_chart: bool = False) -> str:
     sections = [
         "# Duly beside other job queues",
         summary(results),
+        HOW,
         *(["![Jobs per second](chart.svg)"] if with_chart else []),
         "## Jobs per second\n\nIn brackets: the multiple of Duly's figure.\n\n" + rates(results),
         "## Latency and cost\n\n" + costs(results),
@@ -172,5 +192,6 @@ def compared(results: dict[str, Any]) -> str:
     stores = [
         f"{store}: {', '.join(f'{name} {value or OFF}' for name, value in machine[settings].items())}."
         for store, settings in (("PostgreSQL", "postgres_settings"), ("Redis", "redis_settings"))
+        if machine[settings.removesuffix("_settings")]
     ]
     return table(["system", "language", "settings", "what it keeps"], rows) + "\n\n" + " ".join(stores)

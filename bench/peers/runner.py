@@ -120,7 +120,9 @@ class Run:
         try:
             found = measure()
         except Exception as problem:
-            entry["failures"].setdefault(name, f"{type(problem).__name__}: {problem}")
+            reason = f"round {len(entry['rounds'])}: {type(problem).__name__}: {problem}"
+            earlier = entry["failures"].get(name)
+            entry["failures"][name] = f"{earlier}; {reason}" if earlier else reason
             say(f"  {name:<10} failed: {problem}")
             return
         figures |= found

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,11 @@ class Redis:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
 
     @staticmethod
     def is_here() -> bool:
@@ -119,16 +124,14 @@ class Redis:
             return answer.decode()
 
     def wait_until_ready(self) -> None:
-        """Until it answers."""
+        """Until it answers: this one, and not another that was quicker to take the port."""
         deadline = time.monotonic() + STARTS_WITHIN
-        while True:
-            try:
-                if self.ask("PING").startswith("+PONG"):
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with suppress(OSError):
+                if f"process_id:{self.process.pid}\r" in self.ask("INFO server"):
                     return
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
             time.sleep(0.05)
+        raise RuntimeError("redis-server did not start")
 
     def fresh(self) -> str:
         """Empty it: its address."""

@@ -9,14 +9,16 @@ from typing import Any
 from figures.chart import line_chart, short
 from figures.numbers import pick
 
+from sustained.sides import BATCH, SLOTS
 from sustained.verdict import SETTLING, Finding
 from sustained.watch import GROWING, HOT
 
 Sample = dict[str, Any]
 _HEAD = """# Enqueue and drain, sustained
 
-One process enqueues, one works, {orgs} orgs, {minutes:g} minutes on {server}: {jobs:,} jobs, {rate:,.0f} a
-second. Verdict: **{verdict}**.
+One process enqueues {batch} jobs at a time, one works with {slots} slots; {orgs} orgs, {minutes:g} minutes on
+{server} with the settings it comes with: {jobs:,} jobs, {rate:,.0f} a second. Verdict on what came after the
+first {settling:.0f} s: **{verdict}**.
 
 | | mean | drift | allowed | flat |
 |---|---|---|---|---|"""
@@ -91,7 +93,8 @@ def charts(samples: Sequence[Sample]) -> dict[str, str]:
 def as_markdown(figures: dict[str, Any], findings: Sequence[Finding]) -> str:
     """A page: the verdict, the charts, every interval."""
     samples, verdict = figures["samples"], {True: "flat", False: "not flat", None: "none, too short"}
-    head = _HEAD.format(**figures, jobs=samples[-1]["finished"], verdict=verdict[figures["flat"]])
+    jobs, said = samples[-1]["finished"], verdict[figures["flat"]]
+    head = _HEAD.format(**figures, jobs=jobs, verdict=said, settling=SETTLING, batch=BATCH, slots=SLOTS)
     parts = [
         head,
         *(_finding(finding) for finding in findings),

@@ -1,7 +1,8 @@
-"""The two processes: one enqueues, one works. Both use the public API only.
+"""The two processes: one enqueues, one works, both through the public API.
 
-They share counters in a file, so that the enqueuing one knows the backlog without asking the database; and
-each tells on demand, line by line, how long its calls took since it was asked last.
+Inside of the worker two calls are wrapped, to count and to time them. The processes share counters in a file,
+so that the enqueuing one knows the backlog without asking the database; and each tells on demand, line by
+line, how long its calls took since it was asked last.
 """
 
 from __future__ import annotations
@@ -151,8 +152,12 @@ class Side:
         return told
 
     def stop(self) -> None:
-        """Let it end by itself."""
-        self._process.communicate(timeout=60)
+        """Let it end by itself, within reason."""
+        try:
+            self._process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
 
     def _line(self) -> str:
         assert self._process.stdout

@@ -53,7 +53,7 @@ from duly.worker.worker import Places, Worker
 
 _EMBEDDED_NAME = "duly"
 _CHORE_LIMIT = 30.0
-_CHORES_AT_ONCE = 3
+_CHORES_AT_ONCE = 4
 
 
 class Place(NamedTuple):
@@ -135,8 +135,10 @@ class Duly(App):
         refuse(violations({job.name: job.policy for job in self.registry}, self._conditions(options)))
         place = self.place
         direct = self.settings.database_direct_url is None
-        opening = partial(open_ground, self.settings, place.url, engine=True)
-        places = Places(place.url, place.direct_url, opening, direct=direct)
+        opening = partial(open_ground, self.settings, place.url)
+        places = Places(
+            place.url, place.direct_url, opening, open_engine=partial(opening, engine=True), direct=direct
+        )
         beside = self._keep_up if self.settings.upkeep else None
         return Worker(self, options, places, when_stuck=when_stuck, beside=beside)
 

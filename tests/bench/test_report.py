@@ -38,8 +38,8 @@ def test_a_system_that_could_not_run_is_shown_with_the_reason() -> None:
 
 def test_a_measure_that_failed_is_shown_with_the_reason() -> None:
     run = results()
-    run["systems"]["pgqueuer"]["failures"] = {"latency": "it hung"}
-    assert "- PgQueuer, latency: it hung" in report.markdown(run)
+    run["systems"]["pgqueuer"]["failures"] = {"latency": "round 2: it hung"}
+    assert "- PgQueuer, latency: round 2: it hung" in report.markdown(run)
 
 
 def test_a_text_stands_where_there_is_no_number() -> None:

@@ -35,7 +35,10 @@ class Mutant:
 _HELD = "and s.status in ('running', 'partial')"
 _CANCELED = "t.status = 'queued' and s.cancel_requested_at is not null"
 
-_fence_dropped = edited(jobs__settle=[("and s.attempt = t.attempt\n      and", "and")])
+_fence_dropped = edited(
+    jobs__settle=[("and s.attempt = t.attempt\n      and", "and")],
+    jobs__complete=[("and s.attempt = t.attempt and s.status", "and s.status")],
+)
 _chunk_unfenced = edited(
     jobs__store_chunk=[
         (f"and s.attempt = %(attempt)s\n      {_HELD}", ""),
@@ -101,6 +104,7 @@ _letter_lost = edited(
 )
 _event_gap = edited(jobs__store_chunk=[("event_seq = s.event_seq + 1", "event_seq = s.event_seq + 2")])
 _end_untold = edited(
+    jobs__complete=[("from done d\n), final", "from done d where false\n), final")],
     jobs__settle=[
         (
             "unnest(l.events) with ordinality as e(event_type, n)",
@@ -136,10 +140,10 @@ def _one_more(again: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unwritten(enqueue: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    async def mutated(conn: Any, org_id: Any, specs: Any) -> Any:
+    async def mutated(database: Any, org_id: Any, specs: Any, **how: Any) -> Any:
         if len(specs) == 1:
-            return await enqueue(conn, org_id, specs)
-        return [*await enqueue(conn, org_id, specs[:-1]), jobs.Written(specs[-1].job_id, True)]
+            return await enqueue(database, org_id, specs, **how)
+        return [*await enqueue(database, org_id, specs[:-1], **how), jobs.Written(specs[-1].job_id, True)]
 
     return mutated
 
@@ -166,7 +170,7 @@ def _settles_first(stage: Stage) -> Iterator[None]:
         yield
 
 
-_acknowledged_unwritten = in_code(jobs, "enqueue", _unwritten)
+_acknowledged_unwritten = in_code(jobs, "enqueue_alone", _unwritten)
 _beyond_the_maximum = in_code(decisions, "_again", _one_more)
 _tick_not_unique = together(
     in_database("alter table duly.schedule_ticks drop constraint schedule_ticks_pkey"),

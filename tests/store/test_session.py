@@ -183,3 +183,73 @@ async def test_a_connection_that_leads_nowhere_keeps_nobody_who_leaves_it(
                 proxy.swallow()
                 raise Left
         assert await _backend(database)
+
+
+async def test_the_engines_own_connections_keep_its_role_and_nobody_elses(fresh: FreshDatabase) -> None:
+    """Nobody stands on them as a tenant: what a handler commits too early would go on as the engine."""
+    who = "select current_user::text, current_setting('duly.org_id', true), current_setting('enable_seqscan')"
+    org, size = uuid.uuid4(), PoolSize(1, 1)
+    async with Database(fresh.url, pooled=fresh.url != fresh.direct_url, size=size, engine=True) as database:
+        for _ in range(2):
+            async with database.engine_statement() as conn:
+                said = await (await conn.execute(who)).fetchone()
+            assert said is not None
+            assert (said[0], said[1] or "", said[2]) == ("duly_engine", "", "off")
+            if fresh.url != fresh.direct_url:
+                continue
+            with pytest.raises(StoreError, match="engine's alone"):
+                async with database.tenant_session(org):
+                    pass
+            with pytest.raises(StoreError, match="engine's alone"):
+                await database.tenant_statement(org, who, {})
+
+
+async def test_a_refused_statement_leaves_its_connection_usable(database: Database) -> None:
+    org = uuid.uuid4()
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        await database.tenant_statement(org, "select * from nowhere", {})
+    assert await database.tenant_statement(org, "select %(n)s::text", {"n": "it's; 1"}) == [("it's; 1",)]
+
+
+async def test_a_statement_of_the_engine_survives_a_restart_of_its_connection(
+    fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
+    async with Database(fresh.direct_url, engine=True) as database:
+        for _ in range(2):
+            async with database.engine_statement() as conn:
+                assert await (await conn.execute("select current_user::text")).fetchone() == ("duly_engine",)
+            sql.execute(KILL)
+
+
+async def test_a_canceled_wait_for_new_plans_loses_no_connection(
+    fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duly.store.session._PLANS_LAST", -1.0)
+    size = PoolSize(smallest=1, largest=1, patience=5)
+    async with Database(fresh.direct_url, size=size, engine=True) as database:
+        real, asked = Connection.execute, asyncio.Event()
+
+        async def stuck(self: Connection, query: str, *values: object, **options: object) -> object:
+            if query == "discard plans":
+                asked.set()
+                await asyncio.Event().wait()
+            return await real(self, query, *values, **options)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Connection, "execute", stuck)
+            task = asyncio.create_task(_backend(database))
+            await asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert await _backend(database)
+
+
+async def test_who_waits_for_a_connection_gets_the_next_one(fresh: FreshDatabase) -> None:
+    size = PoolSize(smallest=2, largest=2, patience=20)
+    async with Database(fresh.direct_url, size=size, engine=True) as database:
+        async with database.engine_session(), database.engine_session():
+            third = asyncio.create_task(_backend(database))
+            await asyncio.wait([third], timeout=0.1)
+            assert not third.done()
+        assert await third

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 
 import psycopg
 import pytest
 
 from duly import Duly
 from duly.control.limits import Limits
-from duly.model.policy import QUEUES
+from duly.model.policy import QUEUES, stored_policy
 from duly.store import claims
 from duly.store.session import Database
 from duly.worker.claimer import Claimer, Clock
@@ -100,3 +101,48 @@ async def test_what_was_taken_before_the_trouble_is_handed_over_and_the_trouble_
         await claimer.round(WORKER, 10)
     sql.execute("drop trigger trouble on duly.ready")
     assert [job.job_type for job in await claimer.round(WORKER, 10)] == ["site.ship"]
+
+
+async def test_a_job_one_is_told_of_is_claimed_without_looking_around(
+    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await enqueue(site.build, org, [1])
+
+    async def blind(*_: object) -> None:
+        raise AssertionError("it looked around")
+
+    monkeypatch.setattr(claims, "peek", blind)
+    claimer.hint("q:default")
+    assert len(await claimer.round(WORKER, 5)) == 1
+
+
+@pytest.mark.parametrize("lane", ["", "q:unknown", "q:default"])
+async def test_a_hint_that_leads_nowhere_does_no_harm(
+    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection, lane: str
+) -> None:
+    """Neither does one to a queue that is paused."""
+    await enqueue(site.build, org, [1])
+    sql.execute("update duly.queues set paused_at = now() where queue = 'q:default'")
+    claimer.hint(lane)
+    assert await claimer.round(WORKER, 5) == []
+    sql.execute("update duly.queues set paused_at = null")
+    assert len(await claimer.round(WORKER, 5)) == 1
+
+
+async def test_each_job_of_a_claim_has_its_own_policy(
+    app: Duly, org: uuid.UUID, database: Database, acting: uuid.UUID
+) -> None:
+    @app.job("step.short", timeout=timedelta(seconds=10))
+    async def short(n: int) -> None: ...
+
+    @app.job("step.long", timeout=timedelta(seconds=20))
+    async def long(n: int) -> None: ...
+
+    await app.enqueue_many([(long if n % 3 else short).call(n) for n in range(12)])
+    async with database.engine_session() as conn:
+        taken = await claims.claim(
+            conn, worker_id=WORKER, claim_id=uuid.uuid4(), lane="q:default", slots=20, after_org=org
+        )
+    told = {(job.job_type, stored_policy(job.policy).timeout) for job in taken.jobs}
+    assert told == {("step.short", timedelta(seconds=10)), ("step.long", timedelta(seconds=20))}
+    assert len(taken.jobs) == 12

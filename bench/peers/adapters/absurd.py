@@ -15,6 +15,7 @@ from bench.peers.adapters._common import Adapter, Gate, board, postgres, run
 QUEUE = "bench"
 BATCH = 100
 CLIENTS = 20
+CLAIM_TIMEOUT = 10
 
 
 async def noop(params: Any, context: Any) -> None:
@@ -38,7 +39,10 @@ class Peer(Adapter):
 
     name = "Absurd"
     package = "absurd-sdk"
-    settings = f"batches and concurrency of {BATCH}; no bulk call: {CLIENTS} clients at once"
+    settings = (
+        f"batches and concurrency of {BATCH}, claim_timeout {CLAIM_TIMEOUT} s; "
+        f"no bulk call: {CLIENTS} clients at once"
+    )
     persists = "task row and run row with state and result"
 
     async def prepare(self) -> None:
@@ -89,7 +93,9 @@ class Peer(Adapter):
             app.register_task(name=handler.__name__)(handler)
         await app.list_queues()
         stop = await gate.ready()
-        working = asyncio.create_task(app.start_worker(concurrency=min(slots, BATCH)))
+        working = asyncio.create_task(
+            app.start_worker(concurrency=min(slots, BATCH), claim_timeout=CLAIM_TIMEOUT)
+        )
         await stop.wait()
         app.stop_worker()
         await working

@@ -28,7 +28,7 @@ await run({
   packageName: "graphile-worker",
   settings:
     `localQueue ${LOCAL_QUEUE}, completeJobBatchDelay 0, failJobBatchDelay 0, ` +
-    `concurrentJobs = slots up to ${MOST_CONCURRENT}`,
+    `concurrentJobs = slots up to ${MOST_CONCURRENT}; all jobs in one bulk call`,
   persists: "nothing: a job that is done is deleted; jobs of a dead worker stay locked for 4 hours",
 
   async prepare() {

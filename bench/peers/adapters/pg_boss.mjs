@@ -25,7 +25,7 @@ await run({
   packageName: "pg-boss",
   settings:
     `batchSize ${BATCH_SIZE}, burstWhenBatchFull, localConcurrency ${LOCAL_CONCURRENCY}, LISTEN/NOTIFY, ` +
-    `heartbeatSeconds ${HEARTBEAT}, supervised every ${WATCH} s`,
+    `heartbeatSeconds ${HEARTBEAT}, supervised every ${WATCH} s; all jobs in one bulk call`,
   persists: "the job's row, overwritten by its last state, kept 7 days",
 
   async prepare() {

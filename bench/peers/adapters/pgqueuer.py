@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -16,6 +17,9 @@ from pgqueuer.queries import Queries  # type: ignore[import-not-found]
 BATCH = 500
 LARGEST = 1_000
 CONNECTIONS = 10
+AT_ONCE = 20
+HEARTBEAT = 10
+LOOK = 5
 
 
 async def noop(job: Any) -> None:
@@ -34,9 +38,9 @@ async def slow(job: Any) -> None:
     await asyncio.sleep(1)
 
 
-def pool() -> Any:
+def pool(size: int = CONNECTIONS) -> Any:
     """Connections as the documentation proposes for parallel work."""
-    return asyncpg.create_pool(postgres(), min_size=CONNECTIONS, max_size=CONNECTIONS)
+    return asyncpg.create_pool(postgres(), min_size=size, max_size=size)
 
 
 class Peer(Adapter):
@@ -44,7 +48,10 @@ class Peer(Adapter):
 
     name = "PgQueuer"
     package = "pgqueuer"
-    settings = f"asyncpg pool of {CONNECTIONS}, batch_size {BATCH}, uvloop; bulk calls of 1,000 jobs"
+    settings = (
+        f"asyncpg pool of {CONNECTIONS}, batch_size {BATCH}, uvloop, heartbeat_timeout {HEARTBEAT} s, "
+        f"dequeue_timeout {LOOK} s; senders have a pool of {AT_ONCE}; bulk calls of 1,000 jobs"
+    )
     persists = "job row deleted when done; a log row for each change of status"
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
@@ -62,7 +69,7 @@ class Peer(Adapter):
 
     async def open(self) -> None:
         """Connect."""
-        self.pool = await pool()
+        self.pool = await pool(AT_ONCE)
         self.queries = Queries(AsyncpgPoolDriver(self.pool))
 
     async def close(self) -> None:
@@ -96,7 +103,14 @@ class Peer(Adapter):
             for handler in (noop, stamp, slow):
                 queue.entrypoint(handler.__name__)(handler)
             stop = await gate.ready()
-            working = asyncio.create_task(queue.run(batch_size=BATCH))
+            working = asyncio.create_task(
+                queue.run(
+                    batch_size=BATCH,
+                    heartbeat_timeout=timedelta(seconds=HEARTBEAT),
+                    # While nothing comes it looks for the jobs of the dead only this often.
+                    dequeue_timeout=timedelta(seconds=LOOK),
+                )
+            )
             await stop.wait()
             queue.shutdown.set()
             await working

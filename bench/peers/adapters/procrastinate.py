@@ -36,7 +36,10 @@ class Peer(Adapter):
 
     name = "Procrastinate"
     package = "procrastinate"
-    settings = f"concurrency {CONCURRENCY}, pool of {CONNECTIONS}, LISTEN; batch_defer of 1,000 jobs"
+    settings = (
+        f"concurrency {CONCURRENCY}, pool of {CONNECTIONS}, LISTEN; batch_defer of 1,000 jobs; "
+        "without a task of the application's own that retries stalled jobs"
+    )
     persists = "job row with its last status, an event row for each change of status"
 
     def make(self) -> None:

@@ -40,7 +40,7 @@ class Rq(BlockingAdapter):
     store = "Redis"
     settings = (
         f"SimpleWorker (no fork, one job at a time), result_ttl 0, job_timeout {TIMEOUT} s, 3 retries, "
-        f"maintenance every {TIMEOUT} s, worker_ttl {WORKER_TTL} s"
+        f"maintenance every {TIMEOUT} s, worker_ttl {WORKER_TTL} s; all jobs in one bulk call"
     )
     persists = "nothing: a job that is done is deleted with its result"
 

@@ -11,6 +11,8 @@ from saq import Queue, Worker  # type: ignore[import-not-found]
 
 CONCURRENCY = 200
 AT_ONCE = 20
+TIMEOUT = 10
+SWEEP = 5
 
 
 async def noop(context: Any, *, value: int) -> None:
@@ -34,7 +36,10 @@ class Peer(Adapter):
 
     name = "SAQ (PostgreSQL)"
     package = "saq"
-    settings = f"concurrency {CONCURRENCY}, pool of 20, LISTEN; no bulk call: {AT_ONCE} single ones at once"
+    settings = (
+        f"concurrency {CONCURRENCY}, pool of 20, LISTEN, timeout {TIMEOUT} s, 3 tries, "
+        f"sweep every {SWEEP} s; no bulk call: {AT_ONCE} single ones at once"
+    )
     persists = "job row with status and result, kept for ten minutes"
 
     async def prepare(self) -> None:
@@ -59,7 +64,7 @@ class Peer(Adapter):
 
     async def send(self, kind: str, value: int) -> None:
         """One call."""
-        await self.queue.enqueue(kind, value=value)
+        await self.queue.enqueue(kind, value=value, timeout=TIMEOUT, retries=3)
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
         """Single calls, several at once."""
@@ -76,7 +81,12 @@ class Peer(Adapter):
     async def work(self, slots: int, gate: Gate) -> None:
         """One worker; it minds SIGTERM itself."""
         await self.open()
-        worker = Worker(self.queue, [noop, stamp, slow], concurrency=min(slots, CONCURRENCY))
+        worker = Worker(
+            self.queue,
+            [noop, stamp, slow],
+            concurrency=min(slots, CONCURRENCY),
+            timers={"sweep": SWEEP},
+        )
         await gate.ready()
         await worker.start()
         await self.close()

@@ -40,7 +40,8 @@ class Peer(Adapter):
     name = "taskiq-pg"
     package = "taskiq-pg"
     settings = (
-        f"{CONNECTIONS} connections, as many tasks as slots; no bulk call: {AT_ONCE} single ones at once"
+        f"{CONNECTIONS} connections, as many tasks as slots, listening before the queue is filled; "
+        f"no bulk call: {AT_ONCE} single ones at once"
     )
     persists = "nothing: the message is deleted when done"
 

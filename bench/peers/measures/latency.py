@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-
+from bench.figures.numbers import percentiles
 from bench.peers.bench import Bench
 
 MOST = 200
@@ -17,7 +16,8 @@ def measure(bench: Bench) -> dict[str, float | str]:
     worker.tell("go")
     bench.ask("latency", str(jobs))
     bench.end()
-    found = sorted(bench.scores.latencies_ms())
+    found = bench.scores.latencies_ms()
     if len(found) != jobs:
         raise ValueError(f"{len(found)} starts of {jobs} jobs")
-    return {"p50_ms": statistics.median(found), "p99_ms": found[min(jobs - 1, int(jobs * 0.99))]}
+    middle = percentiles(found)
+    return {"p50_ms": middle["p50"], "p99_ms": middle["p99"]}

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
+
+import psycopg
 
 from duly.client.wake import Waker
 from duly.model.errors import StoreUnavailable
@@ -15,6 +19,8 @@ from duly.store.jobs import Written
 from duly.store.session import Database, retrying
 
 _MOST = 500
+_PATIENCE = timedelta(milliseconds=200)
+_CLOSING = 5.0
 
 
 class _Letter(NamedTuple):
@@ -30,6 +36,7 @@ class Outbox:
         self._waker = waker
         self._waiting: dict[UUID, list[_Letter]] = {}
         self._writing: dict[UUID, asyncio.Task[None]] = {}
+        self._alone: set[asyncio.Task[None]] = set()
 
     async def write(self, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
         """Write the jobs of one caller, all or none; the answers in their order."""
@@ -43,8 +50,13 @@ class Outbox:
         return await letter.answer
 
     async def close(self) -> None:
-        """Return when everything is written that somebody still waits for."""
-        await asyncio.gather(*self._writing.values())
+        """Return when everything is written that somebody waits for; what takes too long is given up."""
+        tasks = [*self._writing.values(), *self._alone]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=_CLOSING)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _empty(self, org_id: UUID) -> None:
         try:
@@ -61,39 +73,66 @@ class Outbox:
             del self._writing[org_id]
 
     async def _deliver(self, org_id: UUID, batch: Sequence[_Letter]) -> None:
+        specs = [spec for letter in batch for spec in letter.specs]
         try:
-            written = await self._write(org_id, [spec for letter in batch for spec in letter.specs])
-        except StoreUnavailable as error:
-            _fail(batch, error)
-            return
+            written = await self._write(org_id, specs, lock_timeout=_PATIENCE)
+        except psycopg.errors.LockNotAvailable:
+            # Somebody's open transaction holds one of their keys: who has another must not wait for it.
+            for letter in batch:
+                self._send_alone(org_id, letter)
         except Exception as error:
-            if len(batch) == 1:
+            if len(batch) == 1 or isinstance(error, StoreUnavailable):
                 _fail(batch, error)
                 return
             for letter in batch:  # one of them is to blame: each for itself
                 await self._deliver(org_id, [letter])
-            return
         except BaseException:
-            for letter in batch:
-                letter.answer.cancel()
+            _cancel(batch)
             raise
-        answers = iter(written)
-        for letter in batch:
-            own = [next(answers) for _ in letter.specs]
-            if not letter.answer.done():
-                letter.answer.set_result(own)
+        else:
+            _answer(batch, written)
 
-    async def _write(self, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
+    def _send_alone(self, org_id: UUID, letter: _Letter) -> None:
+        task = asyncio.create_task(self._deliver_alone(org_id, letter), name="duly-outbox")
+        self._alone.add(task)
+        task.add_done_callback(self._alone.discard)
+        letter.answer.add_done_callback(lambda answer: answer.cancelled() and task.cancel())
+
+    async def _deliver_alone(self, org_id: UUID, letter: _Letter) -> None:
+        try:
+            _answer([letter], await self._write(org_id, letter.specs))
+        except Exception as error:
+            _fail([letter], error)
+        except BaseException:
+            _cancel([letter])
+            raise
+
+    async def _write(
+        self, org_id: UUID, specs: Sequence[JobSpec], *, lock_timeout: timedelta | None = None
+    ) -> list[Written]:
         # A lone job wakes the workers by its own commit; in a crowd one call is enough for many.
         tells = self._waker.may_be_told()
-
-        async def once() -> list[Written]:
-            return await jobs.enqueue_alone(self._database, org_id, specs, wake=tells)
-
+        once = partial(
+            jobs.enqueue_alone, self._database, org_id, specs, wake=tells, lock_timeout=lock_timeout
+        )
         written = await retrying(once)
         if not tells:
             self._waker.wake()
         return written
+
+
+def _answer(batch: Sequence[_Letter], written: Sequence[Written]) -> None:
+    start = 0
+    for letter in batch:
+        end = start + len(letter.specs)
+        if not letter.answer.done():
+            letter.answer.set_result(list(written[start:end]))
+        start = end
+
+
+def _cancel(batch: Sequence[_Letter]) -> None:
+    for letter in batch:
+        letter.answer.cancel()
 
 
 def _fail(batch: Sequence[_Letter], error: Exception) -> None:

@@ -50,7 +50,7 @@ class Waker:
         while True:
             self._again = False
             with suppress(psycopg.Error, StoreError):
-                await self._database.outside_transactions("notify duly_ready")
+                await self._database.notify("duly_ready")
             await asyncio.sleep(_PAUSE)
             if not self._again:
                 return

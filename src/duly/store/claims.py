@@ -122,16 +122,12 @@ async def claim(
 
 def _jobs(rows: Sequence[TupleRow], claim_id: UUID) -> list[ClaimedJob]:
     """The jobs of the rows. Those that share a policy have its number, and the first of them its text."""
-    jobs: list[ClaimedJob] = []
-    policies: dict[int, str] = {}
-    for *own, policy, number, _, _ in rows:
-        if policy is None:
-            policy = policies.get(number)
-        else:
-            policies[number] = policy
-        if policy is not None:
-            jobs.append(ClaimedJob._make((*own, policy, claim_id)))
-    return jobs
+    policies = {row[-3]: row[-4] for row in rows if row[-4] is not None}
+    return [
+        ClaimedJob._make((*own, policies[number] if policy is None else policy, claim_id))
+        for *own, policy, number, _, _ in rows
+        if own[0] is not None
+    ]
 
 
 async def promote(conn: Connection, *, limit: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -79,11 +80,18 @@ def _rest(spec: JobSpec) -> str:
 
 
 async def enqueue_alone(
-    database: Database, org_id: UUID, specs: Sequence[JobSpec], *, wake: bool
+    database: Database,
+    org_id: UUID,
+    specs: Sequence[JobSpec],
+    *,
+    wake: bool,
+    lock_timeout: timedelta | None = None,
 ) -> list[Written]:
     """The same as a transaction of its own, which may also wake the workers."""
     values = {"org_id": org_id, "wake": wake, **encode(specs)._asdict()}
-    rows = await database.tenant_statement(org_id, statement("jobs/enqueue"), values)
+    rows = await database.tenant_statement(
+        org_id, statement("jobs/enqueue"), values, lock_timeout=lock_timeout
+    )
     return [Written(*row) for row in rows]
 
 

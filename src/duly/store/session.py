@@ -13,7 +13,8 @@ import select
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, LiteralString, Self, TypeVar
+from datetime import timedelta
+from typing import Any, Literal, LiteralString, Self, TypeVar
 from uuid import UUID
 from weakref import WeakSet
 
@@ -64,6 +65,9 @@ class Database:
         self._keeps_plans = not pooled
         self._warm: list[Connection] = []
         """Of the engine's own: the last one used is the next, because it has the plans at hand."""
+        self._waiting = 0
+        self._closing = False
+        self._trouble = ""
         self.limit: float | None = None
         """Seconds an engine session may take as a whole; a connection that leads nowhere is given up."""
         self._pool = make_pool(url, size or PoolSize(), pooled=pooled, made=self._configure)
@@ -81,10 +85,12 @@ class Database:
             await self._pool.open(wait=True, timeout=self._pool.timeout)
         except PoolTimeout as error:
             await self._pool.close()
-            raise StoreUnavailable(f"no connection: {error}", fix="check DULY_DATABASE_URL") from error
+            said = f"no connection: {error}{self._trouble and f': {self._trouble}'}"
+            raise StoreUnavailable(said, fix="check DULY_DATABASE_URL") from error
 
     async def close(self) -> None:
         """Close every connection."""
+        self._closing = True
         while self._warm:
             await self._pool.putconn(self._warm.pop())
         await self._pool.close()
@@ -99,10 +105,16 @@ class Database:
         conn.planned_at = time.monotonic()
         if not self._engine:
             return
-        cursor = await conn.execute("select pg_backend_pid()")
-        if await cursor.fetchone() == (conn.info.backend_pid,):  # else there is a pooler nobody told us of
-            await conn.execute(f"{_ENGINE_FOR_GOOD}; set {_HURRY}")
-            conn.is_engine = True
+        try:
+            cursor = await conn.execute("select pg_backend_pid()")
+            if await cursor.fetchone() == (
+                conn.info.backend_pid,
+            ):  # else there is a pooler nobody told us of
+                await conn.execute(f"{_ENGINE_FOR_GOOD}; set {_HURRY}")
+                conn.is_engine = True
+        except psycopg.Error as error:
+            self._trouble = str(error).strip()
+            raise
 
     @asynccontextmanager
     async def tenant_session(self, org_id: UUID) -> AsyncIterator[Connection]:
@@ -110,11 +122,16 @@ class Database:
         async with self._session(tenant_opening(org_id)) as conn:
             yield conn
 
-    async def tenant_statement(self, org_id: UUID, query: str, values: Mapping[str, Any]) -> list[TupleRow]:
-        """The rows of one statement, which is a transaction of its own. It may be run twice."""
+    async def tenant_statement(
+        self, org_id: UUID, query: str, values: Mapping[str, Any], *, lock_timeout: timedelta | None = None
+    ) -> list[TupleRow]:
+        """The rows of one statement, which is a transaction of its own."""
         async with self._connection() as conn:
             bound = AsyncClientCursor(conn).mogrify(query, values)
-            cursor = await conn.execute(f"{self._opening(conn, tenant_opening(org_id))}; {bound}; commit")
+            opening = self._opening(conn, tenant_opening(org_id))
+            if lock_timeout is not None:
+                opening += f"; set local lock_timeout = {int(lock_timeout.total_seconds() * 1000)}"
+            cursor = await conn.execute(f"{opening}; {bound}; commit")
             while cursor.description is None and cursor.nextset():
                 pass
             return await cursor.fetchall()
@@ -139,10 +156,24 @@ class Database:
         async with self.engine_session() as conn:
             yield conn
 
-    async def outside_transactions(self, command: LiteralString) -> None:
-        """Run a command that reads no data and takes no role: a notification, a vacuum."""
+    async def notify(self, channel: Literal["duly_ready"]) -> None:
+        """Tell whoever listens. It reads no data and needs no role."""
         async with self._connection() as conn:
-            await conn.execute(command)
+            await conn.execute(f"notify {channel}")
+
+    async def vacuum(self, table: LiteralString) -> None:
+        """Clean a table, if we may and nobody does so just now. Not through a pooler: it keeps the role."""
+        if not self._keeps_plans:
+            return
+        async with self._in_time(), self._connection() as conn:
+            # Before PostgreSQL 17 the engine has no right to it, and who logs in may have.
+            if conn.info.server_version >= 170000:
+                await conn.execute("set role duly_engine")
+            try:
+                with suppress(psycopg.errors.InsufficientPrivilege):
+                    await conn.execute(f"vacuum (skip_locked, index_cleanup on, truncate off) duly.{table}")
+            finally:
+                await conn.execute("reset role")
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
@@ -161,8 +192,10 @@ class Database:
     def _opening(self, conn: Connection, opening: str) -> str:
         """What opens a transaction on this connection."""
         tenant = opening.startswith("begin; set local role duly_tenant")
+        if conn.is_engine and tenant:
+            raise StoreError("this pool is the engine's alone", fix="open another for tenants")
         if conn.is_engine:
-            return f"{opening}; {_PLAIN}" if tenant else "begin"
+            return "begin"
         return opening if tenant or self.limit is None else f"{opening}; set local {_HURRY}"
 
     @asynccontextmanager
@@ -198,34 +231,42 @@ class Database:
         """A connection. One that died while idle is replaced: nothing was sent yet."""
         for _ in range(self._pool.max_size + 1):
             conn = self._warm.pop() if self._warm else await self._get()
-            if not _has_died(conn):
-                if self._keeps_plans:
-                    await _plan_anew(conn)
-                return conn
+            try:
+                if await self._is_fit(conn):
+                    return conn
+            except BaseException:
+                await self._pool.putconn(conn)
+                raise
             await self._pool.putconn(conn)
         raise StoreUnavailable("every connection was dead", fix="check the database, and try again")
 
+    async def _is_fit(self, conn: Connection) -> bool:
+        """Whether it lives. Plans are made anew now and then: one for a few rows does not serve for many."""
+        if conn.closed or _has_died(conn):
+            return False
+        now = time.monotonic()
+        if self._keeps_plans and now > conn.planned_at + _PLANS_LAST:
+            conn.planned_at = now
+            with suppress(psycopg.OperationalError):
+                await conn.execute("discard plans")
+        return not conn.closed
+
     async def _get(self) -> Connection:
+        self._waiting += 1
         try:
             return await self._pool.getconn()
         except PoolTimeout as error:
             raise StoreUnavailable(str(error), fix="check the database, or raise DULY_POOL_MAX") from error
+        finally:
+            self._waiting -= 1
 
     async def _give_back(self, conn: Connection) -> None:
         idle = conn.info.transaction_status is TransactionStatus.IDLE
-        if conn.is_engine and idle and len(self._warm) < _WARM and not self._pool.closed:
+        wanted = self._waiting or self._closing or len(self._warm) >= _WARM
+        if conn.is_engine and idle and not wanted:
             self._warm.append(conn)
         else:
             await self._pool.putconn(conn)
-
-
-async def _plan_anew(conn: Connection) -> None:
-    """Now and then. A plan that was made for a few rows is kept, and would serve when there are millions."""
-    now = time.monotonic()
-    if now > conn.planned_at + _PLANS_LAST:
-        conn.planned_at = now
-        with suppress(psycopg.OperationalError):  # whoever asked finds that out
-            await conn.execute("discard plans")
 
 
 def _has_died(conn: Connection) -> bool:

@@ -8,6 +8,7 @@ from duly.client.app import App
 from duly.store import tables
 
 _EVERY = timedelta(seconds=2)
+_LATER = timedelta(minutes=1)
 
 
 class Tidier:
@@ -22,6 +23,10 @@ class Tidier:
     async def once(self) -> timedelta:
         """Clean what is littered."""
         database = (await self._app.ground()).database
-        for table in await tables.littered(database, most=self._most):
+        found = await tables.littered(database, most=self._most)
+        for table in found:
             await tables.clean(database, table)
+        if found and set(found) <= set(await tables.littered(database, most=self._most)):
+            # Somebody's old transaction still sees them all, or we may not: trying again at once is useless.
+            return _LATER
         return _EVERY

@@ -22,6 +22,8 @@ from duly.worker.run import Run
 from duly.worker.sync_context import SyncContext
 from duly.worker.workshop import Workshop
 
+_DONE = Done()
+
 
 class Threads(Protocol):
     """Where handlers run that are not async."""
@@ -33,7 +35,10 @@ class Threads(Protocol):
 async def perform(run: Run, shop: Workshop, threads: Threads) -> Ending:
     """Run the handler; how it ended."""
     try:
-        ending = await _perform(run, shop, threads)
+        enter(partial(_surroundings, run))
+        payload = run.job.payload if run.job.payload_ref is None else await _payload(run, shop)
+        value = await _call(run, shop, threads, run.kind.codec.decode(payload))
+        ending = _DONE if value is None and run.is_plain else await _ending(run, shop, value)
     except BaseException as error:  # whatever a handler raises is an outcome, never the worker's end
         ending = ending_of_error(error, run.kind)
     if run.forced is not None:
@@ -43,10 +48,7 @@ async def perform(run: Run, shop: Workshop, threads: Threads) -> Ending:
     return ending
 
 
-async def _perform(run: Run, shop: Workshop, threads: Threads) -> Ending:
-    enter(partial(_surroundings, run))
-    arguments = run.kind.codec.decode(await _payload(run, shop))
-    value = await _call(run, shop, threads, arguments)
+async def _ending(run: Run, shop: Workshop, value: Any) -> Ending:
     if isinstance(value, Verdict):
         return ending_of_verdict(value, run.kind)
     return await _done(run, shop, value)
@@ -65,9 +67,9 @@ def _surroundings(run: Run) -> Surroundings:
     )
 
 
-async def _payload(run: Run, shop: Workshop) -> str | bytes:
-    if run.job.payload_ref is None:
-        return run.job.payload
+async def _payload(run: Run, shop: Workshop) -> bytes:
+    assert run.job.payload_ref is not None
+    run.start_clock()
     return await shop.blobs.get(BlobRef.parse(run.job.payload_ref), org_id=run.job.org_id)
 
 
@@ -112,8 +114,5 @@ async def _done(run: Run, shop: Workshop, value: Any) -> Ending:
         return Retry(_every_chunk_failed(run), dependency=run.kind.handling.dependency)
     if run.chunks_offered and not run.chunks_entered:
         raise ContractError("no chunk was worked on", field="chunks", fix="work inside `async with chunk:`")
-    if value is None:
-        result = reference = None
-    else:
-        result, reference = await shop.stored(run.job.org_id, run.kind.codec.encode_result(value))
+    result, reference = await shop.stored(run.job.org_id, run.kind.codec.encode_result(value))
     return Done(result, reference, bool(run.failures), run.counts, tuple(run.failures))

@@ -53,6 +53,7 @@ class Claimer:
         self._cursors: dict[str, UUID] = {}
         self._saw_lanes = False
         self._hint: Lane | None = None
+        self._hinted = False
         self._trouble: psycopg.Error | StoreError | None = None
         """What went wrong after some jobs were taken: they come first, and it is raised the next time."""
         self.due_in: timedelta | None = None
@@ -64,8 +65,10 @@ class Claimer:
             trouble, self._trouble = self._trouble, None
             raise trouble
         taken: list[ClaimedJob] = []
-        if self._hint is not None:
-            lane, self._hint = self._hint, None
+        lane, self._hint = self._hint, None
+        # Never twice in a row: other lanes and what has become due are found by looking around.
+        self._hinted = lane is not None and not self._hinted
+        if self._hinted and lane is not None:
             taken = (await self._claim(worker_id, lane, min(slots, _FEW))).jobs
             if taken:
                 return taken
@@ -137,7 +140,8 @@ class Claimer:
                 )
 
         found = await retrying(once)
-        self._cursors[lane.name] = found.after_org
+        if found.jobs or lane.name in self._cursors:
+            self._cursors[lane.name] = found.after_org
         return found
 
 

@@ -104,17 +104,15 @@ class Executor:
     async def _execute(self, run: Run) -> None:
         self._steps.announce("started")
         try:
-            ending = await self._perform(run)
+            if run.kind.place == "process":
+                ending = await self._processes.perform(run)
+            else:
+                ending = await perform(run, self._shop, self._threads)
         except BaseException as error:
             # No handler's error comes here. Whatever it is, the job must not be held for ever.
             log.exception("job %s could not be run", run.job.job_id)
             ending = run.forced or Retry(describe(error, job_type=run.job.job_type))
         self._end(run, ending)
-
-    async def _perform(self, run: Run) -> Ending | None:
-        if run.kind.place == "process":
-            return await self._processes.perform(run)
-        return await perform(run, self._shop, self._threads)
 
     def _end(self, run: Run, ending: Ending | None) -> None:
         """From here on nothing stops it any more: the ending is known, and only to be written."""

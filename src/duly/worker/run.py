@@ -95,6 +95,11 @@ class Run:
             )
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it leaves nothing behind but its result."""
+        return not (self.counts or self.failures or self.chunks_offered)
+
+    @property
     def hold(self) -> Hold:
         """The job as we hold it, for the decision."""
         status = Status.PARTIAL if self.partials else Status.RUNNING

@@ -49,10 +49,20 @@ _CLAIMS = 100
 class Places:
     """Where a worker finds the database: for work, for listening, and for its isolated processes."""
 
-    def __init__(self, url: str, listen_url: str, open_ground: OpenGround, *, direct: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        listen_url: str,
+        open_ground: OpenGround,
+        *,
+        open_engine: OpenGround | None = None,
+        direct: bool = False,
+    ) -> None:
         self.url = url
         self.listen_url = listen_url
         self.open_ground = open_ground
+        self.open_engine = open_engine or open_ground
+        """The ground of the worker itself, on which no handler stands."""
         self.direct = direct
         """Whether `url` leads to the database itself, not to a pooler."""
 
@@ -106,7 +116,7 @@ class Worker:
     async def start(self) -> None:
         """Register, then begin to claim."""
         sessions = (await self._app.ground()).database
-        self._ground = await self._places.open_ground()
+        self._ground = await self._places.open_engine()
         self._ground.database.limit = self.options.lease.total_seconds()
         self._build(self._ground, sessions)
         try:

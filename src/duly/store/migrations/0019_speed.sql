@@ -249,9 +249,5 @@ begin
     end if;
 end $$;
 
--- A final result is found by its job, of which there is one; the longer key did the same work twice.
-create unique index result_partials_key on duly.result_partials (org_id, job_id, result_seq);
-alter table duly.result_snapshots drop constraint result_snapshots_pkey;
-
 -- The jobs of a claim are random bits: trying to compress them is for nothing.
 alter table duly.claims alter column org_ids set storage external, alter column job_ids set storage external;
