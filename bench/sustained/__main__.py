@@ -29,6 +29,7 @@ from sustained.verdict import judge
 from sustained.watch import GROWING, look
 
 ORGS = 20
+OPTIONS = {"shared_buffers": "1GB", "max_wal_size": "16GB", "checkpoint_timeout": "30min"}
 
 
 def watch(
@@ -106,7 +107,7 @@ def main() -> int:
         url, home, orgs, rate = chosen.enqueue
         asyncio.run(run_enqueuer(url, Path(home), [UUID(org) for org in json.loads(orgs)], float(rate)))
         return 0
-    with open_place() as place:
+    with open_place(OPTIONS) as place:
         figures = run(place, chosen)
     findings = judge(figures["samples"])
     figures["flat"] = all(finding.flat for finding in findings) if findings else None

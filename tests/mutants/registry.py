@@ -110,7 +110,7 @@ _end_untold = edited(
             "unnest(l.events) with ordinality as e(event_type, n)",
             "unnest(l.events) with ordinality as e(event_type, n) where e.event_type <> 'job.completed'",
         )
-    ]
+    ],
 )
 _starts_early = edited(
     jobs__settle=[

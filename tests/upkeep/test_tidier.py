@@ -8,9 +8,11 @@ import psycopg
 import pytest
 
 from duly import Duly
+from duly.testing import FreshDatabase
 from duly.upkeep.tidier import Tidier
 from tests.worker.working import until
 
+DEAD = "(select n_dead_tup from pg_stat_user_tables where schemaname = 'duly' and relname = 'ready')"
 VACUUMED = "select vacuum_count from pg_stat_user_tables where schemaname = 'duly' and relname = 'ready'"
 
 
@@ -22,8 +24,7 @@ async def littered(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> Non
 
     await app.enqueue_many([take.call(n) for n in range(200)])
     sql.execute("delete from duly.ready")
-    dead = "select n_dead_tup >= 200 from pg_stat_user_tables where schemaname = 'duly' and relname = 'ready'"
-    await until(sql, f"select pg_stat_force_next_flush() is not null and ({dead})")
+    await until(sql, f"select pg_stat_force_next_flush() is not null and ({DEAD} >= 200)")
 
 
 @pytest.mark.usefixtures("littered")
@@ -40,3 +41,20 @@ async def test_a_few_are_left_alone(app: Duly, sql: psycopg.Connection) -> None:
     before = sql.execute(VACUUMED).fetchone()
     await Tidier(app, most=1_000).once()
     assert sql.execute(VACUUMED).fetchone() == before
+
+
+@pytest.mark.usefixtures("littered")
+async def test_what_an_old_transaction_still_sees_is_tried_less_and_less(
+    app: Duly, fresh: FreshDatabase, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    tidier = Tidier(app, most=100)
+    with psycopg.connect(fresh.direct_url) as old:
+        old.execute("set transaction isolation level repeatable read")
+        old.execute("select count(*) from duly.ready")
+        again = app.registry.get("step.take")
+        await app.enqueue_many([again.call(n) for n in range(1_000, 1_300)])
+        sql.execute("delete from duly.ready")
+        await until(sql, f"select pg_stat_force_next_flush() is not null and ({DEAD} >= 300)")
+        pauses = [await tidier.once() for _ in range(3)]
+    assert pauses == sorted(set(pauses))
+    assert await tidier.once() < pauses[0]

@@ -7,8 +7,7 @@ from datetime import timedelta
 from duly.client.app import App
 from duly.store import tables
 
-_EVERY = timedelta(seconds=2)
-_LATER = timedelta(minutes=1)
+_EVERY, _AT_MOST = timedelta(seconds=2), timedelta(minutes=1)
 
 
 class Tidier:
@@ -19,6 +18,7 @@ class Tidier:
     def __init__(self, app: App, *, most: int = 10_000) -> None:
         self._app = app
         self._most = most
+        self._pause = _EVERY
 
     async def once(self) -> timedelta:
         """Clean what is littered."""
@@ -26,7 +26,9 @@ class Tidier:
         found = await tables.littered(database, most=self._most)
         for table in found:
             await tables.clean(database, table)
-        if found and set(found) <= set(await tables.littered(database, most=self._most)):
-            # Somebody's old transaction still sees them all, or we may not: trying again at once is useless.
-            return _LATER
-        return _EVERY
+        left = set(await tables.littered(database, most=self._most)) if found else set()
+        # What is left is seen by somebody's old transaction, or not ours to clean: that takes its time. Or somebody
+        # else just cleans it: that does not.
+        in_vain = bool(found) and left >= set(found)
+        self._pause = min(2 * self._pause, _AT_MOST) if in_vain else _EVERY
+        return self._pause

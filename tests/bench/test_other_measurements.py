@@ -1,0 +1,31 @@
+"""The other measurements, as small as they go: that they run and count, not what they find."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+def measured(name: str, tmp_path: Path, *arguments: str) -> Any:
+    """The figures that a program of `bench/` left."""
+    figures = tmp_path / "figures.json"
+    command = [sys.executable, BENCH / name, *arguments, "--json", figures]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert figures.exists(), done.stdout + done.stderr
+    return json.loads(figures.read_text(encoding="utf-8"))
+
+
+def test_growth_has_a_figure_for_every_size(tmp_path: Path) -> None:
+    found = measured("growth", tmp_path, "--sizes", "small", "--axis", "backlog", "--repetitions", "3")
+    assert "1000" in json.dumps(found)
+    assert "p99" in json.dumps(found)
+
+
+def test_a_sustained_run_counts_the_jobs_that_it_did(tmp_path: Path) -> None:
+    found = measured("sustained", tmp_path, "--minutes", "0.1", "--every", "2")
+    assert found["samples"][-1]["finished"] > 0
