@@ -17,8 +17,8 @@ Sample = dict[str, Any]
 _HEAD = """# Enqueue and drain, sustained
 
 One process enqueues {batch} jobs at a time, one works with {slots} slots; {orgs} orgs, {minutes:g} minutes on
-{server} with 1 GB of buffers and 16 GB of WAL between checkpoints: {jobs:,} jobs, {rate:,.0f} a second. Verdict on what came after the
-first {settling:.0f} s: **{verdict}**.
+{server} with 1 GB of buffers and 16 GB of WAL between checkpoints: {jobs:,} jobs, {rate:,.0f} a second.
+Verdict on what came after the first {settling:.0f} s: **{verdict}**.
 
 | | mean | drift | allowed | flat |
 |---|---|---|---|---|"""

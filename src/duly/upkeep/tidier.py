@@ -27,8 +27,8 @@ class Tidier:
         for table in found:
             await tables.clean(database, table)
         left = set(await tables.littered(database, most=self._most)) if found else set()
-        # What is left is seen by somebody's old transaction, or not ours to clean: that takes its time. Or somebody
-        # else just cleans it: that does not.
+        # An old transaction still sees it, or it is not ours: that takes its time. Or somebody else is
+        # at it just now: that does not.
         in_vain = bool(found) and left >= set(found)
         self._pause = min(2 * self._pause, _AT_MOST) if in_vain else _EVERY
         return self._pause
