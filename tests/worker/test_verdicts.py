@@ -215,7 +215,7 @@ async def test_retries_of_an_org_against_one_dependency_are_spread(
     async def sync(n: int) -> None:
         raise ConnectionError("down")
 
-    @app.job("mail.send", retry=AT_ONCE)
+    @app.job("mail.send", retry=TWICE)  # three retries at most: its budget is five
     async def send(n: int) -> None:
         raise Retry(after=0.001)
 
