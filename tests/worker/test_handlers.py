@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import uuid
 from datetime import UTC, datetime
@@ -18,8 +19,8 @@ from duly import (
     SyncContext,
     errors,
 )
-from duly.blobs import BlobRef
-from tests.worker.working import AT_ONCE, brief, done, events, work_off, working
+from duly.blobs import BlobRef, BlobStore
+from tests.worker.working import AT_ONCE, ONCE, brief, done, events, work_off, working
 
 
 class Report(BaseModel):
@@ -112,6 +113,23 @@ async def test_large_payloads_and_results_lie_in_the_blobs(
     blob = BlobRef.parse(reference)
     assert (blob.org_id, blob.size) == (acting, 100_002)
     assert await handle.result() == "X" * 100_000
+
+
+async def test_a_payload_that_does_not_come_from_the_blobs_is_a_time_out(
+    app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.job("text.shout", timeout=brief(0.5), retry=ONCE)
+    async def shout(text: str) -> str:
+        return text.upper()
+
+    async def never(*_: object, **__: object) -> bytes:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    handle = await shout.enqueue("x" * 100_000)
+    monkeypatch.setattr(BlobStore, "get", never)
+    job = await done(app, handle)
+    assert (job.outcome, job.error_code) == ("dead", "run.timeout")
 
 
 async def test_a_job_of_an_unknown_type_is_given_back_without_spending_the_attempt(

@@ -146,3 +146,21 @@ async def test_each_job_of_a_claim_has_its_own_policy(
     told = {(job.job_type, stored_policy(job.policy).timeout) for job in taken.jobs}
     assert told == {("step.short", timedelta(seconds=10)), ("step.long", timedelta(seconds=20))}
     assert len(taken.jobs) == 12
+
+
+async def test_hints_never_keep_a_worker_from_looking_around(
+    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    real = claims.peek
+
+    async def counted(*values: object) -> claims.Sight:
+        looks.append(1)
+        return await real(*values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(claims, "peek", counted)
+    await enqueue(site.build, org, range(6))
+    for _ in range(6):
+        claimer.hint("q:default")
+        assert len(await claimer.round(WORKER, 1)) == 1
+    assert len(looks) == 3, "every second round"
