@@ -22,8 +22,11 @@ def measured(name: str, tmp_path: Path, *arguments: str) -> Any:
 
 def test_growth_has_a_figure_for_every_size(tmp_path: Path) -> None:
     found = measured("growth", tmp_path, "--sizes", "small", "--axis", "backlog", "--repetitions", "3")
-    assert "1000" in json.dumps(found)
-    assert "p99" in json.dumps(found)
+    points = found["axes"][0]["points"]
+    assert [point["size"] for point in points] == [1_000, 3_000]
+    for point in points:
+        assert 0 < point["claim_ms"]["p50"] <= point["claim_ms"]["p99"]
+        assert 0 < point["finish_ms"]["p50"] <= point["finish_ms"]["p99"]
 
 
 def test_a_sustained_run_counts_the_jobs_that_it_did(tmp_path: Path) -> None:

@@ -172,8 +172,10 @@ class Database:
             try:
                 with suppress(psycopg.errors.InsufficientPrivilege):
                     await conn.execute(f"vacuum (skip_locked, index_cleanup on, truncate off) duly.{table}")
-            finally:
-                await conn.execute("reset role")
+                await conn.execute(f"set role {'duly_engine' if conn.is_engine else 'none'}")
+            except BaseException:
+                await conn.close()  # whoever came next would have the role
+                raise
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
