@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import uuid
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from duly import (
     errors,
 )
 from duly.blobs import BlobRef, BlobStore
+from duly.worker.run import Run
 from tests.worker.working import AT_ONCE, ONCE, brief, done, events, work_off, working
 
 
@@ -230,3 +232,24 @@ async def test_a_worker_that_cannot_work_is_refused(app: Duly) -> None:
         with pytest.raises(errors.ConfigurationError) as refused:
             app.worker(**{field: value})
         assert refused.value.field in (field, "heartbeat")
+
+
+async def test_a_run_that_is_over_leaves_nothing_for_the_garbage_collector(
+    app: Duly, acting: uuid.UUID
+) -> None:
+    @app.job("report.count")
+    async def count(n: int) -> int:
+        return n
+
+    await app.enqueue_many([count.call(n) for n in range(50)])
+    gc.collect()
+    gc.disable()
+    try:
+        async with working(app) as worker:
+            await worker.steps.wait("settled", 50)
+            runs = [
+                found for found in gc.get_objects() if isinstance(found, Run) and found.job.org_id == acting
+            ]
+    finally:
+        gc.enable()
+    assert runs == []

@@ -13,6 +13,7 @@ from duly.control.limits import Limits
 from duly.model.policy import QUEUES, stored_policy
 from duly.store import claims
 from duly.store.session import Database
+from duly.worker import claimer as claimer_module
 from duly.worker.claimer import Claimer, Clock
 from tests.worker.site import WHY, Site, enqueue, make_orgs, shut_orgs
 
@@ -151,6 +152,68 @@ async def test_each_job_of_a_claim_has_its_own_policy(
 async def test_hints_never_keep_a_worker_from_looking_around(
     site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looks = count_looks(monkeypatch)
+    await enqueue(site.build, org, range(6))
+    for _ in range(6):
+        claimer.hint("q:default")
+        assert len(await claimer.round(WORKER, 1)) == 1
+    assert 1 <= len(looks) <= 3, "every second round, unless it has just looked"
+
+
+async def test_who_got_all_they_asked_for_claims_on_without_looking_first(
+    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claimer_module, "_FRESH", 3600.0)
+    looks = count_looks(monkeypatch)
+    await enqueue(site.build, org, range(7))
+    assert [len(await claimer.round(WORKER, 3)) for _ in range(2)] == [3, 3]
+    assert len(looks) == 1
+    assert [len(await claimer.round(WORKER, 3)) for _ in range(2)] == [1, 0]
+    assert len(looks) == 2, "what was seen does not count once less was there"
+
+
+async def test_a_sight_that_is_old_is_renewed_before_the_jobs_are_handed_over(
+    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claimer_module, "_FRESH", 0.0)
+    looks = count_looks(monkeypatch)
+    await enqueue(site.build, org, range(3))
+    assert len(await claimer.round(WORKER, 3)) == 3
+    assert len(looks) == 2
+
+
+async def test_a_lane_that_fills_up_meanwhile_gets_its_share(
+    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the lane that was seen never runs dry."""
+    monkeypatch.setattr(claimer_module, "_FRESH", 0.001)
+    await enqueue(site.build, org, range(60))
+    assert len(await claimer.round(WORKER, 4)) == 4
+    await enqueue(site.ship, org, range(4))
+    types = [job.job_type for _ in range(8) for job in await claimer.round(WORKER, 4)]
+    assert types.count("site.ship") == 4
+
+
+async def test_trouble_of_the_look_ahead_costs_no_job(
+    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claimer_module, "_FRESH", 0.0)
+    real, looks = claims.peek, iter([True, False])
+
+    async def sometimes(*values: object) -> claims.Sight:
+        if not next(looks, True):
+            raise psycopg.errors.InsufficientPrivilege("not now")
+        return await real(*values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(claims, "peek", sometimes)
+    await enqueue(site.build, org, range(3))
+    assert len(await claimer.round(WORKER, 2)) == 2
+    with pytest.raises(psycopg.Error, match="not now"):
+        await claimer.round(WORKER, 2)
+    assert len(await claimer.round(WORKER, 2)) == 1
+
+
+def count_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     looks: list[int] = []
     real = claims.peek
 
@@ -159,8 +222,4 @@ async def test_hints_never_keep_a_worker_from_looking_around(
         return await real(*values)  # type: ignore[arg-type]
 
     monkeypatch.setattr(claims, "peek", counted)
-    await enqueue(site.build, org, range(6))
-    for _ in range(6):
-        claimer.hint("q:default")
-        assert len(await claimer.round(WORKER, 1)) == 1
-    assert len(looks) == 3, "every second round"
+    return looks

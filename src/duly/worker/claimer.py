@@ -18,6 +18,7 @@ _BATCH = 500
 _FEW = 10
 _LOOKS = 20
 _SHUT = timedelta(milliseconds=250)
+_FRESH = 0.05
 
 
 class Clock:
@@ -52,6 +53,8 @@ class Claimer:
         self._shares = Shares()
         self._cursors: dict[str, UUID] = {}
         self._saw_lanes = False
+        self._seen: list[Lane] = []
+        self._seen_at = 0.0
         self._hint: Lane | None = None
         self._hinted = False
         self._trouble: psycopg.Error | StoreError | None = None
@@ -89,8 +92,9 @@ class Claimer:
 
     async def _look(self, worker_id: UUID, slots: int) -> tuple[list[ClaimedJob], bool]:
         """What was taken; and, if nothing was, whether a second look may find something."""
-        lanes, more = await retrying(self._peek), False
-        self._saw_lanes = bool(lanes)
+        more = bool(self._seen) and time.monotonic() < self._seen_at + _FRESH
+        lanes = seen = self._seen if more else await retrying(self._peek)
+        self._saw_lanes, self._seen = bool(lanes), []
         while lanes:
             taken: list[ClaimedJob] = []
             shared = self._shares.divide(slots, lanes)
@@ -103,11 +107,23 @@ class Claimer:
                     self._trouble = error
                     break
                 taken, more = [*taken, *claim.jobs], more or claim.more
+            if len(taken) == slots:
+                await self._look_ahead(seen)
             if taken:
                 return taken, more
             # Their gates are shut, or others were faster: the slots go to the lanes that got none.
             lanes = [lane for lane in lanes if lane not in dict(shared)]
         return [], more
+
+    async def _look_ahead(self, seen: list[Lane]) -> None:
+        """Where much was, is more: the next claim then goes out at once, before the jobs of this one run."""
+        self._seen = seen
+        if time.monotonic() < self._seen_at + _FRESH / 2:
+            return
+        try:
+            self._seen = await retrying(self._peek)
+        except (psycopg.Error, StoreError) as error:
+            self._trouble = error
 
     async def _peek(self) -> list[Lane]:
         sight, stuck = await self._sight(), False
@@ -117,6 +133,7 @@ class Claimer:
                 stuck = await claims.promote(conn, limit=_BATCH) == 0
             sight = await self._sight()
         self._clock.set(sight.now)
+        self._seen_at = time.monotonic()
         self.due_in = None if sight.due_at is None or stuck else sight.due_at - sight.now
         if sight.opens_at is not None:
             self.due_in = min(self.due_in or sight.opens_at - sight.now, sight.opens_at - sight.now)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -60,6 +60,7 @@ class Executor:
         self._threads = ThreadPool(options.threads)
         self._rooms: dict[Place, int] = {"thread": options.threads, "process": options.isolated}
         self._places: Counter[Place] = Counter()
+        self._starting = 0
         self.runs: dict[Key, Run] = {}
         self.ticked_at = time.monotonic()
         """When the loop was last seen alive."""
@@ -67,6 +68,21 @@ class Executor:
         """Set whenever a run has ended."""
         self.strays: dict[asyncio.Task[None], Run] = {}
         """Abandoned handlers that still run."""
+
+    @property
+    def busy(self) -> int:
+        """How many slots are taken."""
+        return len(self.runs) + self._starting
+
+    def start_soon(self, jobs: Sequence[ClaimedJob], worker_id: UUID) -> None:
+        """Begin to run them when the loop is free next: the database may have its next task before."""
+
+        def start() -> None:
+            self._starting -= len(jobs)
+            self.start(jobs, worker_id)
+
+        self._starting += len(jobs)
+        asyncio.get_running_loop().call_soon(start)
 
     def start(self, jobs: Iterable[ClaimedJob], worker_id: UUID) -> None:
         """Begin to run them."""
@@ -145,6 +161,7 @@ class Executor:
         failures = tuple(run.failures)
         self._finisher.put(Ended(run.job, run.hold, ending, run.worker_id, run.counts, failures))
         self.runs.pop(key, None)
+        run.task = None  # which knows the run: together they would stay until they are collected
         self._places[run.kind.place] -= 1
         self._steps.announce("ended")
         self.freed.set()
@@ -231,7 +248,7 @@ class Executor:
         self._threads.close()
 
     async def _until_empty(self) -> None:
-        while self.runs:
+        while self.busy:
             self.freed.clear()
             await self.freed.wait()
 

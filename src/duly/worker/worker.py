@@ -200,6 +200,10 @@ class Worker:
             # A database that is away for longer than the lease has given our jobs to others anyway.
             async with asyncio.timeout(self.options.lease.total_seconds()):
                 await self._finisher.until_empty()
+                with suppress(psycopg.Error, StoreError):
+                    # Claims whose answer was lost, or whose last jobs were settled at two desks at once.
+                    await self._give_back_unknown()
+                await self._finisher.until_empty()
                 await self._say_goodbye()
 
     async def _close(self) -> None:
@@ -232,7 +236,7 @@ class Worker:
         unsure, sure_since = False, time.monotonic()
         while not self.draining:
             await self._registered.wait()
-            if len(self._executor.runs) > self.options.slots * _BUSY:
+            if self._executor.busy > self.options.slots * _BUSY:
                 # One claim for several slots, not one for each: whoever waits, waits for a slot anyway.
                 await asyncio.sleep(_GATHER)
             self._woken.clear()
@@ -254,7 +258,9 @@ class Worker:
                 await asyncio.sleep(_AGAIN)
                 continue
             if taken < _FEW:
-                await asyncio.sleep(0)  # a few start before the next look; many run while it is under way
+                await asyncio.sleep(
+                    0
+                )  # a few start before the next claim is sent; many run while it is under way
             if not taken:
                 self.steps.announce("idle")
                 await self._pause()
@@ -266,13 +272,16 @@ class Worker:
         self._woken.set()
 
     async def _claim(self) -> int:
-        free = self.options.slots - len(self._executor.runs)
+        free = self.options.slots - self._executor.busy
         if free <= 0 or self._finisher.waiting > self.options.slots or self.draining:
             return 0
         worker_id = self.worker_id
         jobs = await self._claimer.round(worker_id, free)
         self._finisher.expect(jobs)
-        self._executor.start(jobs, worker_id)
+        if len(jobs) < _FEW:
+            self._executor.start(jobs, worker_id)
+        else:
+            self._executor.start_soon(jobs, worker_id)
         self.steps.announce("claimed", len(jobs))
         return len(jobs)
 
