@@ -121,13 +121,13 @@ async def claim(
 
 
 def _jobs(rows: Sequence[TupleRow], claim_id: UUID) -> list[ClaimedJob]:
-    """The jobs of the rows. Those that share a policy have its number, and the first of them its text."""
-    policies = {row[-3]: row[-4] for row in rows if row[-4] is not None}
-    return [
-        ClaimedJob._make((*own, policies[number] if policy is None else policy, claim_id))
-        for *own, policy, number, _, _ in rows
-        if own[0] is not None
-    ]
+    """The jobs of the rows. One that tells no policy has that of the row before it."""
+    jobs, policy = [], ""
+    for *own, told, _, _ in rows:
+        policy = told or policy
+        if own[0] is not None:
+            jobs.append(ClaimedJob._make((*own, policy, claim_id)))
+    return jobs
 
 
 async def promote(conn: Connection, *, limit: int) -> int:
