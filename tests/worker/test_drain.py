@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from duly import Cancel, Context, Duly, Fail, Retry, Snooze, Status
+from duly.worker import worker as worker_module
 from tests.worker import isolated_jobs as theirs
 from tests.worker.working import (
     ONCE,
@@ -157,3 +158,24 @@ async def test_a_stuck_thread_does_not_hold_up_the_drain(app: Duly, acting: uuid
     finally:
         release.set()
     assert (job.status, job.attempt) == (Status.QUEUED, 0)
+
+
+async def test_a_worker_that_gathers_free_slots_hears_that_it_is_to_stop(
+    app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although it resets the bell after that, and would look again in ten minutes."""
+    monkeypatch.setattr(worker_module, "_GATHER", 0.3)
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    @app.job("test.held")
+    async def held() -> None:
+        inside.set()
+        await go.wait()
+
+    handle = await held.enqueue()
+    async with asyncio.timeout(PATIENCE):
+        async with working(app, slots=1, poll=brief(600)):
+            await inside.wait()
+            await handle.status()
+            go.set()
+            await handle.wait()

@@ -65,7 +65,7 @@ class Executor:
         self.ticked_at = time.monotonic()
         """When the loop was last seen alive."""
         self.freed = asyncio.Event()
-        """Set whenever a run has ended."""
+        """Set whenever a run has ended, or was not begun."""
         self.strays: dict[asyncio.Task[None], Run] = {}
         """Abandoned handlers that still run."""
 
@@ -80,6 +80,7 @@ class Executor:
         def start() -> None:
             self._starting -= len(jobs)
             self.start(jobs, worker_id)
+            self.freed.set()  # some may have been given back
 
         self._starting += len(jobs)
         asyncio.get_running_loop().call_soon(start)

@@ -261,7 +261,7 @@ class Worker:
                 await asyncio.sleep(
                     0
                 )  # a few start before the next claim is sent; many run while it is under way
-            if not taken:
+            if not taken and not self.draining:  # whoever stops us may have called before the bell was reset
                 self.steps.announce("idle")
                 await self._pause()
 
