@@ -258,9 +258,8 @@ class Worker:
                 await asyncio.sleep(_AGAIN)
                 continue
             if taken < _FEW:
-                await asyncio.sleep(
-                    0
-                )  # a few start before the next claim is sent; many run while it is under way
+                # A few start before the next claim is sent; many run while it is under way.
+                await asyncio.sleep(0)
             if not taken and not self.draining:  # whoever stops us may have called before the bell was reset
                 self.steps.announce("idle")
                 await self._pause()
