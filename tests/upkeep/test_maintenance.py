@@ -270,9 +270,9 @@ async def _artifact(
 
 
 def _as_artifact(sql: Conn, org: uuid.UUID, ref: BlobRef) -> None:
-    insert(
-        sql, "artifacts", org, artifact_id=uuid.uuid4(), name="other", blob_ref=str(ref), job_id=uuid.uuid4()
-    )
+    # A random id would, now and then, be that of a job of long ago.
+    young = one(sql, "select duly.uuid7()")
+    insert(sql, "artifacts", org, artifact_id=uuid.uuid4(), name="other", blob_ref=str(ref), job_id=young)
 
 
 def _as_payload(sql: Conn, org: uuid.UUID, ref: BlobRef) -> None:
