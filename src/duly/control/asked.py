@@ -46,7 +46,12 @@ def org(org_id: UUID | str) -> UUID:
 async def check_known(conn: Connection, org_id: UUID) -> None:
     """Raise if there is no such org; asked for when there is nothing to show."""
     if not await gates.org_exists(conn, org_id):
-        raise UnknownOrg(f"no org {org_id}", field="org_id", fix="check the id, or create the org first")
+        raise unknown_org(org_id)
+
+
+def unknown_org(org_id: UUID) -> UnknownOrg:
+    """There is no such org."""
+    return UnknownOrg(f"no org {org_id}", field="org_id", fix="check the id, or create the org first")
 
 
 def text(field: str, value: str) -> str:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from duly.client.app import App
@@ -16,6 +16,7 @@ from duly.client.handle import Handle
 from duly.client.submit import store_payload
 from duly.control import replays
 from duly.control.asked import asked, check_known, org
+from duly.control.audited import transaction
 from duly.model.errors import ContractError, MissingField
 from duly.model.job import Actor
 from duly.store import dead
@@ -31,9 +32,7 @@ from duly.store.dead import (
     Wanted,
 )
 from duly.store.pool import Connection
-from duly.store.session import retrying
 
-T = TypeVar("T")
 _NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 _OLDEST = Place(datetime.min.replace(tzinfo=UTC), UUID(int=0))
 _BATCH = 500
@@ -126,7 +125,7 @@ class DeadLetters:
     async def discard(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> None:
         """Take the letter out of the box: nothing more will be done. Asked again, it changes nothing."""
         order, job = _order(org_id, actor, reason), _job(job_id)
-        await self._transaction(lambda conn: replays.discard(conn, order, job))
+        await transaction(self._app, lambda conn: replays.discard(conn, order, job))
 
     async def rerun(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> Handle[Any]:
         """Do any ended job again, as a new one; as long as that is active, whoever asks again gets it.
@@ -160,7 +159,7 @@ class DeadLetters:
         place: Place | None = _OLDEST
         while place is not None and (seen := len(done) + len(left)) < limit:
             batch = replays.Batch(order, choice, place, min(_BATCH, limit - seen), seen, pace)
-            some, others, place = await self._transaction(batch.replay)
+            some, others, place = await transaction(self._app, batch.replay)
             await self._wake()
             done, left = [*done, *some], {**left, **others}
         handles = tuple(self._handle(order, replayed) for replayed in done)
@@ -171,7 +170,7 @@ class DeadLetters:
         return Wanted(job_id, **stored._asdict())
 
     async def _new_job(self, order: Order, work: Callable[[Connection], Awaitable[Replayed]]) -> Handle[Any]:
-        replayed = await self._transaction(work)
+        replayed = await transaction(self._app, work)
         await self._wake()
         return self._handle(order, replayed)
 
@@ -180,13 +179,6 @@ class DeadLetters:
 
     async def _wake(self) -> None:
         (await self._app.ground()).waker.wake()
-
-    async def _transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        async def once() -> T:
-            async with (await self._app.ground()).database.engine_session() as conn:
-                return await work(conn)
-
-        return await retrying(once)
 
 
 def _order(org_id: UUID | str, actor: Actor, reason: str) -> Order:

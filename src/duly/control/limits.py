@@ -8,18 +8,18 @@ from typing import Any
 from uuid import UUID
 
 from duly.client.app import App
-from duly.client.context import as_uuid, surroundings
+from duly.client.context import as_uuid, checked_text
 from duly.control import limit_rules
 from duly.control.asked import Asked, asked, check_known
+from duly.control.audited import note, transaction
 from duly.control.limit_rules import UNCHANGED, Unchanged
 from duly.control.paging import cursor, page_size, place
 from duly.model.errors import ContractError, MissingField
 from duly.model.job import Actor
 from duly.model.system import SYSTEM_ORG
-from duly.store import audit, gates
+from duly.store import gates
 from duly.store.gates import EVERY_ORG, EVERY_TYPE, GateKey, Limit
 from duly.store.pool import Connection
-from duly.store.session import retrying
 
 _Values = dict[str, Any]
 
@@ -110,15 +110,14 @@ class Limits:
     ) -> Limit:
         """Change a gate under its lock. A change of nothing makes no gate, and leaves no trace."""
 
-        async def once() -> Limit:
-            async with (await self._app.ground()).database.engine_session() as conn:
-                before = await _locked(conn, key)
-                values = changed(before or _unlimited(key))
-                if not values:
-                    return before or _unlimited(key)
-                return await _write(conn, key, before, values, who, action)
+        async def once(conn: Connection) -> Limit:
+            before = await _locked(conn, key)
+            values = changed(before or _unlimited(key))
+            if not values:
+                return before or _unlimited(key)
+            return await _write(conn, key, before, values, who, action)
 
-        done = await retrying(once)
+        done = await transaction(self._app, once)
         (await self._app.ground()).waker.wake()
         return done
 
@@ -148,20 +147,10 @@ async def _write(
 async def _note(
     conn: Connection, key: GateKey, before: Limit, values: Mapping[str, Any], who: Asked, action: str
 ) -> None:
-    here, shown = surroundings(), [name for name in values if name in limit_rules.LIMITS]
+    whose = SYSTEM_ORG if key.org_id == EVERY_ORG else key.org_id
+    shown = [name for name in values if name in limit_rules.LIMITS]
     detail = {"before": {n: getattr(before, n) for n in shown}, "after": {n: values[n] for n in shown}}
-    await audit.record(
-        conn,
-        org_id=SYSTEM_ORG if key.org_id == EVERY_ORG else key.org_id,
-        actor=who.actor,
-        action=f"limit.{action}",
-        target_type="limit",
-        target_id=key.name,
-        reason=who.reason,
-        request_id=here.request_id,
-        correlation_id=here.correlation_id or here.request_id,
-        detail=detail if shown else {},
-    )
+    await note(conn, who, whose, f"limit.{action}", key.name, **(detail if shown else {}))
 
 
 def _settable(limit: Limit) -> _Values:
@@ -185,4 +174,4 @@ def _key(org_id: UUID | str | None, job_type: str | None) -> GateKey:
 
 
 def _read_key(org_id: str, job_type: str) -> GateKey:
-    return GateKey(UUID(org_id), job_type)
+    return GateKey(UUID(org_id), checked_text("after", job_type or None) or EVERY_TYPE)

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import TypeVar
 
+from duly.client.context import checked_text
 from duly.model.errors import ContractError
 
 T = TypeVar("T")
@@ -32,3 +33,8 @@ def place(after: str | None, read: Callable[..., T]) -> T | None:
         return read(*base64.b64decode(after, altchars=b"-_", validate=True).decode().split(" "))
     except (ValueError, TypeError, OverflowError):
         raise ContractError("no such page", field="after", fix="pass `after` of the page before") from None
+
+
+def words(*parts: str) -> str:
+    """Reads a place that is a text of its own, with spaces or without."""
+    return checked_text("after", " ".join(parts)) or ""

@@ -7,16 +7,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from duly.client.app import App
-from duly.client.context import surroundings
 from duly.control.asked import Asked, asked, text
+from duly.control.audited import note, transaction
 from duly.model.errors import Conflict, ContractError, UnknownQueue
 from duly.model.job import Actor
 from duly.model.policy import DEADLETTER
 from duly.model.system import SYSTEM_ORG
-from duly.store import audit, queues
+from duly.store import queues
 from duly.store.pool import Connection
 from duly.store.queues import Queue, QueueStats, WorkerSnapshot
-from duly.store.session import retrying
 
 MOST = 10_000
 """No count goes further than this."""
@@ -31,6 +30,11 @@ class Queues:
 
     def __init__(self, app: App) -> None:
         self._app = app
+
+    async def known(self) -> list[Queue]:
+        """Every queue without its figures, the weightiest first."""
+        async with (await self._app.ground()).database.engine_session() as conn:
+            return await queues.list_known(conn)
 
     async def stats(self) -> list[QueueStats]:
         """Every queue with what waits, what is to come and what runs; the weightiest first."""
@@ -50,7 +54,7 @@ class Queues:
         async def once(conn: Connection) -> Queue:
             made = await queues.create(conn, name, weight)
             if made is not None:
-                await _note(conn, name, "created", who, weight=weight)
+                await note(conn, who, SYSTEM_ORG, "queue.created", name, weight=weight)
                 return made
             existing = await _locked(conn, name)
             if existing.weight != weight:
@@ -106,17 +110,13 @@ class Queues:
             after = await queues.change(conn, now.model_copy(update=values))
             assert after is not None
             detail = {"weight": after.weight, "before": now.weight} if "weight" in values else {}
-            await _note(conn, name, action, who, **detail)
+            await note(conn, who, SYSTEM_ORG, f"queue.{action}", name, **detail)
             return after
 
         return await self._transaction(once)
 
     async def _transaction(self, work: Callable[[Connection], Awaitable[Queue]]) -> Queue:
-        async def once() -> Queue:
-            async with (await self._app.ground()).database.engine_session() as conn:
-                return await work(conn)
-
-        done = await retrying(once)
+        done = await transaction(self._app, work)
         (await self._app.ground()).waker.wake()
         return done
 
@@ -126,22 +126,6 @@ async def _locked(conn: Connection, queue: str) -> Queue:
     if found is None:
         raise UnknownQueue(f"no queue {queue}", field="queue", fix="create it, or look at the list of queues")
     return found
-
-
-async def _note(conn: Connection, queue: str, action: str, who: Asked, **detail: Any) -> None:
-    here = surroundings()
-    await audit.record(
-        conn,
-        org_id=SYSTEM_ORG,
-        actor=who.actor,
-        action=f"queue.{action}",
-        target_type="queue",
-        target_id=queue,
-        reason=who.reason,
-        request_id=here.request_id,
-        correlation_id=here.correlation_id or here.request_id,
-        detail=detail,
-    )
 
 
 def _name(queue: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
@@ -15,11 +16,13 @@ from duly.client.context import as_uuid, surroundings
 from duly.client.handle import Handle
 from duly.client.ids import job_id, result_id
 from duly.client.job import Job
+from duly.control import audited
 from duly.control.asked import Asked, asked, check_known, count, org, text
+from duly.control.paging import cursor, page_size, place, words
 from duly.model.cron import Cron, Missed
 from duly.model.errors import ContractError, PayloadRefused, UnknownSchedule, Unschedulable
 from duly.model.job import Actor, JobSpec, Origin
-from duly.store import audit, jobs, schedules
+from duly.store import jobs, schedules
 from duly.store.pool import Connection
 from duly.store.schedules import ScheduleSnapshot, Tick
 from duly.store.session import retrying
@@ -27,6 +30,14 @@ from duly.store.session import retrying
 T = TypeVar("T")
 _Values = Mapping[str, Any]
 _STEP = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePage:
+    """Some schedules; `after` asks for those that follow, and is None at the end."""
+
+    schedules: tuple[ScheduleSnapshot, ...]
+    after: str | None
 
 
 class Schedules:
@@ -56,8 +67,7 @@ class Schedules:
         times, job = Cron.parse(cron, timezone), self._schedulable(job_type)
         wanted = {
             **_key(org_id, name),
-            "cron": times.expression,
-            "timezone": times.zone.key,
+            **_timed(times),
             "job_type": job.name,
             "payload": await self._payload(job, {} if payload is None else payload),
             "missed_policy": _missed(missed),
@@ -66,14 +76,49 @@ class Schedules:
         who = asked(actor, reason, optional=True)
         return await _until_done(lambda: self._save(wanted, times, who))
 
+    async def change(
+        self,
+        org_id: UUID | str,
+        name: str,
+        *,
+        cron: str | None = None,
+        timezone: str | None = None,
+        job_type: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        missed: Missed | str | None = None,
+        actor: Actor,
+        reason: str,
+    ) -> ScheduleSnapshot:
+        """Change a part of a schedule as `create` would; what is left out stays. An unknown name raises."""
+        who = asked(actor, reason)
+
+        async def change(conn: Connection, now: ScheduleSnapshot) -> ScheduleSnapshot | None:
+            times = Cron.parse(
+                now.cron if cron is None else cron, now.timezone if timezone is None else timezone
+            )
+            job = self._schedulable(now.job_type if job_type is None else job_type)
+            _coming(times, now.read_at)
+            wanted = {
+                **{name: getattr(now, name) for name in ("org_id", "name", "project_id")},
+                **_timed(times),
+                "job_type": job.name,
+                "payload": await self._payload(job, now.payload if payload is None else payload),
+                "missed_policy": now.missed_policy if missed is None else _missed(missed),
+            }
+            return await _update(conn, now, wanted, times, who)
+
+        return await self._change(org_id, name, change)
+
     async def list(self, org_id: UUID | str) -> builtins.list[ScheduleSnapshot]:
-        """The schedules of an org, by name; an unknown org raises."""
-        found = org(org_id)
-        async with self._app.tenant_session(found) as conn:
-            listed = await schedules.list_all(conn, found)
-            if not listed:
-                await check_known(conn, found)
-            return listed
+        """All schedules of an org, by name; an unknown org raises."""
+        return await self._listed(org(org_id), "", None)
+
+    async def page(self, org_id: UUID | str, *, limit: int = 50, after: str | None = None) -> SchedulePage:
+        """Some schedules of an org, by name; an unknown org raises."""
+        whose, size, start = org(org_id), page_size(limit), place(after, words) or ""
+        found = await self._listed(whose, start, size + 1)
+        page = tuple(found[:size])
+        return SchedulePage(page, cursor(page[-1].name) if len(found) > size else None)
 
     async def get(self, org_id: UUID | str, name: str) -> ScheduleSnapshot:
         """One schedule; an unknown name raises."""
@@ -160,6 +205,13 @@ class Schedules:
 
         return await _until_done(once)
 
+    async def _listed(self, org_id: UUID, after: str, most: int | None) -> builtins.list[ScheduleSnapshot]:
+        async with self._app.tenant_session(org_id) as conn:
+            listed = await schedules.list_after(conn, org_id, after, limit=most)
+            if not listed:
+                await check_known(conn, org_id)
+            return listed
+
     async def _save(self, wanted: _Values, times: Cron, who: Asked) -> ScheduleSnapshot | None:
         async with (await self._app.ground()).database.engine_session() as conn:
             now = await schedules.open_org(conn, wanted["org_id"])
@@ -217,19 +269,8 @@ async def _until_done(work: Callable[[], Awaitable[T | None]]) -> T:
 
 
 async def _note(conn: Connection, schedule: ScheduleSnapshot, action: str, who: Asked, **detail: Any) -> None:
-    here = surroundings()
-    await audit.record(
-        conn,
-        org_id=schedule.org_id,
-        actor=who.actor,
-        action=f"schedule.{action}",
-        target_type="schedule",
-        target_id=str(schedule.schedule_id),
-        reason=who.reason,
-        request_id=here.request_id,
-        correlation_id=here.correlation_id or here.request_id,
-        detail={"name": schedule.name, **detail},
-    )
+    which, what = str(schedule.schedule_id), {"name": schedule.name, **detail}
+    await audited.note(conn, who, schedule.org_id, f"schedule.{action}", which, **what)
 
 
 def _by_hand(schedule: ScheduleSnapshot, job: Job[..., Any], actor: Actor) -> JobSpec:
@@ -265,6 +306,10 @@ def _coming(times: Cron, now: datetime) -> datetime:
 
 def _key(org_id: UUID | str, name: str) -> dict[str, Any]:
     return {"org_id": org(org_id), "name": text("name", name)}
+
+
+def _timed(times: Cron) -> dict[str, str]:
+    return {"cron": times.expression, "timezone": times.zone.key}
 
 
 def _missed(missed: Missed | str) -> Missed:

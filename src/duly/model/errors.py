@@ -7,17 +7,25 @@ DulyError                     duly.error              the root: catch this one f
 │   ├── PayloadRefused        payload.refused         too large, too deep, NaN, NUL, duplicate keys
 │   ├── SecretInPayload       payload.secret          looks like a credential; use a secret_ref
 │   └── Unschedulable         contract.unschedulable  this job type may not be delayed
+├── Unauthenticated           auth.required           no credential, or one that is not believed
+├── Forbidden                 auth.forbidden          the credential does not allow it
 ├── NotFound                  not_found               nothing of that id in this org
 │   ├── CursorExpired         cursor.expired          what follows this place of a feed is not kept any more
+│   ├── UnknownArtifact       artifact.unknown
 │   ├── UnknownJob            job.unknown
 │   ├── UnknownJobType        job_type.unknown
+│   ├── UnknownKey            key.unknown
+│   ├── UnknownMember         member.unknown
 │   ├── UnknownOrg            org.unknown
 │   ├── UnknownProject        project.unknown
 │   ├── UnknownQueue          queue.unknown
+│   ├── UnknownResult         result.unknown
 │   └── UnknownSchedule       schedule.unknown
 ├── Conflict                  conflict                the job's state forbids it
 │   ├── AlreadyFinished       job.finished
-│   └── AlreadyResolved       dead_letter.resolved
+│   ├── AlreadyResolved       dead_letter.resolved
+│   ├── KeyInFlight           idempotency.in_flight   a request with the same key is under way
+│   └── KeyReused             idempotency.reused      the same key came with another request
 ├── JobEnded                  job.ended               the job ended without a result
 │   ├── JobFailed             job.failed
 │   └── JobCanceled           job.canceled
@@ -38,6 +46,10 @@ class DulyError(Exception):
     """The root. `code` is stable, `fix` says what to do."""
 
     code: ClassVar[str] = "duly.error"
+    status: int | None = None
+    """Of the answer over HTTP that said so."""
+    request_id: str | None = None
+    """By which the service's log finds it."""
 
     def __init__(self, message: str, *, field: str | None = None, fix: str | None = None) -> None:
         super().__init__(message)
@@ -87,6 +99,18 @@ class Unschedulable(ContractError):
     code = "contract.unschedulable"
 
 
+class Unauthenticated(DulyError):
+    """No credential, or one that is not believed. Why not is nobody's business."""
+
+    code = "auth.required"
+
+
+class Forbidden(DulyError):
+    """The credential does not allow it."""
+
+    code = "auth.forbidden"
+
+
 class NotFound(DulyError):
     """Nothing of that id in this org."""
 
@@ -99,6 +123,12 @@ class CursorExpired(NotFound):
     code = "cursor.expired"
 
 
+class UnknownArtifact(NotFound):
+    """The job has left no file of that name."""
+
+    code = "artifact.unknown"
+
+
 class UnknownJob(NotFound):
     """No job of that id in this org."""
 
@@ -109,6 +139,18 @@ class UnknownJobType(NotFound):
     """No job type of that name is registered."""
 
     code = "job_type.unknown"
+
+
+class UnknownKey(NotFound):
+    """No key of that id in this org."""
+
+    code = "key.unknown"
+
+
+class UnknownMember(NotFound):
+    """No member of that id in this org."""
+
+    code = "member.unknown"
 
 
 class UnknownOrg(NotFound):
@@ -127,6 +169,12 @@ class UnknownQueue(NotFound):
     """No queue of that name."""
 
     code = "queue.unknown"
+
+
+class UnknownResult(NotFound):
+    """No result of that id in this org, or one that is no longer kept."""
+
+    code = "result.unknown"
 
 
 class UnknownSchedule(NotFound):
@@ -151,6 +199,18 @@ class AlreadyResolved(Conflict):
     """The dead letter was resolved in another way; the message names its successor."""
 
     code = "dead_letter.resolved"
+
+
+class KeyInFlight(Conflict):
+    """A request with the same idempotency key is under way."""
+
+    code = "idempotency.in_flight"
+
+
+class KeyReused(Conflict):
+    """The same idempotency key came with another request."""
+
+    code = "idempotency.reused"
 
 
 class JobEnded(DulyError):

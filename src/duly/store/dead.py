@@ -36,6 +36,7 @@ class DeadLetter(BaseModel):
     org_id: UUID
     job_id: UUID
     job_type: str
+    subject_id: str | None
     queue: str
     attempts: int
     fingerprint: str
@@ -43,6 +44,8 @@ class DeadLetter(BaseModel):
     error_class: str
     error_message: str
     dead_at: datetime
+    kept: bool
+    """Whether the record of the job is still there; without it nobody knows the subject."""
     resolution: Resolution | None
     resolved_at: datetime | None
     resolved_by: str | None
@@ -60,7 +63,6 @@ class DeadLetterDetail(DeadLetter):
 
     error_context: dict[str, Any]
     project_id: UUID | None
-    subject_id: str | None
     correlation_id: str | None
     payload: dict[str, Any] | None
     payload_ref: str | None

@@ -81,6 +81,13 @@ class WorkerSnapshot(BaseModel):
     state: WorkerState
 
 
+async def list_known(conn: Connection) -> list[Queue]:
+    """Every queue, the weightiest first."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement("queues/list"))
+        return [Queue.model_validate(row) async for row in cursor]
+
+
 async def list_stats(conn: Connection, *, most: int, heads: int) -> list[QueueStats]:
     """Every queue with its counts, none of them counted beyond `most`."""
     async with conn.cursor(row_factory=dict_row) as cursor:

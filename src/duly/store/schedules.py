@@ -172,9 +172,11 @@ async def read(conn: Connection, org_id: UUID, name: str) -> ScheduleSnapshot | 
     return await _snapshot(conn, "schedules/read", {"org_id": org_id, "name": name})
 
 
-async def list_all(conn: Connection, org_id: UUID) -> list[ScheduleSnapshot]:
-    """The schedules of an org, by name."""
-    return await _snapshots(conn, "schedules/list", {"org_id": org_id})
+async def list_after(
+    conn: Connection, org_id: UUID, after: str, *, limit: int | None
+) -> list[ScheduleSnapshot]:
+    """The next schedules of an org, by name; without a limit all of them."""
+    return await _snapshots(conn, "schedules/list", {"org_id": org_id, "after": after, "limit": limit})
 
 
 async def ticks(conn: Connection, schedule: ScheduleSnapshot, *, limit: int) -> list[Tick]:

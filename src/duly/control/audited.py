@@ -1,0 +1,45 @@
+"""Changes that are audited: the transaction they are made in, and the entry that is written with them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from uuid import UUID
+
+from duly.client.app import App
+from duly.client.context import surroundings
+from duly.control.asked import Asked
+from duly.store import audit
+from duly.store.pool import Connection
+from duly.store.session import retrying
+
+T = TypeVar("T")
+
+
+async def transaction(app: App, work: Callable[[Connection], Awaitable[T]]) -> T:
+    """Do it in one transaction of the engine; all of it again when PostgreSQL says that this helps."""
+
+    async def once() -> T:
+        async with (await app.ground()).database.engine_session() as conn:
+            return await work(conn)
+
+    return await retrying(once)
+
+
+async def note(
+    conn: Connection, who: Asked, org_id: UUID, action: str, target_id: str, /, **detail: Any
+) -> None:
+    """Write a change into the audit trail of an org. The first word of the action says what was changed."""
+    here = surroundings()
+    await audit.record(
+        conn,
+        org_id=org_id,
+        actor=who.actor,
+        action=action,
+        target_type=action.partition(".")[0],
+        target_id=target_id,
+        reason=who.reason,
+        request_id=here.request_id,
+        correlation_id=here.correlation_id or here.request_id,
+        detail=detail,
+    )
