@@ -25,6 +25,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         "key_id": "k1", "name": "ci", "environment": "test", "secret_hash": b"x", "scopes": ["jobs:read"],
         "created_by": "u1",
     },
+    "sessions": lambda: {"session_hash": b"x", "key_id": "k1", "expires_at": _AT},
     "job_records": lambda: {
         "job_id": _JOB, "result_id": _SAME, "job_type": "t", "category": "default", "queue": "q:default",
         "priority": 0, "max_attempts": 5, "actor_type": "user", "actor_id": "u1", "request_id": "r",

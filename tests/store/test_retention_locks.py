@@ -122,6 +122,7 @@ def test_the_engine_cannot_go_around_the_checks(aged: Conn, call: str) -> None:
 BATCHES = {
     "keep_answers": {"keep": timedelta(days=1), "limit": 5},
     "delete_expired_ledger": {"limit": 5},
+    "delete_expired_sessions": {"limit": 5},
     "delete_gone_workers": {"keep": timedelta(days=1), "limit": 5},
     "delete_orphaned_letters": {"keep": timedelta(days=1), "limit": 5},
     "expire_orphaned_artifacts": {"keep": timedelta(days=1), "limit": 5},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg.rows import scalar_row
 
-from duly.blobs import BlobRef
+from duly.client.payloads import payload_of
 from duly.model.error_report import describe
 from duly.model.errors import ConfigurationError, DulyError, StoreError
 from duly.model.job import JobSnapshot
@@ -25,7 +23,6 @@ from duly.store import debts, jobs
 from duly.store.debts import Debt
 from duly.store.pool import Connection
 from duly.store.session import ENGINE_ROLE, retrying, tenant_role
-from duly.store.statements import statement
 
 if TYPE_CHECKING:
     from duly.client.app import App
@@ -120,7 +117,7 @@ async def _tell(app: App, conn: Connection, debt: Debt, source: ReconciliationSo
     callback = app.registry.get(debt.job_type).bridge.of(job.outcome)
     if callback is None:
         return
-    failure = Failure(job, await _payload(app, conn, job), source)
+    failure = Failure(job, await payload_of(app, conn, job), source)
     try:
         await callback(failure, conn)
     except (asyncio.CancelledError, SystemExit) as error:
@@ -137,15 +134,3 @@ async def telling(once: Callable[[bool], Awaitable[T]]) -> T:
     except (psycopg.Error, DulyError) as error:
         log.warning("jobs are ended without their callbacks, which come later: %s", error)
         return await retrying(partial(once, False))
-
-
-async def _payload(app: App, conn: Connection, job: JobSnapshot) -> dict[str, Any]:
-    if job.request_payload_ref is not None:
-        blobs = (await app.ground()).blobs
-        found = await blobs.get(BlobRef.parse(job.request_payload_ref), org_id=job.org_id)
-        loaded: dict[str, Any] = json.loads(found)
-        return loaded
-    async with conn.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(statement("jobs/read_payload"), {"org_id": job.org_id, "job_id": job.job_id})
-        inline: dict[str, Any] = await cursor.fetchone() or {}
-        return inline

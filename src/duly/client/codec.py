@@ -37,6 +37,7 @@ class Codec:
         self._positional = tuple(p.name for p in given if p.kind is p.POSITIONAL_OR_KEYWORD)
         self._names = frozenset(signature.parameters)
         self._required = frozenset(p.name for p in given if p.default is p.empty)
+        self._shape = _shape(signature)
         self.payload: type[BaseModel] = _payload_model(handler.__name__, signature, hints)
         self._result = _result_adapter(_without_verdicts(hints.get("return", Any)))
 
@@ -101,7 +102,13 @@ class Codec:
         try:
             return validate(values)
         except ValidationError as error:
-            raise _refusal("payload", error, f"the payload is {self._signature}") from None
+            raise _refusal("payload", error, f"the payload is {self._shape}") from None
+
+
+def _shape(signature: inspect.Signature) -> str:
+    """The names of a payload, for those who do not read Python."""
+    optional = {name for name, given in signature.parameters.items() if given.default is not given.empty}
+    return f"{{{', '.join(f'{name}?' if name in optional else name for name in signature.parameters)}}}"
 
 
 def _refusal(root: str, error: ValidationError, fix: str) -> ContractError:

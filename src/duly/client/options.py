@@ -89,6 +89,8 @@ class Options:
 def _check_schedule(job_type: str, policy: JobPolicy, at: Any) -> None:
     if not isinstance(at, datetime) or at.tzinfo is None:
         raise ContractError("has no time zone", field="scheduled_for", fix="use datetime(..., tzinfo=UTC)")
+    if at.year > _LAST_YEAR:
+        raise ContractError("too far", field="scheduled_for", fix=f"no later than the year {_LAST_YEAR}")
     if not policy.schedulable:
         raise Unschedulable(
             f"{job_type} may not be delayed", field="scheduled_for", fix="declare it with schedulable=True"
@@ -122,6 +124,8 @@ def _critical_queue(job_type: str, policy: JobPolicy) -> str:
     return CRITICAL
 
 
+_LAST_YEAR = 9998
+"""Wherever the reader is, no time of it is one of the year 10000, which Python cannot read."""
 _KNOWN = frozenset(Choices.__annotations__)
 _AROUND: dict[str, Callable[[Any], Any]] = {
     "org_id": partial(as_uuid, "org_id"),

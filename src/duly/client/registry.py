@@ -33,7 +33,8 @@ class Registry:
     def get(self, name: str) -> Job[..., Any]:
         """The job type of that name."""
         if name not in self._jobs:
-            known = ", ".join(sorted(self._jobs)) or "none yet"
+            own = [known for known in sorted(self._jobs) if not known.startswith("duly.")]
+            known = ", ".join(own) or "none yet"
             raise UnknownJobType(f"{name!r} is not declared", field="job_type", fix=f"known are: {known}")
         return self._jobs[name]
 

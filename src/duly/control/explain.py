@@ -14,8 +14,13 @@ MOST_BEFORE = 1_000
 """Those that come before a job are counted no further than this."""
 
 
-def explain(job: JobSnapshot, around: Surrounds) -> tuple[str, ...]:
-    """What became of it, or what it waits for; the first sentence says the most."""
+def explain(job: JobSnapshot, around: Surrounds, *, outside: bool = False) -> tuple[str, ...]:
+    """What became of it, or what it waits for; the first sentence says the most.
+
+    `outside` is for the org alone: who and what belongs to the installation is not named.
+    """
+    if outside:
+        around = _without_names(around)
     if job.status.terminal:
         return (_ended(job), *_owed(around))
     if job.status in HELD:
@@ -23,6 +28,14 @@ def explain(job: JobSnapshot, around: Surrounds) -> tuple[str, ...]:
     if job.run_at > around.now:
         return (_delayed(job),)
     return tuple(_waiting(job, around))
+
+
+def _without_names(around: Surrounds) -> Surrounds:
+    worker = around.worker and around.worker.model_copy(update={"name": "a worker"})
+    nobody = {"paused_by": None, "pause_reason": None}
+    gates = [gate if gate.org_id else gate.model_copy(update=nobody) for gate in around.gates]
+    queue = around.queue.model_copy(update=nobody)
+    return around.model_copy(update={"worker": worker, "queue": queue, "gates": gates})
 
 
 def _owed(around: Surrounds) -> Iterator[str]:
@@ -99,13 +112,16 @@ def _paused(around: Surrounds) -> Iterator[str]:
 
 def _full(gate: Limit) -> Iterator[str]:
     if gate.max_running is not None and gate.running >= gate.max_running:
-        yield f"{_whose(gate)} has {gate.running} jobs running, and may have {gate.max_running}."
+        # How many other orgs have is not told: these sentences are for everybody who may see the job.
+        many = f"{gate.running} jobs running, and may have {gate.max_running}"
+        yield f"{_whose(gate)} has {many if gate.org_id else 'as many jobs running as it may have'}."
     if gate.available is not None and gate.available < 1:
         yield f"{_whose(gate)} may start {gate.starts_per_second:g} jobs a second, and has used that up."
 
 
 def _pause(what: str, at: datetime, by: str | None, reason: str | None) -> str:
-    return f"{what} is paused since {_time(at)} by {by}: {reason or 'no reason given'}"
+    who = f" by {by}" if by else ""
+    return f"{what} is paused since {_time(at)}{who}: {reason or 'no reason given'}"
 
 
 def _whose(gate: Limit) -> str:

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Unpack
 from uuid import UUID
 
 from duly.client.app import App
-from duly.client.context import as_uuid, checked_text, surroundings
+from duly.client.context import as_uuid
 from duly.client.handle import Handle
 from duly.client.job import Call
 from duly.client.options import Choices, Options
 from duly.control.asked import asked, check_known, org
+from duly.control.audited import note, transaction
 from duly.control.explain import MOST_BEFORE, explain
-from duly.control.paging import cursor, page_size, place
-from duly.model.errors import AlreadyFinished, ContractError, MissingField, UnknownJob
-from duly.model.freshness import Assessment
+from duly.control.job_choice import Scalar, choose, cursor_of, start_of
+from duly.control.paging import page_size
+from duly.model.errors import AlreadyFinished, MissingField, UnknownJob
+from duly.model.freshness import Assessment, Freshness
 from duly.model.job import Actor, JobEvent, JobSnapshot
 from duly.model.outcome import CanceledBy
-from duly.model.states import Status
-from duly.store import audit, jobs, listing, suspects
-from duly.store.listing import NEWEST, Attempt, Choice, Look, Place
+from duly.model.states import Outcome, Status
+from duly.store import jobs, listing, suspects
+from duly.store.choice import Choice, Place
+from duly.store.feed import IN_ORDER
+from duly.store.glances import glance
+from duly.store.listing import Attempt
 from duly.store.pool import Connection
-from duly.store.session import retrying
 
 _AT_ONCE = 1_000
+_JUDGED = 200
 _LOOKS = 10
 _STORY = 100
 
@@ -56,6 +61,21 @@ class JobDetail:
     """Whether it can still be believed, with the evidence."""
 
 
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """One job at one moment, for whoever polls it."""
+
+    job: JobSnapshot
+    event_seq: int
+    """The number of its last event."""
+    freshness: Assessment
+
+    @property
+    def latest_result_seq(self) -> int | None:
+        """The number of its last snapshot, if there ever was one."""
+        return self.job.partial_count + (self.job.status is Status.COMPLETED) or None
+
+
 class Jobs:
     """The jobs of the orgs of an application."""
 
@@ -76,35 +96,69 @@ class Jobs:
         org_id: UUID | str,
         *,
         status: Status | str | None = None,
+        outcome: Outcome | str | None = None,
         job_type: str | None = None,
+        queue: str | None = None,
         subject_id: str | None = None,
+        freshness: Freshness | str | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
         limit: int = 50,
         after: str | None = None,
     ) -> JobPage:
-        """The jobs of an org, the newest first; of an ended status, the last to end first.
+        """The jobs of an org for which all of this is so, the newest first; ended ones by their end.
 
-        An unknown org raises.
+        `created_after` includes its moment, `created_before` does not. Values of `metadata` are compared as
+        text. `freshness` is asked of active jobs only, as far as a queue or a worker has them. An unknown
+        org raises.
         """
-        choice = Choice(
+        choice = choose(
             org(org_id),
-            None if status is None else _status(status),
-            checked_text("job_type", job_type),
-            checked_text("subject_id", subject_id),
+            status=status,
+            outcome=outcome,
+            job_type=job_type,
+            queue=queue,
+            subject_id=subject_id,
+            freshness=freshness,
+            created_after=created_after,
+            created_before=created_before,
+            metadata=metadata,
         )
-        start, size = _start(choice, after), page_size(limit)
-        found, end = await self._look(choice, start, size)
-        places = [look.place for look in found[:size]]
+        start, size = start_of(choice, after), page_size(limit)
+        found, end = await self._look(choice, start, size) if choice.statuses else ([], None)
+        places = found[:size]
         async with self._app.tenant_session(choice.org_id) as conn:
             if not found:
                 await check_known(conn, choice.org_id)
             read = await listing.read(conn, choice.org_id, [at.job_id for at in places])
         page = [read[at.job_id] for at in places if at.job_id in read]
         # A job may have moved on since it was found.
-        shown = tuple(job for job in page if choice.status in (None, job.status))
-        return JobPage(shown, _cursor(places[-1] if len(found) > size else end))
+        shown = tuple(job for job in page if choice.shows(job.status, job.outcome))
+        return JobPage(shown, cursor_of(choice, places[-1] if len(found) > size else end))
 
-    async def show(self, org_id: UUID | str, job_id: UUID | str) -> JobDetail:
-        """One job with its story; an unknown id raises."""
+    async def freshness(self, org_id: UUID | str, found: Sequence[JobSnapshot]) -> dict[UUID, Assessment]:
+        """Whether these jobs of an org can still be believed, by what is known now."""
+        whose = org(org_id)
+        if not found:
+            return {}
+        async with (await self._app.ground()).database.engine_session() as conn:
+            judged = await suspects.look(conn, [(whose, job.job_id) for job in found])
+        return {suspect.job_id: suspect.assess() for suspect in judged}
+
+    async def glance(self, org_id: UUID | str, job_id: UUID | str) -> Glance:
+        """One job as it is now, with all that whoever polls it wants to know, in one round trip.
+
+        An unknown id raises.
+        """
+        whose, which = org(org_id), _job(job_id)
+        found = await glance((await self._app.ground()).database, whose, which)
+        if found is None:
+            raise _unknown(which)
+        return Glance(*found)
+
+    async def show(self, org_id: UUID | str, job_id: UUID | str, *, outside: bool = False) -> JobDetail:
+        """One job with its story; an unknown id raises. `outside`, nobody of the installation is named."""
         whose, which = org(org_id), _job(job_id)
         async with self._app.tenant_session(whose) as conn:
             job = await jobs.read(conn, whose, which)
@@ -115,34 +169,22 @@ class Jobs:
             judged = await suspects.look(conn, [(whose, which)])
         if job is None or around is None or not judged:
             raise _unknown(which)
-        return JobDetail(job, tuple(attempts), tuple(events), explain(job, around), judged[0].assess())
+        story = explain(job, around, outside=outside)
+        return JobDetail(job, tuple(attempts), tuple(events), story, judged[0].assess())
 
     async def cancel(self, org_id: UUID | str, job_id: UUID | str, *, actor: Actor, reason: str) -> Status:
         """Ask for the end: `canceled` at once if it waited, else the status it still has. Idempotent."""
         whose, which, who = org(org_id), _job(job_id), asked(actor, reason)
         by: CanceledBy = "user" if actor.type in ("user", "api_key", "operator") else "system"
-        here = surroundings()
 
-        async def once() -> str | None:
-            async with (await self._app.ground()).database.engine_session() as conn:
-                before = await jobs.read(conn, whose, which)
-                answer = await jobs.cancel(conn, whose, which, by=by, reason=reason, actor=actor)
-                if await _asked_now(conn, whose, which, before):
-                    await audit.record(
-                        conn,
-                        org_id=whose,
-                        actor=actor,
-                        action="job.cancel_requested",
-                        target_type="job",
-                        target_id=str(which),
-                        reason=who.reason,
-                        request_id=here.request_id,
-                        correlation_id=here.correlation_id or here.request_id,
-                        detail={"answer": answer},
-                    )
-                return answer
+        async def once(conn: Connection) -> str | None:
+            before = await jobs.read(conn, whose, which)
+            answer = await jobs.cancel(conn, whose, which, by=by, reason=reason, actor=actor)
+            if await _asked_now(conn, whose, which, before):
+                await note(conn, who, whose, "job.cancel_requested", str(which), answer=answer)
+            return answer
 
-        answer = await retrying(once)
+        answer = await transaction(self._app, once)
         if answer is None:
             raise _unknown(which)
         if answer == "finished":
@@ -151,24 +193,37 @@ class Jobs:
 
     async def _look(
         self, choice: Choice, start: Place, size: int
-    ) -> tuple[builtins.list[Look], Place | None]:
+    ) -> tuple[builtins.list[Place], Place | None]:
         """Those that fit, one more than a page at most; and where the look ended, if not at the end."""
         database, at = (await self._app.ground()).database, start
-        found: builtins.list[Look] = []
-        most = _AT_ONCE if choice.narrow else size + 1
+        found: builtins.list[Place] = []
+        most = _JUDGED if choice.freshness else _AT_ONCE if choice.narrow else size + 1
         session = (
             database.engine_session() if choice.of_the_engine else database.tenant_session(choice.org_id)
         )
         async with session as conn:
+            await conn.execute(IN_ORDER)
             for _ in range(_LOOKS):
-                looks = await listing.look(conn, choice, at, most=most)
-                found += [look for look in looks if look.fits]
-                if len(looks) < most:
+                places = await listing.look(conn, choice, at, most=most)
+                found += await _fitting(conn, choice, places)
+                if len(places) < most:
                     return found[: size + 1], None
-                at = looks[-1].place
+                at = places[-1]
                 if len(found) > size:
                     break
         return found[: size + 1], at
+
+
+async def _fitting(conn: Connection, choice: Choice, places: list[Place]) -> list[Place]:
+    """Those of the jobs that the index found which are asked for, in their order."""
+    if choice.narrow and places:
+        fit = await listing.fit(conn, choice, [at.job_id for at in places])
+        places = [at for at in places if at.job_id in fit]
+    if choice.freshness and places:
+        judged = await suspects.look(conn, [(choice.org_id, at.job_id) for at in places])
+        so = {one.job_id for one in judged if one.assess().state is choice.freshness}
+        places = [at for at in places if at.job_id in so]
+    return places
 
 
 async def _asked_now(conn: Connection, org_id: UUID, job_id: UUID, before: JobSnapshot | None) -> bool:
@@ -179,32 +234,6 @@ async def _asked_now(conn: Connection, org_id: UUID, job_id: UUID, before: JobSn
     # Another request may have come between the two readings.
     around = await listing.look_around(conn, org_id, job_id, most=MOST_BEFORE)
     return around is not None and around.now == after.cancel_requested_at
-
-
-def _start(choice: Choice, after: str | None) -> Place:
-    found = place(after, _read_place)
-    if found is None:
-        return NEWEST
-    if (found.at is None) == (choice.path == "jobs/list_ended"):
-        raise ContractError("this page is of another list", field="after", fix="keep the status while paging")
-    return found
-
-
-def _read_place(at: str, job_id: str) -> Place:
-    return Place(datetime.fromisoformat(at).astimezone(UTC) if at else None, UUID(job_id))
-
-
-def _cursor(end: Place | None) -> str | None:
-    return None if end is None else cursor("" if end.at is None else end.at.isoformat(), end.job_id)
-
-
-def _status(status: Status | str) -> Status:
-    try:
-        return Status(status)
-    except ValueError:
-        raise ContractError(
-            f"{status!r} is no status", field="status", fix=f"one of {', '.join(Status)}"
-        ) from None
 
 
 def _job(job_id: UUID | str) -> UUID:

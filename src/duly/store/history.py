@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from uuid import UUID
 from psycopg.rows import class_row, dict_row
 
 from duly.model.job import JobEvent
+from duly.model.states import Status
 from duly.store.pool import Connection
 from duly.store.statements import statement
 
@@ -49,3 +51,11 @@ async def final_result(conn: Connection, org_id: UUID, job_id: UUID) -> tuple[An
     cursor = await conn.execute(statement("results/read_final"), {"org_id": org_id, "job_id": job_id})
     row = await cursor.fetchone()
     return (row[0], row[1]) if row else None
+
+
+async def heads(conn: Connection, keys: Sequence[tuple[UUID, UUID]]) -> list[tuple[int, Status]]:
+    """How far each of these jobs is: the number of its last event, and its status."""
+    values = {"org_ids": [org for org, _ in keys], "job_ids": [job for _, job in keys]}
+    rows = await (await conn.execute(statement("events/heads"), values)).fetchall()
+    found = {row[0]: (row[1], Status(row[2])) for row in rows}
+    return [found[place] for place in range(1, len(keys) + 1)]

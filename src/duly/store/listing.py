@@ -2,67 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from psycopg.rows import dict_row
 from pydantic import BaseModel, ConfigDict
 
 from duly.model.job import JobEvent, JobSnapshot
-from duly.model.states import HELD, Status
+from duly.store.choice import Choice, Place
 from duly.store.gates import Limit
 from duly.store.pool import Connection
 from duly.store.queues import Queue
+from duly.store.rows import rows
 from duly.store.statements import statement
-
-
-class Choice(NamedTuple):
-    """Which jobs of an org."""
-
-    org_id: UUID
-    status: Status | None = None
-    job_type: str | None = None
-    subject_id: str | None = None
-
-    @property
-    def path(self) -> str:
-        """The statement that finds them by an index."""
-        if self.subject_id is not None:
-            return "jobs/list_of_subject"
-        if self.status is None:
-            return "jobs/list"
-        if self.status.terminal:
-            return "jobs/list_ended"
-        return "jobs/list_held" if self.status in HELD else "jobs/list_waiting"
-
-    @property
-    def of_the_engine(self) -> bool:
-        """Whether only the engine can find them: queues and claims are not a tenant's to read."""
-        return self.path in ("jobs/list_held", "jobs/list_waiting")
-
-    @property
-    def narrow(self) -> bool:
-        """Whether some of the jobs that the index finds may not fit."""
-        return self.job_type is not None or (self.subject_id is not None and self.status is not None)
-
-
-class Place(NamedTuple):
-    """Where a job lies in its list: by its id, or by when it ended."""
-
-    at: datetime | None
-    job_id: UUID
-
-
-NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
-
-
-class Look(NamedTuple):
-    """A job that the index found."""
-
-    place: Place
-    fits: bool
 
 
 class Attempt(BaseModel):
@@ -121,38 +74,38 @@ class Surrounds(BaseModel):
     """The failure callback that is owed."""
 
 
-async def look(conn: Connection, choice: Choice, after: Place, *, most: int) -> list[Look]:
-    """The next jobs of the list, so many at most, and which of them fit."""
-    values = {**choice._asdict(), "before_at": after.at, "before_job": after.job_id, "look": most}
+async def look(conn: Connection, choice: Choice, after: Place, *, most: int) -> list[Place]:
+    """The next jobs of the list, so many at most."""
+    values = {**choice.values(), **choice.bounds(after), "look": most}
     cursor = await conn.execute(statement(choice.path), values)
-    return [Look(Place(row[1], row[0]), row[2]) for row in await cursor.fetchall()]
+    return [Place(row[1], row[0]) for row in await cursor.fetchall()]
+
+
+async def fit(conn: Connection, choice: Choice, job_ids: Sequence[UUID]) -> set[UUID]:
+    """Which of them fit what is asked for beyond the list."""
+    cursor = await conn.execute(statement("jobs/fit"), {**choice.values(), "job_ids": list(job_ids)})
+    return {row[0] for row in await cursor.fetchall()}
 
 
 async def read(conn: Connection, org_id: UUID, job_ids: Sequence[UUID]) -> dict[UUID, JobSnapshot]:
     """Some jobs of an org, by their id."""
-    rows = await _rows(conn, "jobs/read_many", {"org_id": org_id, "job_ids": list(job_ids)})
-    return {row["job_id"]: JobSnapshot.model_validate(row) for row in rows}
+    found = await rows(conn, "jobs/read_many", {"org_id": org_id, "job_ids": list(job_ids)})
+    return {row["job_id"]: JobSnapshot.model_validate(row) for row in found}
 
 
 async def last_events(conn: Connection, org_id: UUID, job_id: UUID, *, limit: int) -> list[JobEvent]:
     """The last events of a job, the oldest of them first."""
-    rows = await _rows(conn, "events/read_last", {"org_id": org_id, "job_id": job_id, "limit": limit})
-    return [JobEvent.model_validate(row) for row in reversed(rows)]
+    found = await rows(conn, "events/read_last", {"org_id": org_id, "job_id": job_id, "limit": limit})
+    return [JobEvent.model_validate(row) for row in reversed(found)]
 
 
 async def last_attempts(conn: Connection, org_id: UUID, job_id: UUID, *, limit: int) -> list[Attempt]:
     """The last attempts of a job, the oldest of them first."""
-    rows = await _rows(conn, "attempts/read", {"org_id": org_id, "job_id": job_id, "limit": limit})
-    return [Attempt.model_validate(row) for row in reversed(rows)]
+    found = await rows(conn, "attempts/read", {"org_id": org_id, "job_id": job_id, "limit": limit})
+    return [Attempt.model_validate(row) for row in reversed(found)]
 
 
 async def look_around(conn: Connection, org_id: UUID, job_id: UUID, *, most: int) -> Surrounds | None:
     """What stands between a job and its next step; None if there is no such job."""
-    rows = await _rows(conn, "jobs/look_around", {"org_id": org_id, "job_id": job_id, "most": most})
-    return Surrounds.model_validate(rows[0]) if rows else None
-
-
-async def _rows(conn: Connection, name: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement(name), values)
-        return await cursor.fetchall()
+    found = await rows(conn, "jobs/look_around", {"org_id": org_id, "job_id": job_id, "most": most})
+    return Surrounds.model_validate(found[0]) if found else None

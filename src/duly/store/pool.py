@@ -19,6 +19,8 @@ class Connection(AsyncConnection[TupleRow]):
     """Whether it has taken the engine's role for good. Never one that leads to a pooler."""
     planned_at = 0.0
     """Since when it keeps its plans, by the monotonic clock."""
+    prepared: frozenset[str] = frozenset()
+    """The statements that it knows by their names."""
 
     async def commit(self) -> None:
         """Refused: what follows a commit would run without role and org."""

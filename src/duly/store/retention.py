@@ -72,6 +72,11 @@ async def delete_gone_workers(conn: Connection, keep: timedelta, *, limit: int =
     return (await conn.execute(statement("retention/delete_gone_workers"), values)).rowcount
 
 
+async def delete_expired_sessions(conn: Connection, *, limit: int = BATCH) -> int:
+    """Forget log-ins whose time is over; how many."""
+    return (await conn.execute(statement("retention/delete_expired_sessions"), {"limit": limit})).rowcount
+
+
 async def delete_orphaned_letters(conn: Connection, keep: timedelta, *, limit: int = BATCH) -> int:
     """Remove the dead letters of jobs that are gone; how many."""
     values = {"keep": keep, "limit": limit}

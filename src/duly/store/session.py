@@ -19,13 +19,14 @@ from uuid import UUID
 from weakref import WeakSet
 
 import psycopg
-from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg import AsyncClientCursor, AsyncConnection, AsyncCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg_pool import PoolTimeout
 
 from duly.model.errors import StoreError, StoreUnavailable
 from duly.store.pool import Connection, PoolSize, make_pool
+from duly.store.prepared import Values, called, written
 from duly.store.refusals import translate
 
 T = TypeVar("T")
@@ -48,6 +49,8 @@ _PLAIN = "; ".join(
 )
 # Somebody's open transaction may hold a row that a batch needs: the others of the batch must not wait for it.
 _HURRY = "lock_timeout = '5s'"
+_ONE_SNAPSHOT = "begin isolation level repeatable read"
+_TASTES_AT_ONCE = "select " + ", ".join(f"set_config('{n}', '{v}', true)" for n, v in _ENGINES_OWN.items())
 _TRIES = 5
 _WARM = 2
 _PLANS_LAST = 5.0
@@ -136,6 +139,31 @@ class Database:
                 pass
             return await cursor.fetchall()
 
+    async def at_one_moment(
+        self, org_id: UUID, mine: str, engines: str, values: Values
+    ) -> tuple[list[str], list[str]]:
+        """What two statements find, the org's and the engine's, as JSON: one snapshot, one round trip."""
+        async with self._connection() as conn:
+            opening = self._opening(conn, tenant_opening(org_id)).replace("begin", _ONE_SNAPSHOT, 1)
+            try:
+                return await self._at_once(conn, opening, (mine, engines), values)
+            except psycopg.errors.InvalidSqlStatementName:
+                # The driver has them all forgotten after some errors, and tells nobody.
+                await AsyncConnection.rollback(conn)
+                conn.prepared = frozenset()
+                return await self._at_once(conn, opening, (mine, engines), values)
+
+    async def _at_once(
+        self, conn: Connection, opening: str, names: tuple[str, str], values: Values
+    ) -> tuple[list[str], list[str]]:
+        first, second = [
+            await called(conn, name, values) if self._keeps_plans else written(name, values) for name in names
+        ]
+        both = f"{first}; set local role duly_engine; {second}"
+        cursor = await conn.execute(f"{opening}; {_TASTES_AT_ONCE}; {both}; commit")
+        _, mine, engines = [[row[0] for row in rows] async for rows in _found(cursor)]
+        return mine, engines
+
     @asynccontextmanager
     async def engine_session(self) -> AsyncIterator[Connection]:
         """A transaction of the engine, which works for all orgs."""
@@ -218,6 +246,7 @@ class Database:
         try:
             yield conn
         except BaseException as error:
+            conn.prepared = frozenset()  # psycopg lets it forget all names with a rollback
             # A connection that leads nowhere must not keep whoever was cancelled because of it.
             with suppress(psycopg.Error, TimeoutError):
                 async with asyncio.timeout(_UNDOING):
@@ -269,6 +298,15 @@ class Database:
             self._warm.append(conn)
         else:
             await self._pool.putconn(conn)
+
+
+async def _found(cursor: AsyncCursor[TupleRow]) -> AsyncIterator[list[TupleRow]]:
+    """The rows of each statement of a text that gives any."""
+    more: bool | None = True
+    while more:
+        if cursor.pgresult and cursor.pgresult.nfields:
+            yield await cursor.fetchall()
+        more = cursor.nextset()
 
 
 def _has_died(conn: Connection) -> bool:

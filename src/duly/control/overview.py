@@ -1,0 +1,105 @@
+"""The figures of an org and of the whole installation, for whoever looks after them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import timedelta
+from uuid import UUID
+
+from duly.client.app import App
+from duly.control.asked import check_known, org
+from duly.control.queues import MOST, Queues
+from duly.model.freshness import Freshness
+from duly.model.policy import LifecyclePolicy
+from duly.store import overview, suspects
+from duly.store.overview import Lane, OrgOverview, PlatformOverview, QueueShare, counted
+from duly.store.pool import Connection
+from duly.store.queues import Count
+from duly.store.suspects import Part
+
+_DAY = timedelta(days=1)
+_HEADS = 20
+_HELD = 500
+_PARTS = 200
+_FOUND = 200
+
+
+class Overview:
+    """What is to be done, what is being done, and what came of it."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def org(self, org_id: UUID | str) -> OrgOverview:
+        """The figures of an org. An unknown one raises.
+
+        Counts stop at 10,000. Up to 500 of the jobs that are held, and the first 20 of each priority that
+        wait, are asked whether they can be believed.
+        """
+        whose = org(org_id)
+        async with (await self._app.ground()).database.engine_session() as conn:
+            await check_known(conn, whose)
+            lanes = await overview.lanes(conn, whose, most=MOST, heads=_HEADS)
+            rest = await overview.of_org(conn, whose, most=MOST, heads=_HELD, since=_DAY)
+            asked = [*rest.pop("doubtful"), *(job for lane in lanes for job in lane.heads)]
+            stale = await _stale(conn, [(whose, job) for job in asked])
+        active = rest["running"].count + rest["partial"].count + sum(lane.waiting for lane in lanes)
+        more = stale > 0 and active > len(asked)
+        return OrgOverview(
+            org_id=whose, waiting=_shares(lanes), suspects=Count(count=stale, at_least=more), **rest
+        )
+
+    async def platform(self) -> PlatformOverview:
+        """The figures of the whole installation.
+
+        Counts stop at 10,000. What completed is not counted: no index finds that for all orgs. Suspects are
+        looked for as the reconciler does, up to 200 of each kind.
+        """
+        queues = await Queues(self._app).stats()
+        async with (await self._app.ground()).database.engine_session() as conn:
+            rest = await overview.of_platform(conn, most=MOST, since=_DAY)
+            found, more = await self._suspects(conn)
+            stale = await _stale(conn, found)
+        return PlatformOverview(
+            queues=tuple(queues), suspects=Count(count=stale, at_least=more and stale > 0), **rest
+        )
+
+    async def _suspects(self, conn: Connection) -> tuple[list[tuple[UUID, UUID]], bool]:
+        """Jobs of all orgs that look suspicious, each once; and whether there may be more."""
+        queued = min(policy.queued_stale_after for policy in self._policies())
+        running = min(policy.running_stale_after for policy in self._policies())
+        waiting, end = await suspects.waiting(conn, Part(), at_least=queued, steps=_PARTS, limit=_FOUND)
+        kinds = [
+            waiting,
+            await suspects.overdue(conn, at_least=queued, limit=_FOUND),
+            await suspects.held(conn, at_least=running, limit=_FOUND),
+            await suspects.lost(conn, limit=_FOUND),
+        ]
+        found = list(dict.fromkeys(job for kind in kinds for job in kind))
+        return found, end is not None or any(len(kind) >= _FOUND for kind in kinds)
+
+    def _policies(self) -> Iterable[LifecyclePolicy]:
+        """Those known here: nothing younger than the strictest of them needs a look."""
+        yield LifecyclePolicy()
+        yield from (job.policy.lifecycle for job in self._app.registry)
+
+
+async def _stale(conn: Connection, jobs: list[tuple[UUID, UUID]]) -> int:
+    judged = await suspects.look(conn, jobs) if jobs else []
+    return sum(one.assess().state is Freshness.LIKELY_STALE for one in judged)
+
+
+def _shares(lanes: list[Lane]) -> tuple[QueueShare, ...]:
+    """The lanes of a queue together."""
+    by_queue: dict[str, list[Lane]] = defaultdict(list)
+    for lane in lanes:
+        by_queue[lane.queue].append(lane)
+    return tuple(
+        QueueShare(
+            queue,
+            counted(sum(lane.waiting for lane in some), MOST),
+            min(lane.oldest_waiting_at for lane in some),
+        )
+        for queue, some in by_queue.items()
+    )

@@ -1,0 +1,99 @@
+"""Which jobs a list shows, and where a page of it begins."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from duly.model.freshness import Freshness
+from duly.model.states import Outcome, Status
+
+ANY_STATUS = tuple(Status)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DRIFT = 60_000
+"""Ids carry the milliseconds of whoever asked for the job: within a minute of those it was created at."""
+
+
+class Place(NamedTuple):
+    """Where a job lies in its list: by its id, or by when it ended."""
+
+    at: datetime | None
+    job_id: UUID
+
+
+NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
+_OLDEST_ID = UUID(int=0)
+_LAST_MILLISECOND = 2**48 - 1
+
+
+class Choice(NamedTuple):
+    """Which jobs of an org; what is None does not matter."""
+
+    org_id: UUID
+    statuses: tuple[Status, ...] = ANY_STATUS
+    """All of them, active ones, or one that is ended."""
+    outcome: Outcome | None = None
+    """If the statuses do not tell it."""
+    job_type: str | None = None
+    queue: str | None = None
+    subject_id: str | None = None
+    freshness: Freshness | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    metadata: str | None = None
+    """JSON: some names with their values."""
+
+    @property
+    def path(self) -> str:
+        """The statement that finds them by an index."""
+        if self.subject_id is not None:
+            return "jobs/list_of_subject"
+        if self.statuses == ANY_STATUS:
+            return "jobs/list"
+        return "jobs/list_ended" if self.by_end else "jobs/list_active"
+
+    @property
+    def by_end(self) -> bool:
+        """Whether the list is in the order of their ends, and not of their ids."""
+        return self.subject_id is None and self.statuses != ANY_STATUS and self.statuses[0].terminal
+
+    @property
+    def of_the_engine(self) -> bool:
+        """Whether only the engine can find them: queues, claims and workers are not a tenant's to read."""
+        return self.path == "jobs/list_active" or self.freshness is not None
+
+    @property
+    def narrow(self) -> bool:
+        """Whether some of the jobs that the index finds may not fit."""
+        by_status = self.subject_id is not None and self.statuses != ANY_STATUS
+        asked = (self.outcome, self.job_type, self.queue, self.created_after, self.created_before)
+        return by_status or any(value is not None for value in (*asked, self.metadata))
+
+    def shows(self, status: Status, outcome: Outcome) -> bool:
+        """Whether a job that is so is one of them."""
+        return status in self.statuses and self.outcome in (None, outcome)
+
+    def values(self) -> dict[str, Any]:
+        """What is asked for, for the statements."""
+        return {
+            **self._asdict(),
+            "statuses": list(self.statuses),
+            "any_status": self.statuses == ANY_STATUS,
+        }
+
+    def bounds(self, after: Place) -> dict[str, Any]:
+        """What follows a place in the list; by their ids neither older nor younger than asked for."""
+        latest = None if self.by_end else self.created_before
+        return {
+            "status": self.statuses[0],
+            "first_job": _OLDEST_ID if self.created_after is None else _id_at(self.created_after, -_DRIFT),
+            "before_job": after.job_id if latest is None else min(after.job_id, _id_at(latest, _DRIFT)),
+            "before_at": after.at,
+        }
+
+
+def _id_at(at: datetime, shift: int) -> UUID:
+    """Before all ids of that millisecond, and after those of the one before."""
+    milliseconds = (at - _EPOCH) // timedelta(milliseconds=1) + shift
+    return UUID(int=min(max(milliseconds, 0), _LAST_MILLISECOND) << 80)

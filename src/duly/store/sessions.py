@@ -1,0 +1,56 @@
+"""Log-ins of browsers."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from duly.model.access import Role
+from duly.store.pool import Connection
+from duly.store.rows import first, rows
+
+
+class Login(NamedTuple):
+    """A log-in, and what it is worth now: the rights of its key, or the role of its member."""
+
+    org_id: UUID
+    key_id: str | None
+    user_id: str | None
+    expires_at: datetime
+    scopes: list[str] | None
+    environment: str | None
+    role: Role | None
+
+
+async def open_session(
+    conn: Connection,
+    org_id: UUID,
+    session_hash: bytes,
+    *,
+    key_id: str | None = None,
+    user_id: str | None = None,
+    lasts: timedelta,
+) -> datetime:
+    """Keep a log-in of a key or of a member; when it ends."""
+    values = {
+        "org_id": org_id,
+        "session_hash": session_hash,
+        "key_id": key_id,
+        "user_id": user_id,
+        "lasts": lasts,
+    }
+    [row] = await rows(conn, "sessions/open", values)
+    ends: datetime = row["expires_at"]
+    return ends
+
+
+async def find_session(conn: Connection, session_hash: bytes) -> Login | None:
+    """The log-in of that hash, of whichever active org; None if it is over, or what it stands for is."""
+    row = await first(conn, "sessions/find", {"session_hash": session_hash})
+    return Login(**{**row, "role": row["role"] and Role(row["role"])}) if row else None
+
+
+async def close_session(conn: Connection, org_id: UUID, session_hash: bytes) -> bool:
+    """End a log-in; whether it was there."""
+    return await first(conn, "sessions/close", {"org_id": org_id, "session_hash": session_hash}) is not None

@@ -1,0 +1,44 @@
+-- Purpose: the next jobs of an org that wait, or that workers hold, or both, the newest first.
+-- Index: loose scans over ready's primary key, one step per lane and one per priority of the org, then the last rows of
+-- each; scheduled_by_org. Reads `look` rows of each at most. Claims are few, one per batch at work; then the primary key
+-- of the states.
+with recursive lanes as (
+    (select r.queue as lane from duly.ready r where 'queued' = any (%(statuses)s) order by r.queue limit 1)
+    union all
+    select (select r.queue from duly.ready r where r.queue > l.lane order by r.queue limit 1)
+    from lanes l where l.lane is not null
+), ranks as (
+    select l.lane, first.rank
+    from lanes l
+    cross join lateral (
+        select r.rank from duly.ready r
+        where r.queue = l.lane and r.org_id = %(org_id)s order by r.rank limit 1) first
+    where %(queue)s::text is null or split_part(l.lane, '#', 1) = %(queue)s
+    union all
+    select k.lane, next.rank
+    from ranks k
+    cross join lateral (
+        select r.rank from duly.ready r
+        where r.queue = k.lane and r.org_id = %(org_id)s and r.rank > k.rank order by r.rank limit 1) next
+), active as (
+    select w.job_id
+    from ranks k
+    cross join lateral (
+        select r.job_id from duly.ready r
+        where r.queue = k.lane and r.org_id = %(org_id)s and r.rank = k.rank
+          and r.job_id >= %(first_job)s and r.job_id < %(before_job)s
+        order by r.job_id desc limit %(look)s) w
+    union all
+    (select s.job_id from duly.scheduled s
+     where 'queued' = any (%(statuses)s) and s.org_id = %(org_id)s
+       and s.job_id >= %(first_job)s and s.job_id < %(before_job)s
+     order by s.job_id desc limit %(look)s)
+    union all
+    select distinct s.job_id
+    from duly.claims c
+    cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
+    join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id
+    where j.org_id = %(org_id)s and j.job_id >= %(first_job)s and j.job_id < %(before_job)s
+      and s.status in ('running', 'partial') and s.status = any (%(statuses)s)
+)
+select a.job_id, null::timestamptz as at from active a order by a.job_id desc limit %(look)s

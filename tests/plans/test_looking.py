@@ -1,0 +1,207 @@
+"""What consoles and pollers look at costs the same, however much there is."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from duly.model.freshness import Freshness
+from duly.model.states import Outcome, Status
+from duly.store import history, listing, overview, results
+from duly.store.choice import NEWEST, Choice
+from duly.store.feed import IN_ORDER
+from duly.store.glances import glance
+from duly.store.pool import Connection, PoolSize
+from duly.store.session import Database
+from duly.testing import Cluster
+from tests.plans.seeing import OPTIONS, Seen
+from tests.plans.test_listing import fill
+
+_MORE = """
+with job as materialized (
+    select s.org_id, s.job_id, row_number() over (order by s.job_id) as n
+    from duly.job_states s where s.finished_at is not null
+), event as (
+    insert into duly.event_log (
+        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
+    select org_id, job_id, e.n, (array['job.queued', 'job.failed', 'job.canceled'])[e.n], 'failed', 1, now(),
+           'worker', 'w'
+    from job cross join generate_series(1, 3) e(n)
+), letter as (
+    insert into duly.dead_letters (
+        org_id, job_id, job_type, queue, attempts, fingerprint, error_code, error_class, error_message,
+        dead_at)
+    select org_id, job_id, 't', 'q:default', 5, 'f' || n % 9, 'e', 'E', 'm', now() from job
+), final as (
+    insert into duly.result_snapshots (org_id, job_id, result_kind, result_seq, payload, created_at)
+    select org_id, job_id, 'final', 100, '1', now() from job
+), org as (
+    insert into duly.organizations (org_id, name) select gen_random_uuid(), 'o' from generate_series(1, 5000)
+)
+insert into duly.result_snapshots (org_id, job_id, result_kind, result_seq, payload, created_at)
+select org_id, job_id, 'partial', p.n, '1', now()
+from job cross join generate_series(1, 99) p(n) where job.n % 100 = 0
+"""
+MOST = 100
+
+
+class Rich(NamedTuple):
+    """A database of many jobs and what they left; half of it belongs to one org."""
+
+    url: str
+    org: uuid.UUID
+    sql: psycopg.Connection[Any]
+
+    def some(self, table: str, also: str = "true", count: int = 1) -> list[uuid.UUID]:
+        """Jobs of the org that have a row there."""
+        query = f"select job_id from duly.{table} where org_id = %s and {also} order by job_id limit %s"
+        return [row[0] for row in self.sql.execute(query, [self.org, count]).fetchall()]
+
+
+@pytest.fixture(scope="module")
+def rich(cluster: Cluster) -> Iterator[Rich]:
+    with cluster.fresh() as made, psycopg.connect(made.direct_url, autocommit=True) as sql:
+        org = fill(sql)
+        sql.execute(_MORE)
+        sql.execute("vacuum analyze")
+        yield Rich(made.direct_url, org, sql)
+
+
+@asynccontextmanager
+async def watched(url: str, plans: str = "auto") -> AsyncIterator[tuple[Database, Seen]]:
+    """A database of one connection, whose plans are seen."""
+    options = f"{OPTIONS} -c plan_cache_mode={plans}"
+    async with Database(make_conninfo(url, options=options), size=PoolSize(1, 1)) as database:
+        async with database.engine_session() as conn:
+            seen = Seen(conn)
+        yield database, seen
+
+
+def check(seen: Seen, **bounds: int) -> None:
+    assert seen.plans
+    assert seen.scans <= {"claims"}  # they are few
+    assert {table: rows for table, rows in seen.read.items() if rows > bounds.get(table, 0)} == {}
+
+
+ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARTIAL)
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"subject_id": "doc-8"},
+    {"subject_id": "doc-8", "statuses": ACTIVE, "freshness": Freshness.FRESH},
+    *({"statuses": (status,)} for status in Status),
+    {"statuses": ACTIVE},
+    {"statuses": ACTIVE, "queue": "q:default"},
+]
+HOUR = timedelta(hours=1)
+NOW = datetime.now(UTC)
+NOTHING: list[dict[str, Any]] = [
+    {"created_before": NOW - HOUR},
+    {"created_after": NOW + HOUR},
+    {"created_before": NOW - HOUR, "subject_id": "doc-8"},
+    {"created_after": NOW + HOUR, "statuses": (Status.QUEUED,)},
+]
+"""All jobs are of now: what their ids tell is not read at all."""
+
+
+@pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
+async def test_no_list_reads_more_than_it_looks_at(rich: Rich, plans: str) -> None:
+    async with watched(rich.url, plans) as (database, seen):
+        # Of queues, one step to each lane and priority is read in any case.
+        for chosen, most in [*((one, 51) for one in CHOICES), *((one, 0) for one in NOTHING)]:
+            choice = Choice(rich.org, **chosen)
+            each = {"job_records": most, "job_states": max(most, 100), "claims": 1}
+            async with session(database, choice) as conn:
+                await conn.execute(IN_ORDER)
+                seen.plans.clear()
+                found = await listing.look(conn, choice, NEWEST, most=51)
+            of_none = choice.statuses in ((Status.PARTIAL,), (Status.CANCELED,))
+            assert bool(found) == (most > 0 and not of_none)
+            check(seen, ready=10 + 3 * most, scheduled=most, **each)
+
+
+@pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
+async def test_whether_jobs_fit_is_read_once_of_each(rich: Rich, plans: str) -> None:
+    jobs = rich.some("job_records", count=50)
+    async with watched(rich.url, plans) as (database, seen):
+        for chosen, states in (
+            ({"metadata": '{"n": "1"}', "queue": "q:default", "created_after": NOW - HOUR}, 0),
+            ({"statuses": (Status.COMPLETED,), "subject_id": "doc-8"}, 50),
+            ({"statuses": (Status.FAILED,), "outcome": Outcome.FAILED}, 100),
+            ({"statuses": ACTIVE, "job_type": "type.2"}, 50),
+        ):
+            choice = Choice(rich.org, **chosen)
+            async with session(database, choice) as conn:
+                await conn.execute(IN_ORDER)
+                seen.plans.clear()
+                await listing.fit(conn, choice, jobs)
+            check(seen, job_records=50, job_states=states)
+
+
+def session(database: Database, choice: Choice) -> AbstractAsyncContextManager[Connection]:
+    return database.engine_session() if choice.of_the_engine else database.tenant_session(choice.org_id)
+
+
+async def test_a_glance_reads_one_row_of_each(rich: Rich) -> None:
+    waiting = [*rich.some("ready"), *rich.some("scheduled")]
+    others = [*rich.some("job_states", "finished_at is null"), *rich.some("job_states", "status = 'failed'")]
+    assert len({*waiting, *others}) == 4
+    async with watched(rich.url) as (database, seen):
+        for job in (*waiting, *others):
+            seen.plans.clear()
+            assert await glance(database, rich.org, job)
+            # Of the record and the state, the org's look and the engine's.
+            check(seen, job_records=2, job_states=2, ready=1, scheduled=1, claims=1)
+
+
+async def test_figures_are_counted_no_further_than_asked_for(rich: Rich) -> None:
+    day, org = timedelta(days=1), rich.org
+    ended = {"scheduled": MOST + 11, "claims": 1, "job_states": 50 + 3 * (MOST + 1), "dead_letters": MOST + 1}
+    async with watched(rich.url) as (database, seen):
+        for look, bounds in (
+            # Three priorities: a step to each, the heads of each, and the count.
+            (
+                lambda conn: overview.lanes(conn, org, most=MOST, heads=10),
+                {"ready": 10 + 3 * 10 + MOST + 1, "job_records": 30, "job_states": 30},
+            ),
+            (lambda conn: overview.of_org(conn, org, most=MOST, heads=10, since=day), ended),
+            (
+                lambda conn: overview.of_platform(conn, most=MOST, since=day),
+                {"organizations": MOST + 2, "event_log": 2 * (MOST + 1)},
+            ),
+        ):
+            seen.plans.clear()
+            async with database.engine_session() as conn:
+                assert await look(conn)
+            check(seen, **bounds)
+
+
+async def test_snapshots_and_heads_are_read_by_their_keys(rich: Rich) -> None:
+    [job], org = rich.some("result_partials"), rich.org
+    async with watched(rich.url) as (database, seen):
+        for look, bounds in (
+            # The permalinks of these jobs are their own ids.
+            (lambda conn: results.find(conn, org, job), {"job_records": 1}),
+            (lambda conn: results.read(conn, org, job, 100), {"result_finals": 1}),
+            (lambda conn: results.read(conn, org, job, 40), {"result_finals": 1, "result_partials": 1}),
+            (
+                lambda conn: results.after(conn, org, job, 50, limit=10, size=1000),
+                {"result_finals": 1, "result_partials": 10},
+            ),
+        ):
+            for _ in range(8):  # until the plan is kept
+                seen.plans.clear()
+                async with database.tenant_session(org) as conn:
+                    assert await look(conn)
+            check(seen, **bounds)
+        keys = [(org, one) for one in rich.some("job_records", count=100)]
+        seen.plans.clear()
+        async with database.engine_session() as conn:
+            assert len(await history.heads(conn, keys)) == 100
+        check(seen, job_states=100)
