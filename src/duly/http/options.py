@@ -1,0 +1,53 @@
+"""What the service can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from duly.http.tokens import Issuer
+from duly.model.access import Principal
+from duly.model.errors import ConfigurationError
+from duly.model.retention import Retention
+
+May = Callable[[Principal, str, str], Awaitable[bool]]
+"""`await may(principal, subject_id, action)`: whether they may `submit`, `read` or `change` jobs about it."""
+EVERY_SUBJECT = "*"
+"""What `may` is asked about where jobs are not told apart: the feed, kinds of dead letters, many replays."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """Limits and trust."""
+
+    public_url: str = ""
+    """Where callers find the service, as they see it; without it, links are paths."""
+    issuers: tuple[Issuer, ...] = ()
+    """Whose tokens are believed."""
+    may: May | None = None
+    """Asked about every job that has a subject. Without it, whoever sees the org's jobs sees all of them."""
+    keep: Retention = Retention()  # noqa: RUF009 - frozen
+    """How long things are kept: results say when they expire."""
+    body_max: int = 2 * 2**20
+    upload_max: int = 32 * 2**20
+    requests_per_second: float = 100.0
+    """Of an org, in one process, once the burst is spent."""
+    burst: int = 500
+    streams_max: int = 1_000
+    """Open streams of an org, in one process."""
+    wait_max: timedelta = timedelta(seconds=60)
+    """The longest that a poll may wait for news."""
+    stream_heartbeat: timedelta = timedelta(seconds=15)
+    believed_for: timedelta = timedelta(seconds=5)
+    """How long a credential that was checked is believed without asking again: the longest that one which
+    was revoked still works."""
+
+    def __post_init__(self) -> None:
+        if len(self.issuers) > 1:
+            # Members are known by the `sub` of their tokens: two issuers could mean two people by the same.
+            raise ConfigurationError("more than one", field="issuers", fix="trust one issuer")
+        if self.requests_per_second <= 0 or self.burst < 1:
+            raise ConfigurationError(
+                "nobody could ask anything", field="requests_per_second", fix="use more than 0, and a burst"
+            )

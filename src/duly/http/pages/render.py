@@ -1,0 +1,142 @@
+"""From templates to pages: every value is escaped, every text is in the visitor's language."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from string import Template
+from urllib.parse import urlencode
+
+from fastapi import Request
+from starlette.responses import HTMLResponse
+
+from duly.http import cookies
+from duly.http.pages.static_files import static
+from duly.http.pages.texts import LANGUAGES, texts
+from duly.http.service import Service
+
+LANGUAGE_COOKIE = "duly_lang"
+_A_YEAR = 365 * 24 * 3600
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+    "vary": "accept-language, cookie",
+}
+
+
+class Safe(str):
+    """HTML that was made here, and is not escaped again."""
+
+
+class _Page(Template):
+    idpattern = r"[a-z][a-z0-9_.]*"
+
+
+class _Values(Mapping[str, str]):
+    """What a template may name: values of this page, and texts."""
+
+    def __init__(self, language: str, values: Mapping[str, object]) -> None:
+        self._all: dict[str, object] = {**texts(language), **values}
+
+    def __getitem__(self, name: str) -> str:
+        value = self._all[name]
+        return value if isinstance(value, Safe) else html.escape(str(value))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+class Pages:
+    """Renders pages for visitors of a service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def page(self, request: Request, name: str, *, status: int = 200, **values: object) -> HTMLResponse:
+        """The page of that name as an answer."""
+        language = language_of(request)
+        inner = {"base": self._service.path(request), "lang": language, **values}
+        body = fill(f"{name}.html", language, **inner)
+        around = self._around(request, name, language)
+        answer = HTMLResponse(
+            fill("layout.html", language, **{**around, **inner, "body": body}), status, _HEADERS
+        )
+        if request.query_params.get("lang") in LANGUAGES:
+            secure = self._service.secure or request.url.scheme == "https"
+            answer.set_cookie(
+                LANGUAGE_COOKIE, language, max_age=_A_YEAR, secure=secure, httponly=True, samesite="lax"
+            )
+        return answer
+
+    def _around(self, request: Request, name: str, language: str) -> dict[str, object]:
+        token = cookies.token_in(request, secure=self._service.secure)
+        said = texts(language)
+        return {
+            "title": said[f"{name}.title"],
+            "csrf": cookies.csrf(token) if token else "",
+            "static": self._service.path(request) + static().place,
+            "script": f"{name}.js" if f"{name}.js" in static().files else "page.js",
+            "nav": self._nav(request, name, language) if token else Safe(),
+            "switch": _switch(request, language),
+        }
+
+    def _nav(self, request: Request, name: str, language: str) -> Safe:
+        here = {
+            f"here_{page}": Safe('aria-current="page"') if page == name else "" for page in ("submit", "jobs")
+        }
+        return fill("nav.html", language, base=self._service.path(request), **here)
+
+
+def _switch(request: Request, language: str) -> Safe:
+    """The same page in the other languages."""
+    said = []
+    for other in LANGUAGES:
+        if other != language:
+            query = urlencode({**request.query_params, "lang": other})
+            said.append(fill("switch.html", language, query=query, other=other, own=texts(other)["language"]))
+    return Safe("".join(said))
+
+
+def language_of(request: Request) -> str:
+    """What they chose, here or before; else what the browser prefers."""
+    for chosen in (request.query_params.get("lang"), request.cookies.get(LANGUAGE_COOKIE)):
+        if chosen in LANGUAGES:
+            return chosen
+    accepted = [part.partition(";") for part in request.headers.get("accept-language", "").split(",")]
+    ranked = sorted(accepted, key=lambda part: -_quality(part[2]))
+    known = (language.strip().lower()[:2] for language, _, _ in ranked)
+    return next((language for language in known if language in LANGUAGES), LANGUAGES[0])
+
+
+def _quality(parameters: str) -> float:
+    try:
+        return float(parameters.strip().removeprefix("q=") or 1)
+    except ValueError:
+        return 0.0
+
+
+def fill(template: str, language: str, **values: object) -> Safe:
+    """A template with its values and texts."""
+    return Safe(_template(template).substitute(_Values(language, values)))
+
+
+def as_data(value: object) -> str:
+    """For attributes that a module reads: JSON, escaped like everything."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+@cache
+def _template(name: str) -> _Page:
+    file = resources.files(__package__).joinpath("templates", name)
+    return _Page(file.read_text(encoding="utf-8"))

@@ -1,0 +1,141 @@
+"""Where the pages are. Who is not logged in is shown the way, and comes back from there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+from urllib.parse import urlencode
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from duly.http import cookies
+from duly.http.caller import Caller
+from duly.http.pages import listing, submitting
+from duly.http.pages.render import Pages, as_data, language_of
+from duly.http.pages.static_files import kind, static
+from duly.http.pages.texts import texts
+from duly.http.problems import status_of
+from duly.http.service import Service
+from duly.model.access import Scope
+from duly.model.errors import DulyError, NotFound, Unauthenticated
+from duly.model.events import EventType
+
+_FOR_LONG = "public, max-age=31536000, immutable"
+# A path of this host: browsers read two slashes, or a backslash, as the beginning of another.
+_OWN_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2000}")
+_HOME = "/submit"
+Visit = Callable[[Caller], Awaitable[Response]]
+
+
+def routes(service: Service) -> APIRouter:
+    """Every page, and what they load."""
+    api = APIRouter(include_in_schema=False)
+    site = _Site(service)
+    for path, page in (
+        ("/", site.home),
+        ("/login", site.login),
+        ("/submit", site.submit),
+        ("/jobs", site.jobs),
+        ("/jobs/{job_id}", site.job),
+        ("/results/{result_id}", site.result),
+        ("/static/{version}/{name}", static_file),
+    ):
+        api.add_api_route(path, page, methods=["GET"])
+    return api
+
+
+class _Site:
+    """The pages of one service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._pages = Pages(service)
+
+    async def home(self, request: Request) -> Response:
+        return RedirectResponse(self._service.path(request) + _HOME, 303)
+
+    async def login(self, request: Request, then: Annotated[str, Query(alias="next")] = _HOME) -> Response:
+        allowed = cookies.cookie_name(request, secure=self._service.secure) is not None
+        there = then if _OWN_PATH.fullmatch(then) else _HOME
+        return self._pages.page(request, "login" if allowed else "insecure", next=there)
+
+    async def submit(self, request: Request) -> Response:
+        async def visit(who: Caller) -> Response:
+            kinds = self._service.app.registry
+            return submitting.page(self._pages, request, kinds, may_write=who.may(Scope.WRITE))
+
+        return await self._visited(request, visit)
+
+    async def jobs(self, request: Request) -> Response:
+        return await self._visited(
+            request, lambda who: listing.page(self._pages, request, self._service, who)
+        )
+
+    async def job(self, request: Request, job_id: str) -> Response:
+        async def visit(who: Caller) -> Response:
+            found = (await self._service.jobs.glance(who.org_id, _id(job_id))).job
+            await self._service.check_subject(who, found)
+            return self._pages.page(
+                request,
+                "job",
+                job_id=found.job_id,
+                job_type=found.job_type,
+                names=as_data([event.value for event in EventType]),
+                may=as_data({"write": who.may(Scope.WRITE), "operate": who.may(Scope.OPERATE)}),
+            )
+
+        return await self._visited(request, visit)
+
+    async def result(self, request: Request, result_id: str) -> Response:
+        async def visit(who: Caller) -> Response:
+            found = (await self._service.results.get(who.org_id, _id(result_id))).job
+            await self._service.check_subject(who, found)
+            return self._pages.page(request, "result", result_id=found.result_id, job_type=found.job_type)
+
+        return await self._visited(request, visit)
+
+    async def _visited(self, request: Request, visit: Visit) -> Response:
+        """The page for whoever is logged in; what is not theirs looks like what is not there."""
+        try:
+            return await visit(await self._service.caller(request, Scope.READ))
+        except Unauthenticated:
+            return self._to_log_in(request)
+        except NotFound:
+            return self._pages.page(request, "missing", status=404)
+        except DulyError as error:
+            return self._refused(request, error)
+
+    def _to_log_in(self, request: Request) -> Response:
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        query = f"?{request.url.query}" if request.url.query else ""
+        there = urlencode({"next": path + query})
+        return RedirectResponse(f"{self._service.path(request)}/login?{there}", 303)
+
+    def _refused(self, request: Request, error: DulyError) -> Response:
+        status = status_of(error)
+        if status == 500:
+            raise error
+        said = texts(language_of(request))
+        why = said.get(f"refused.{status}", said["refused.other"])
+        return self._pages.page(request, "refused", status=status, why=why, detail=error.message)
+
+
+async def static_file(version: str, name: str) -> Response:
+    """A file that a page loads. A page of another version still gets it, but nobody keeps it."""
+    found = static().files.get(name)
+    if found is None:
+        raise HTTPException(404, "no such file")
+    kept = _FOR_LONG if version == static().version else "no-store"
+    return Response(found, headers={"cache-control": kept, "content-type": kind(name) or ""})
+
+
+def _id(text: str) -> UUID:
+    """An id from a path; what is none is not found."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound("no such id") from None

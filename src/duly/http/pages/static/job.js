@@ -1,0 +1,115 @@
+/** The page of a job: how far it is, what it has found so far, and how it ended. */
+
+import "./page.js";
+import { base, call, showProblem } from "./api.js";
+import { ending } from "./ending.js";
+import { say, tell, the, timeOf } from "./dom.js";
+import { ended, Follower } from "./follow.js";
+import { Snapshots } from "./snapshots.js";
+import { number, progress, t, time } from "./words.js";
+
+const page = the("job");
+const jobId = page.dataset.job;
+const may = JSON.parse(page.dataset.may);
+/** @type {Snapshots | null} */
+let snapshots = null;
+
+/** Its state in a sentence. @param {any} job */
+function says(job) {
+  if (job.cancel_requested_at && !ended(job)) return t("says.stopping");
+  const later = Date.parse(job.run_at) > Date.now() + 1000;
+  if (job.status !== "queued" || !(later || job.error_code)) return t(`says.${job.status}`);
+  if (!later) return t("says.retried");
+  const how = job.error_code ? "retrying" : job.attempt ? "resumes" : "scheduled";
+  return t(`says.${how}`, { time: time(job.run_at) });
+}
+
+/** Why the last attempt failed, as long as others follow. @param {any} job */
+function lastFailure(job) {
+  if (ended(job) || !job.error_code) return "";
+  const n = job.status === "queued" ? job.attempt : job.attempt - 1;
+  return t("job.attempt.failed", { n, message: job.error_message || job.error_code });
+}
+
+/** @param {any} job */
+function facts(job) {
+  const counts = Object.entries(job.summary_counts).map(([name, value]) => `${t(`count.${name}`)} ${number(value)}`);
+  return [
+    [t("job.subject"), job.subject_id],
+    [t("job.created"), timeOf(job.created_at, time)],
+    [t("job.started"), timeOf(job.started_at, time)],
+    [t("job.ended"), timeOf(job.completed_at, time)],
+    [t("job.attempt"), job.attempt ? t("job.attempt.of", { n: job.attempt, most: job.max_attempts }) : null],
+    [t("job.counts"), counts.join(", ")],
+  ];
+}
+
+/** @param {any} job */
+function showState(job) {
+  const active = !ended(job);
+  const stale = active && job.freshness.shown === "likely_stale";
+  the("status").textContent = t(`status.${job.status}`);
+  the("status").dataset.status = job.status;
+  if (the("says").textContent !== says(job)) the("says").textContent = says(job);
+  the("progress").value = job.progress_percent;
+  the("progress").dataset.status = job.status;
+  the("percent").textContent = `${progress(job)} %`;
+  say(the("last-failure"), lastFailure(job));
+  say(the("stale"), stale ? t("job.stale", { time: time(job.updated_at) }) : "");
+  the("stay").hidden = !active;
+  the("cancel").hidden = !active || !may.write || Boolean(job.cancel_requested_at);
+  tell(the("facts"), facts(job));
+}
+
+/** @param {any} job */
+async function showPartials(job) {
+  if (!job.result_id || job.status === "completed") return;
+  snapshots ??= new Snapshots(the("snapshots"), job.result_id, job.job_type);
+  the("permalink").href = `${base}/results/${job.result_id}`;
+  try {
+    await snapshots.update(job.result_seq);
+  } catch (error) {
+    // They are kept for a shorter time than the job.
+    if (error.status !== 404) throw error;
+  }
+  the("partials").hidden = snapshots.count === 0;
+}
+
+/** @param {any} job */
+async function show(job) {
+  document.title = `${progress(job)} % · ${t(`status.${job.status}`)} · Duly`;
+  showState(job);
+  if (job.status === "completed") return location.replace(`${base}/results/${job.result_id}`);
+  if (ended(job)) {
+    the("note").textContent = "";
+    the("partials-title").textContent = t("partials.kept");
+    the("ending").replaceChildren(ending(job, may, the("problem")));
+  }
+  await showPartials(job);
+}
+
+async function cancel() {
+  const reason = the("reason").value.trim() || t("cancel.default");
+  the("cancel").disabled = true;
+  try {
+    await call("POST", `/v1/jobs/${jobId}/cancel`, { json: { reason } });
+  } catch (error) {
+    // It has ended by itself: the page shows how.
+    if (error.code !== "job.finished") showProblem(the("problem"), error);
+  }
+  the("cancel").disabled = false;
+  await follower.look();
+}
+
+const follower = new Follower(jobId, JSON.parse(page.dataset.names), {
+  job: show,
+  note: (text) => say(the("note"), text),
+  offline: (is) => (the("offline").hidden = !is),
+});
+the("cancel").addEventListener("click", () => {
+  // Else Escape would mean what the last answer was.
+  the("sure").returnValue = "no";
+  the("sure").showModal();
+});
+the("sure").addEventListener("close", () => the("sure").returnValue === "yes" && cancel());
+await follower.start();

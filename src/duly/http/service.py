@@ -1,0 +1,157 @@
+"""What the routes share: the application, its verbs, and the limits of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from fastapi import Depends, Request
+
+from duly.client.app import App
+from duly.client.context import Surroundings, enter, surroundings
+from duly.control.audit import Audit
+from duly.control.deadletter import DeadLetters
+from duly.control.feed import Feed
+from duly.control.jobs import Jobs
+from duly.control.keys import Keys
+from duly.control.limits import Limits
+from duly.control.members import Members
+from duly.control.orgs import Orgs
+from duly.control.overview import Overview
+from duly.control.queues import Queues
+from duly.control.results import Results
+from duly.control.schedules import Schedules
+from duly.control.sessions import Sessions
+from duly.control.watch import Watch
+from duly.http.auth import Authenticator
+from duly.http.caller import Caller
+from duly.http.options import EVERY_SUBJECT, HttpOptions
+from duly.http.rates import Rates
+from duly.http.tokens import Tokens
+from duly.model.access import Scope
+from duly.model.errors import Forbidden, LimitExceeded, UnknownJob
+from duly.model.job import JobSnapshot
+
+
+class Service:
+    """One process of the service."""
+
+    def __init__(self, app: App, options: HttpOptions) -> None:
+        self.app = app
+        self.options = options
+        self.jobs = Jobs(app)
+        self.results = Results(app, options.keep)
+        self.dead_letters = DeadLetters(app)
+        self.schedules = Schedules(app)
+        self.queues = Queues(app)
+        self.limits = Limits(app)
+        self.feed = Feed(app)
+        self.audit = Audit(app)
+        self.keys = Keys(app)
+        self.members = Members(app)
+        self.orgs = Orgs(app)
+        self.overview = Overview(app)
+        self.sessions = Sessions(app)
+        self.watch = Watch(app)
+        self.rates = Rates(options.requests_per_second, options.burst)
+        self.secure = options.public_url.startswith("https:")
+        """Whether callers come by https, whatever the last proxy speaks."""
+        self.authenticator = Authenticator(
+            app,
+            Tokens(options.issuers),
+            believed_for=options.believed_for.total_seconds(),
+            secure=self.secure,
+        )
+        self.closing = asyncio.Event()
+        """Whoever waits here for something else waits for this too."""
+        self._streams: Counter[UUID] = Counter()
+
+    async def close(self) -> None:
+        """Let nobody wait any longer; the application is its owner's to close."""
+        self.closing.set()
+        await self.watch.close()
+
+    def allows(self, scope: Scope) -> Any:
+        """For routes, `who: Annotated[Caller, service.allows(...)]`: the request goes on in their name."""
+
+        async def caller(request: Request) -> Caller:
+            return await self.caller(request, scope)
+
+        caller.scope = scope  # type: ignore[attr-defined] # for the document
+        return Depends(caller)
+
+    async def caller(self, request: Request, scope: Scope) -> Caller:
+        """Whoever sent it, if they may; what follows in this task is in their name."""
+        found = await self.authenticator.principal(request)
+        self.rates.admit(request, found)
+        found.require(scope)
+        outer = surroundings()
+        enter(lambda: Surroundings(org_id=found.org_id, actor=found.actor).over(outer))
+        return Caller(found, self.base(request), partial(self._again, request, scope))
+
+    async def _again(self, request: Request, scope: Scope) -> None:
+        (await self.authenticator.principal(request)).require(scope)
+
+    def base(self, request: Request) -> str:
+        """What comes before our paths in links: where we are said to be, or where we are mounted."""
+        return self.options.public_url or request.scope.get("root_path", "")
+
+    def path(self, request: Request) -> str:
+        """The same for our own pages, which stay with the host that they came from."""
+        return urlsplit(self.options.public_url).path or request.scope.get("root_path", "")
+
+    async def check_subject(self, who: Caller, job: JobSnapshot, action: str = "read") -> None:
+        """Raise as for an unknown job unless they may see what it is about."""
+        if not await self.sees(who, job.subject_id, action):
+            raise unknown_job(job.job_id)
+
+    async def check_still(self, who: Caller, job: JobSnapshot) -> None:
+        """Raise unless they may still see it: asked after a wait."""
+        await who.again()
+        await self.check_subject(who, job)
+
+    async def check_about(self, who: Caller, subject_id: str | None) -> None:
+        """Raise unless they may have jobs done about this subject."""
+        if not await self.sees(who, subject_id, "submit"):
+            raise Forbidden(
+                "you may not have jobs done about this subject",
+                field="subject_id",
+                fix="ask for access to it",
+            )
+
+    async def check_everything(self, who: Caller, action: str = "read") -> None:
+        """Raise unless they may do it with jobs about every subject: asked where jobs are not told apart."""
+        if not await self.sees(who, EVERY_SUBJECT, action):
+            raise Forbidden(
+                "you may not see every subject of the org", field="authorization", fix="ask for single jobs"
+            )
+
+    async def sees(self, who: Caller, subject_id: str | None, action: str = "read") -> bool:
+        """Whether they may do it with jobs about this subject."""
+        may = self.options.may
+        return may is None or subject_id is None or await may(who.principal, subject_id, action)
+
+    @contextmanager
+    def stream_of(self, org_id: UUID) -> Iterator[None]:
+        """A place for one open stream."""
+        most = self.options.streams_max
+        if self._streams[org_id] >= most:
+            raise LimitExceeded(f"{most} streams are open", field="events", fix="close some, or poll instead")
+        self._streams[org_id] += 1
+        try:
+            yield
+        finally:
+            self._streams[org_id] -= 1
+            if not self._streams[org_id]:
+                del self._streams[org_id]
+
+
+def unknown_job(job_id: UUID) -> UnknownJob:
+    """The same answer for an unknown job, for another org's, and for one they may not see."""
+    return UnknownJob(f"no job {job_id} in this org", field="job_id", fix="check the id and the org")

@@ -1,0 +1,103 @@
+"""An org that has one of everything: what the service shows, lists and changes."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from duly import Actor, Context, Duly, context
+from duly.analyze import JOB_TYPE
+from duly.control.jobs import Jobs
+from duly.control.keys import Keys, NewKey
+from duly.control.members import Members
+from duly.control.schedules import Schedules
+from duly.model.access import Role
+from tests.http.conftest import ALL, ANNA
+from tests.worker.working import ONCE, PATIENCE, working
+
+
+@dataclass(frozen=True)
+class Furniture:
+    """Where the things of an org are."""
+
+    org_id: uuid.UUID
+    name: str
+    subject: str
+    done: uuid.UUID
+    """A job that has brought partial results, a final one and files."""
+    result: uuid.UUID
+    waiting: uuid.UUID
+    dead: uuid.UUID
+    analysis: uuid.UUID
+    findings: uuid.UUID
+    """The result of the analysis."""
+    file: str
+    blob: str
+    schedule: str
+    member: str
+    key: NewKey
+
+
+def declare(app: Duly) -> None:
+    """The job types that the furniture needs. Before the service is made: it has routes for one of them."""
+    app.include_analyze()
+
+    @app.job("report.build", allows_partial=True, schedulable=True)
+    async def build(ctx: Context, number: int = 0, note: str = "") -> dict[str, int]:
+        for region in ("DE", "FR"):
+            await ctx.partial({"region": region}, key=region, percent=40)
+        await ctx.artifact(note, b"a,b\n1,2\n", content_type="text/csv")
+        return {"regions": 2}
+
+    @app.job("report.fail", retry=ONCE)
+    async def fail(number: int = 0) -> None:
+        raise ValueError(f"no region {number}")
+
+
+async def furnish(app: Duly, name: str) -> Furniture:
+    """An org of that name; `name` is part of whatever text it has."""
+    org_id = uuid.uuid4()
+    await app.create_org(org_id, name)
+    file, subject = f"{name} report.csv", f"{name}-subject"
+    with context(org_id=org_id, actor=Actor.user(f"{name}-user"), request_id=f"{name}-request"):
+        done, dead, analysis, waiting = await _jobs(app, subject, file)
+    schedule = f"{name}-nightly"
+    await Schedules(app).create(
+        org_id, schedule, cron="0 3 * * *", job_type="report.build", actor=ANNA, reason=name
+    )
+    await Members(app).set(org_id, f"{name}-member", Role.VIEWER, actor=ANNA, reason=name)
+    ref = await (await app.ground()).blobs.put(org_id, name.encode())
+    return Furniture(
+        org_id=org_id,
+        name=name,
+        subject=subject,
+        done=done.job_id,
+        result=(await done.status()).result_id,
+        waiting=waiting.job_id,
+        dead=dead.job_id,
+        analysis=analysis.job_id,
+        findings=(await analysis.status()).result_id,
+        file=file,
+        blob=str(ref),
+        schedule=schedule,
+        member=f"{name}-member",
+        key=await Keys(app).create(org_id, f"{name}-key", ALL, actor=ANNA, reason=name),
+    )
+
+
+async def _jobs(app: Duly, subject: str, file: str) -> list[Any]:
+    build, fail = app.registry.get("report.build"), app.registry.get("report.fail")
+    done = await build.options(subject_id=subject, metadata={"batch": subject}).enqueue(1, note=file)
+    dead = await fail.options(subject_id=subject).enqueue(2)
+    text = f"Die Rechnung von {subject} ist am 17. März 2026 fällig."
+    analysis = await Jobs(app).submit(
+        JOB_TYPE, {"sources": [{"name": file, "text": text}]}, subject_id=subject
+    )
+    async with working(app):
+        for handle in (done, dead, analysis):
+            await handle.wait(PATIENCE)
+    later = datetime.now(UTC) + timedelta(days=1)
+    waiting = await build.options(subject_id=subject, scheduled_for=later).enqueue(3, note=file)
+    return [done, dead, analysis, waiting]

@@ -1,0 +1,54 @@
+"""What the OpenAPI document says is what the service does: every operation, by every check of schemathesis.
+
+DULY_CONTRACT_EXAMPLES=200 DULY_CONTRACT_SEED=7 ./dev test tests/http/test_contract.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from fastapi import FastAPI
+
+from duly import Duly
+from duly.http.app import create_app
+from duly.http.options import HttpOptions
+from tests.http.asking import platform_key
+from tests.http.conftest import served
+from tests.http.contract import check
+from tests.http.furnished import declare, furnish
+
+PLATFORM = "^/v1/platform"
+JOBS = "^/v1/(jobs|results|blobs|feed|dead-letters)|^/analyze"
+OTHERS = f"^(?!{PLATFORM[1:]}|{JOBS[1:]})"
+
+
+@pytest.fixture
+def options() -> HttpOptions:
+    """No limit is in the way, nothing is waited for, and no key can be lost by revoking it."""
+    return HttpOptions(
+        requests_per_second=1e9,
+        burst=10**9,
+        wait_max=timedelta(milliseconds=10),
+        stream_heartbeat=timedelta(milliseconds=10),
+        believed_for=timedelta(hours=1),
+    )
+
+
+@pytest.fixture
+def api(app: Duly, options: HttpOptions) -> FastAPI:
+    declare(app)
+    return create_app(app, options)
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("paths", [JOBS, OTHERS, PLATFORM], ids=["jobs", "others", "platform"])
+async def test_the_document_is_true(app: Duly, api: FastAPI, paths: str) -> None:
+    org = await furnish(app, "Acme")
+    key = await platform_key(app) if paths == PLATFORM else org.key.text
+    async with served(api) as address:
+        report = await asyncio.to_thread(check, address, key, org, paths)
+    assert not report.wrong, "\n\n".join(f"{name}: {said}" for name, said in report.wrong.items())
+    # Else it would be the document of a service that refuses everything.
+    assert len(report.served()) > 0.7 * len({operation for operation, _ in report.answers})

@@ -1,0 +1,214 @@
+"""The org of the caller: its figures, keys, members and audit trail, and nobody else's."""
+
+from __future__ import annotations
+
+import uuid
+from base64 import urlsafe_b64encode
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from duly import Duly, context
+from duly.control.limits import Limits
+from duly.control.queues import Queues
+from duly.http.options import HttpOptions
+from tests.http.asking import NOT_TEXTS, WHY, check_blind, platform_key
+from tests.http.conftest import ANNA, caller, key_of
+
+BOB = "auth0|bob/1"
+PLACE = "/v1/members/" + quote(BOB, safe="")
+
+
+@pytest.fixture
+def options() -> HttpOptions:
+    """Whoever is revoked is not believed any more at once."""
+    return HttpOptions(believed_for=timedelta(0))
+
+
+async def test_an_org_sees_its_own_figures(
+    http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, org: uuid.UUID
+) -> None:
+    @app.job("mail.send")
+    def send(to: int) -> None: ...
+
+    with context(org_id=org, actor=ANNA):
+        await app.enqueue_many([send.call(n) for n in range(3)])
+    await Limits(app).set(org, max_running=7, actor=ANNA, reason="r")
+    await Limits(app).set(org, "mail.send", starts_per_second=2, actor=ANNA, reason="r")
+    await Limits(app).set(job_type="mail.send", max_running=99, actor=ANNA, reason="r")
+    await Queues(app).pause("q:planning", actor=ANNA, reason="r")
+
+    mine, theirs = (await http.get("/v1/org")).json(), (await stranger.get("/v1/org")).json()
+    assert (mine["org_id"], mine["name"], mine["status"]) == (str(org), "Acme", "active")
+    assert (mine["limits"]["max_running"], theirs["limits"]["max_running"]) == (7, None)
+    [share] = mine["overview"]["waiting"]
+    assert (share["queue"], share["waiting"]) == ("q:default", {"count": 3, "at_least": False})
+    overview = (await http.get("/v1/org/overview")).json()
+    assert {**overview, "looked_at": 0} == {**mine["overview"], "looked_at": 0}
+    assert "workers" not in overview
+    assert (theirs["name"], theirs["overview"]["waiting"]) == ("Other", [])
+    assert (await stranger.get("/v1/org/overview")).json()["waiting"] == []
+
+    limits = (await http.get("/v1/org/limits")).json()
+    assert [one["job_type"] for one in limits["limits"]] == [None, "mail.send"]
+    assert (await stranger.get("/v1/org/limits")).json() == {"limits": [], "after": None}
+
+    def waiting(answer: httpx.Response) -> dict[str, int]:
+        return {one["queue"]: one["waiting"]["count"] for one in answer.json()["queues"]}
+
+    queues = await http.get("/v1/queues")
+    assert {one["queue"] for one in queues.json()["queues"] if one["paused_at"]} == {"q:planning"}
+    assert waiting(queues)["q:default"] == 3
+    assert set(waiting(await stranger.get("/v1/queues")).values()) == {0}
+
+
+async def test_a_key_is_made_used_rotated_and_revoked(
+    http: httpx.AsyncClient, stranger: httpx.AsyncClient, api: FastAPI, key: str, sql: psycopg.Connection
+) -> None:
+    body = {**WHY, "name": "ci", "scopes": ["jobs:read", "admin"]}
+    made = await http.post("/v1/keys", json=body)
+    assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
+    said = made.json()
+    text, place = said.pop("text"), made.headers["location"]
+    assert (await http.get(place)).json() == said
+    async with caller(api, text) as ci:
+        assert (await ci.get("/v1/jobs")).status_code == 200
+        for scopes in (["jobs:write"], ["jobs:read", "operate"], ["platform"]):
+            more = await ci.post("/v1/keys", json={**body, "scopes": scopes})
+            assert (more.status_code, more.json()["code"]) == (403, "auth.forbidden")
+        first = (await http.get("/v1/keys")).json()["keys"]
+        strong = next(one["key_id"] for one in first if one["name"] == "tests")
+        assert (await ci.post(f"/v1/keys/{strong}/rotate", json=WHY)).status_code == 403
+        rotated = await ci.post(f"{place}/rotate", json={**WHY, "overlap_seconds": 60})
+        assert (rotated.status_code, rotated.headers["cache-control"]) == (201, "no-store")
+        assert (await ci.get("/v1/org")).status_code == 200
+        for _ in range(2):
+            ended = await http.post(f"{place}/revoke", json=WHY)
+            assert (ended.status_code, ended.json()["alive"]) == (200, False)
+        assert (await ci.get("/v1/org")).status_code == 401
+    async with caller(api, rotated.json()["text"]) as successor:
+        assert (await successor.get("/v1/org")).status_code == 200
+    late = await http.post(f"{place}/rotate", json=WHY)
+    assert (late.status_code, late.json()["code"]) == (409, "conflict")
+    page = (await http.get("/v1/keys", params={"limit": 2})).json()
+    rest = (await http.get("/v1/keys", params={"limit": 2, "after": page["after"]})).json()
+    assert (len(page["keys"]), len(rest["keys"]), rest["after"]) == (2, 1, None)
+    secret = text.rpartition("_")[2]
+    everything = [page, rest, (await http.get("/v1/audit")).json()]
+    assert secret not in str(everything)
+
+    assert len((await stranger.get("/v1/keys")).json()["keys"]) == 1
+    await check_blind(stranger, "GET", "/v1/keys/{}", strong)
+    for verb in ("revoke", "rotate"):
+        await check_blind(stranger, "POST", f"/v1/keys/{{}}/{verb}", strong, json=WHY)
+
+
+async def test_members_come_and_go(
+    http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
+) -> None:
+    put = await http.put(PLACE, json={**WHY, "role": "admin"})
+    assert (put.status_code, put.json()["user_id"], put.json()["role"]) == (200, BOB, "admin")
+    assert (await http.get(PLACE)).json() == put.json()
+    assert (await http.get("/v1/members")).json() == {"members": [put.json()], "after": None}
+    async with caller(api, await key_of(app, org, "admin", "jobs:read")) as weak:
+        assert (await weak.put(PLACE, json={**WHY, "role": "operator"})).status_code == 403
+        assert (await weak.put(PLACE, json={**WHY, "role": "viewer"})).status_code == 200
+    assert (await stranger.get("/v1/members")).json() == {"members": [], "after": None}
+    theirs = await stranger.get(PLACE)
+    unknown = await stranger.get(PLACE + "x")
+    assert (theirs.status_code, unknown.status_code) == (404, 404)
+    assert theirs.json()["detail"] == unknown.json()["detail"].replace(BOB + "x", BOB)
+    assert (await stranger.delete(PLACE, params=WHY)).status_code == 404
+    assert (await stranger.put(PLACE, json={**WHY, "role": "viewer"})).status_code == 200
+    assert (await http.delete(PLACE, params=WHY)).status_code == 204
+    assert (await http.delete(PLACE, params=WHY)).status_code == 404
+    assert (await stranger.get(PLACE)).status_code == 200
+
+
+async def test_the_audit_trail_is_read_and_verified(
+    http: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    for role in ("viewer", "operator"):
+        await http.put(PLACE, json={**WHY, "role": role}, headers={"x-request-id": f"r-{role}"})
+    found = (await http.get("/v1/audit", params={"action": "member.set"})).json()["entries"]
+    assert [(e["request_id"], e["reason"], e["target_id"]) for e in found] == [
+        ("r-operator", WHY["reason"], BOB),
+        ("r-viewer", WHY["reason"], BOB),
+    ]
+    page = (await http.get("/v1/audit", params={"limit": 1})).json()
+    rest = (await http.get("/v1/audit", params={"limit": 1, "after": page["after"]})).json()
+    assert page["entries"] + rest["entries"] == found
+    late = {"since": "9999-12-31T23:59:59-12:00"}
+    assert (await http.get("/v1/audit", params=late)).json()["entries"] == []
+    report = (await http.get("/v1/audit/verify")).json()
+    assert (report["ok"], report["unsealed"], report["problems"]) == (True, 3, [])
+    wrong = (await http.get("/v1/audit/verify", params={"expect": "ab" * 32})).json()
+    assert (wrong["ok"], wrong["problems"][0]["kind"]) == (False, "head_unknown")
+    theirs = (await stranger.get("/v1/audit")).json()["entries"]
+    assert [entry["action"] for entry in theirs] == ["key.created"]
+    assert (await stranger.get("/v1/audit/verify")).json()["unsealed"] == 1
+
+
+async def test_what_is_wrong_is_named(
+    http: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
+) -> None:
+    key: dict[str, Any] = {**WHY, "name": "ci", "scopes": ["jobs:read"]}
+    for wrong, field in (
+        ({"scopes": []}, "scopes"),
+        ({"scopes": ["root"]}, "scopes.0"),
+        ({"name": "a\0"}, "name"),
+        ({"environment": "Live"}, "environment"),
+        ({"expires_at": "2000-01-01T00:00:00Z"}, "expires_at"),
+        ({"expires_at": "2099-01-01T00:00:00"}, "expires_at"),
+        ({"expires_at": "9999-12-31T23:59:59-23:59"}, "expires_at"),
+        ({"expires_at": 10**30}, "expires_at"),
+    ):
+        answer = await http.post("/v1/keys", json={**key, **wrong})
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
+    texts = [
+        *NOT_TEXTS,
+        *(urlsafe_b64encode(s).decode() for s in (b"\0", b"x\0 y", b"\xff")),
+    ]
+    for path in ("/v1/keys", "/v1/members", "/v1/audit", "/v1/org/limits", "/v1/dead-letters"):
+        for text in texts:
+            assert (await http.get(path, params={"after": text})).status_code == 422, (path, text)
+        for limit in ("0", "501", "9" * 30, "x"):
+            assert (await http.get(path, params={"limit": limit})).status_code == 422, (path, limit)
+    zero = urlsafe_b64encode(f"{uuid.UUID(int=0)} \0".encode()).decode()
+    assert (await http.get("/v1/org/limits", params={"after": zero})).status_code == 422
+    for since in ("yesterday", "2026-01-01T00:00:00", "9" * 30):
+        assert (await http.get("/v1/audit", params={"since": since})).status_code == 422, since
+    for text in NOT_TEXTS:
+        for path in (f"/v1/members/{quote(text)}", f"/v1/keys/{quote(text)}"):
+            assert (await http.get(path)).status_code == 422, path
+        assert (await http.get("/v1/audit", params={"action": text})).status_code == 422
+    async with caller(api, await key_of(app, org, "jobs:read", "jobs:write", "operate")) as operator:
+        for path in ("/v1/keys", "/v1/keys/x", "/v1/members", PLACE, "/v1/audit", "/v1/audit/verify"):
+            assert (await operator.get(path)).status_code == 403, path
+    async with caller(api, await platform_key(app)) as platform:
+        for path in ("/v1/keys", "/v1/members", "/v1/audit", "/v1/org", "/v1/queues", "/v1/feed", "/v1/jobs"):
+            assert (await platform.get(path)).status_code == 403, path
+
+
+async def test_projects_are_made_and_jobs_are_told_apart_by_them(
+    app: Duly, http: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    @app.job("report.build")
+    def build() -> None: ...
+
+    made = await http.post("/v1/projects", json={"name": "Berlin", "reason": "a new office"})
+    assert made.status_code == 201
+    project = made.json()["project_id"]
+    body = {"job_type": "report.build", "project_id": project}
+    job = await http.post("/v1/jobs", json=body)
+    assert (await http.get(job.json()["status_url"])).json()["project_id"] == project
+    assert [one["name"] for one in (await http.get("/v1/projects")).json()["projects"]] == ["Berlin"]
+    assert (await stranger.get("/v1/projects")).json()["projects"] == []
+    assert (await stranger.post("/v1/jobs", json=body)).json()["code"] == "project.unknown"
+    again = {"project_id": project, "name": "Kiel", "reason": "moved"}
+    assert (await http.post("/v1/projects", json=again)).status_code == 409

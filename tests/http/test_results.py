@@ -1,0 +1,158 @@
+"""Results are found for good under their permalink: partial while the job runs, final when it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from duly import Context, Duly
+from tests.http.asking import check_blind
+from tests.worker.working import ONCE, working
+
+LARGE = "x" * 60_000
+
+
+@pytest.fixture
+def go(app: Duly) -> dict[str, asyncio.Event]:
+    """A job type that stops after each of two parts, until it is told to go on."""
+    events = {name: asyncio.Event() for name in ("begun", "begin", "first", "second", "second told", "end")}
+
+    async def pause(here: str, further: str) -> None:
+        events[here].set()
+        await events[further].wait()
+
+    @app.job("report.build", allows_partial=True, retry=ONCE)
+    async def build(ctx: Context, fail: bool = False) -> dict[str, int]:
+        await pause("begun", "begin")
+        await ctx.partial({"region": "DE"}, key="DE", percent=40)
+        await pause("first", "second")
+        await ctx.partial({"region": "FR", "text": LARGE}, key="FR", percent=80)
+        await pause("second told", "end")
+        if fail:
+            raise ValueError("no such region")
+        return {"regions": 2}
+
+    return events
+
+
+async def submit(http: httpx.AsyncClient, **payload: object) -> str:
+    answer = await http.post("/v1/jobs", json={"job_type": "report.build", "payload": payload})
+    return str(answer.json()["status_url"])
+
+
+async def ended(http: httpx.AsyncClient, place: str) -> dict[str, Any]:
+    while (said := (await http.get(place, headers={"prefer": "wait=30"})).json())["completed_at"] is None:
+        pass
+    return dict(said)
+
+
+async def done(http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event], **payload: object) -> str:
+    """The permalink of a job that has ended."""
+    for event in go.values():
+        event.set()
+    place = await submit(http, **payload)
+    async with working(app):
+        return str((await ended(http, place))["result_url"])
+
+
+async def test_a_permalink_has_what_there_is_at_the_time(
+    http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event], sql: psycopg.Connection
+) -> None:
+    place = await submit(http)
+    none = await http.get(f"{place}/result")
+    assert (none.status_code, none.json()["code"]) == (404, "result.unknown")
+    async with working(app):
+        await go["begun"].wait()
+        row = sql.execute("select result_id from duly.job_records").fetchone()
+        assert row
+        link = f"/v1/results/{row[0]}"
+        empty = (await http.get(link)).json()
+        assert (empty["status"], empty["snapshot"], empty["latest_seq"]) == ("running", None, 0)
+        assert (empty["expires_at"], (await http.get(f"{link}?seq=1")).status_code) == (None, 404)
+        go["begin"].set()
+        await go["first"].wait()
+        first = (await http.get(link)).json()
+        assert (first["status"], first["outcome"], first["latest_seq"]) == ("partial", "pending", 1)
+        assert first["snapshot"].items() >= {
+            "seq": 1, "kind": "partial", "chunk_key": "DE", "value": {"region": "DE"}, "large": False,
+        }.items()  # fmt: skip
+        go["second"].set()
+        await go["second told"].wait()
+        assert (await http.get(link)).json()["snapshot"]["value"] == {"region": "FR", "text": LARGE}
+        assert (await http.get(f"{link}?seq=1")).json()["snapshot"] == first["snapshot"]
+        go["end"].set()
+        assert (await ended(http, place))["result_url"] == link
+    last = (await http.get(link)).json()
+    assert (last["status"], last["outcome"], last["latest_seq"]) == ("completed", "succeeded", 3)
+    assert (last["snapshot"]["kind"], last["snapshot"]["value"]) == ("final", {"regions": 2})
+    assert last["expires_at"] > last["snapshot"]["created_at"]
+    assert (last["status_url"], (await http.get(f"{place}/result")).headers["location"]) == (place, link)
+
+
+async def test_snapshots_are_paged_in_their_order(
+    http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event]
+) -> None:
+    link = await done(http, app, go)
+    whole = (await http.get(f"{link}/snapshots")).json()
+    assert [(one["seq"], one["kind"]) for one in whole["snapshots"]] == [
+        (1, "partial"), (2, "partial"), (3, "final"),
+    ]  # fmt: skip
+    assert whole["after"] == 3
+    found: list[dict[str, Any]] = []
+    after = 0
+    while page := (await http.get(f"{link}/snapshots", params={"after": after, "limit": 1})).json():
+        if not page["snapshots"]:
+            break
+        found, after = found + page["snapshots"], page["after"]
+    assert (found, page["after"]) == (whole["snapshots"], 3)
+    for one in found:
+        alone = (await http.get(link, params={"seq": one["seq"]})).json()["snapshot"]
+        assert one["large"] or alone["value"] == one["value"]
+    beyond = (await http.get(f"{link}/snapshots", params={"after": 2**31 - 1})).json()
+    assert beyond == {"snapshots": [], "after": 2**31 - 1}
+    for wrong in ({"seq": 0}, {"seq": 2**31}, {"seq": "x"}):
+        assert (await http.get(link, params=wrong)).status_code == 422
+    for wrong in ({"after": -1}, {"limit": 0}, {"limit": 501}):
+        assert (await http.get(f"{link}/snapshots", params=wrong)).status_code == 422
+
+
+async def test_what_a_failed_job_had_found_stays(
+    http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event]
+) -> None:
+    link = await done(http, app, go, fail=True)
+    kept = (await http.get(link)).json()
+    assert (kept["status"], kept["outcome"], kept["latest_seq"]) == ("failed", "dead", 2)
+    assert kept["snapshot"]["value"]["region"] == "FR"
+
+
+async def test_unknown_foreign_and_expired_is_all_the_same(
+    http: httpx.AsyncClient,
+    stranger: httpx.AsyncClient,
+    app: Duly,
+    go: dict[str, asyncio.Event],
+    sql: psycopg.Connection,
+) -> None:
+    link = await done(http, app, go)
+    result_id = uuid.UUID(link.rpartition("/")[2])
+    for path in ("", "?seq=1", "/snapshots", "/snapshots?after=1"):
+        await check_blind(stranger, "GET", f"/v1/results/{{}}{path}", result_id)
+    sql.execute("delete from duly.result_snapshots")
+    await check_blind(http, "GET", "/v1/results/{}", result_id)
+    await check_blind(http, "GET", "/v1/results/{}?seq=3", result_id)
+
+
+async def test_a_value_whose_bytes_are_gone_is_gone(
+    http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event], tmp_path: Path
+) -> None:
+    link = await done(http, app, go)
+    gone = [kept for kept in (tmp_path / "blobs").rglob("*") if kept.is_file()]
+    assert gone, "the second part is too large for a row"
+    for kept in gone:
+        kept.unlink()
+    await check_blind(http, "GET", "/v1/results/{}?seq=2", uuid.UUID(link.rpartition("/")[2]))

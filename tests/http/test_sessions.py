@@ -1,0 +1,226 @@
+"""A browser shows its key once, then a cookie: worth what the key is worth, and only from our pages."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from duly import Duly
+from duly.control.keys import Keys
+from duly.control.members import Members
+from duly.control.sessions import Sessions
+from duly.http import sessions as routes
+from duly.http.app import create_app
+from duly.http.options import HttpOptions
+from duly.model.access import SCOPES_OF, Principal, Role, Scope
+from duly.model.errors import Forbidden, Unauthenticated
+from duly.model.job import Actor
+from duly.model.system import SYSTEM_ORG
+from duly.upkeep import maintenance
+from tests.http.conftest import ANNA, key_of
+
+HOME = "http://localhost"
+SECURE = "https://duly.test"
+BODY = {"reason": "enough"}
+
+
+@pytest.fixture
+def options() -> HttpOptions:
+    return HttpOptions(believed_for=timedelta(0))
+
+
+def browser(api: FastAPI, at: str = HOME) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(api, raise_app_exceptions=False), base_url=at)
+
+
+async def log_in(client: httpx.AsyncClient, credential: str) -> httpx.Response:
+    answer = await client.post("/session", json={"credential": credential})
+    client.headers["x-csrf-token"] = answer.json().get("csrf_token", "")
+    return answer
+
+
+def said(answer: httpx.Response) -> tuple[int, dict[str, object]]:
+    """What an answer says, but for its own id."""
+    return answer.status_code, {k: v for k, v in answer.json().items() if k != "request_id"}
+
+
+async def test_the_cookie_is_the_browsers_alone(api: FastAPI, key: str) -> None:
+    async with browser(api, SECURE) as client:
+        answer = await log_in(client, key)
+        kept = answer.headers["set-cookie"].split("; ")
+        assert answer.status_code == 201
+        assert kept[0].startswith("__Host-duly=")
+        assert {part.lower() for part in kept[1:]} == {
+            "secure", "httponly", "samesite=lax", "path=/", "max-age=43200",
+        }  # fmt: skip
+        assert answer.headers["cache-control"] == "no-store"
+        assert key not in answer.text
+        assert kept[0].partition("=")[2] not in answer.text
+        assert (await client.get("/v1/jobs")).status_code == 200
+    async with browser(api) as client:
+        plain = (await log_in(client, key)).headers["set-cookie"]
+        assert plain.startswith("duly=")
+        assert "httponly" in plain.lower()
+        assert "; secure" not in plain.lower()
+        assert (await client.get("/v1/jobs")).status_code == 200
+    async with browser(api, SECURE) as client:
+        # A host beside ours may set cookies for ours, but none with that prefix.
+        cookie = {"cookie": plain.partition(";")[0]}
+        assert (await client.get("/v1/jobs", headers=cookie)).status_code == 401
+        assert (await client.get("/v1/jobs", headers={**cookie, "host": "localhost"})).status_code == 401
+
+
+async def test_nobody_logs_in_where_others_can_listen(app: Duly, api: FastAPI, key: str) -> None:
+    async with browser(api, "http://duly.test") as client:
+        code, problem = said(await log_in(client, key))
+        assert (code, problem["code"]) == (403, "auth.forbidden")
+        assert "https" in str(problem["detail"])
+        assert not client.cookies
+    behind = create_app(app, HttpOptions(public_url="https://duly.test"))
+    async with browser(behind, "http://duly.test") as client:
+        assert "__Host-duly" in (await log_in(client, key)).headers["set-cookie"]
+
+
+async def test_changes_need_the_word_of_our_pages(app: Duly, api: FastAPI, key: str) -> None:
+    nowhere = f"/v1/jobs/{uuid.uuid4()}/cancel"
+    async with browser(api) as client:
+        await log_in(client, key)
+        word = client.headers.pop("x-csrf-token")
+        said_by = {"x-csrf-token": word}
+        refused = [
+            await client.post(nowhere, json=BODY),
+            await client.post(nowhere, json=BODY, headers={"x-csrf-token": word[::-1]}),
+            await client.post(nowhere, json=BODY, headers={"x-csrf-token": "\xe9".encode("latin-1")}),
+            await client.post(nowhere, json=BODY, headers={**said_by, "sec-fetch-site": "cross-site"}),
+            await client.post(nowhere, json=BODY, headers={**said_by, "sec-fetch-site": "same-site"}),
+            await client.delete("/session"),
+        ]  # fmt: skip
+        assert {answer.status_code for answer in refused} == {401}
+        ours = {"x-csrf-token": word, "sec-fetch-site": "same-origin"}
+        assert (await client.post(nowhere, json=BODY, headers=ours)).status_code == 404
+        bearer = {"authorization": f"Bearer {key}", "sec-fetch-site": "cross-site"}
+        assert (await client.post(nowhere, json=BODY, headers=bearer)).status_code == 404
+        reader = await key_of(
+            app, uuid.UUID(str((await client.get("/v1/org")).json()["org_id"])), "jobs:read"
+        )
+        both = {"authorization": f"Bearer {reader}", **ours}
+        assert (await client.post(nowhere, json=BODY, headers=both)).status_code == 403, "the header wins"
+        strange = {"sec-fetch-site": "cross-site"}
+        assert (await client.post("/session", json={"credential": key}, headers=strange)).status_code == 401
+
+
+async def test_whatever_is_wrong_looks_the_same(app: Duly, api: FastAPI, org: uuid.UUID, key: str) -> None:
+    async with browser(api) as client:
+        wrong = [f"{key[:-1]}{'0' if key[-1] != '0' else '1'}", "duly_live_x", "a.b.c", "x"]
+        answers = [said(await client.post("/session", json={"credential": one})) for one in wrong]
+        assert all(answer == answers[0] for answer in answers)
+        assert answers[0][0] == 401
+        await log_in(client, key)
+        token = client.cookies["duly"]
+        assert (await client.get("/v1/jobs")).status_code == 200
+        for bad in (token[::-1], token[:-1] + "!", "x" * 43):
+            client.cookies.clear()
+            given = await client.get("/v1/jobs", headers={"cookie": f"duly={bad}"})
+            assert given.status_code == 401
+
+
+async def test_a_session_ends_with_its_key_its_member_and_its_time(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    keys, members, sessions = Keys(app), Members(app), Sessions(app)
+    made = await keys.create(org, "k", ["jobs:read"], environment="test", actor=ANNA, reason="r")
+    of_key = await sessions.open(await keys.believe(made.text))
+    assert await sessions.believe(of_key.token) == await keys.believe(made.text)
+
+    await members.set(org, "u1", Role.VIEWER, actor=ANNA, reason="r")
+    member = Principal(org, Actor.user("u1"), SCOPES_OF[Role.VIEWER])
+    of_member = await sessions.open(member)
+    assert await sessions.believe(of_member.token) == member
+    await members.set(org, "u1", Role.ADMIN, actor=ANNA, reason="r")
+    assert (await sessions.believe(of_member.token)).may(Scope.ADMIN)
+
+    async def is_over(token: str) -> bool:
+        try:
+            await sessions.believe(token)
+        except Unauthenticated:
+            return True
+        return False
+
+    sql.execute("update duly.organizations set status = 'suspended' where org_id = %s", [org])
+    assert [await is_over(of_key.token), await is_over(of_member.token)] == [True, True]
+    sql.execute("update duly.organizations set status = 'active' where org_id = %s", [org])
+    await members.remove(org, "u1", actor=ANNA, reason="r")
+    await members.set(org, "u1", Role.ADMIN, actor=ANNA, reason="r")
+    assert await is_over(of_member.token), "who comes back logs in anew"
+    assert not await is_over(of_key.token)
+    await keys.revoke(org, made.key.key_id, actor=ANNA, reason="r")
+    assert await is_over(of_key.token)
+
+    last = await sessions.open(member)
+    sql.execute("update duly.sessions set expires_at = now()")
+    assert await is_over(last.token)
+    ground = await app.ground()
+    counts = await maintenance.run_clean_up(ground.database, ground.blobs, app.settings.retention)
+    assert counts["sessions"] == 2
+    assert sql.execute("select count(*) from duly.sessions").fetchone() == (0,)
+
+
+async def test_who_looks_after_the_installation_logs_in_with_a_key(app: Duly) -> None:
+    operator = Principal(SYSTEM_ORG, Actor.operator("o"), frozenset({Scope.PLATFORM}))
+    with pytest.raises(Forbidden, match="key"):
+        await Sessions(app).open(operator)
+
+
+async def test_logging_out_ends_it_here_at_once_and_is_put_down(
+    app: Duly, org: uuid.UUID, key: str, sql: psycopg.Connection
+) -> None:
+    api = create_app(app, HttpOptions())  # which remembers for seconds whom it believed
+    async with browser(api) as client:
+        await log_in(client, key)
+        token = client.cookies["duly"]
+        assert (await client.get("/v1/jobs")).status_code == 200
+        assert token not in str(sql.execute("select * from duly.sessions").fetchall())
+        bearer = {"authorization": f"Bearer {token}"}
+        assert (await client.get("/v1/jobs", headers=bearer)).status_code == 401, "a log-in is no key"
+        out = await client.delete("/session")
+        assert (out.status_code, out.headers["set-cookie"].lower().split("; ")[0]) == (204, 'duly=""')
+        again = await client.get("/v1/jobs", headers={"cookie": f"duly={token}"})
+        assert again.status_code == 401
+    rows = sql.execute(
+        "select action, actor_type, length(target_id) from duly.audit_entries where target_type = 'session' "
+        "order by occurred_at"
+    ).fetchall()
+    assert rows == [("session.opened", "api_key", 16), ("session.closed", "api_key", 16)]
+
+
+async def test_guessing_is_slowed_down_for_who_guesses(
+    api: FastAPI, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "_PER_SECOND", 0.0)
+    async with browser(api) as client:
+        codes = [(await log_in(client, "duly_x")).status_code for _ in range(22)]
+        assert (codes[:20], codes[20:]) == ([401] * 20, [429] * 2)
+    elsewhere = httpx.ASGITransport(api, client=("192.0.2.7", 1))
+    async with httpx.AsyncClient(transport=elsewhere, base_url=HOME) as other:
+        assert [(await log_in(other, key)).status_code for _ in range(22)] == [201] * 22
+
+
+async def test_a_session_ends_no_later_than_the_token_it_stands_for(app: Duly, org: uuid.UUID) -> None:
+    await Members(app).set(org, "u1", "viewer", actor=ANNA, reason="hired")
+    now = datetime.now(UTC)
+    soon = Principal(org, Actor.user("u1"), SCOPES_OF[Role.VIEWER], expires_at=now + timedelta(minutes=5))
+    assert (await Sessions(app).open(soon)).expires_at < now + timedelta(minutes=6)
+    over = Principal(org, Actor.user("u1"), SCOPES_OF[Role.VIEWER], expires_at=now - timedelta(seconds=5))
+    with pytest.raises(Unauthenticated):
+        await Sessions(app).believe((await Sessions(app).open(over)).token)
+
+
+async def test_nobody_keeps_us_busy_with_fields_that_nobody_knows(api: FastAPI) -> None:
+    async with browser(api) as client:
+        flood = await client.post("/session", json={f"f{number}": 1 for number in range(20_000)})
+        assert (flood.status_code, flood.json()["code"]) == (400, "payload.refused")

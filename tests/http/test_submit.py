@@ -1,0 +1,248 @@
+"""Jobs are accepted with their links, once per key, all or none; what is wrong is named."""
+
+from __future__ import annotations
+
+import uuid
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from duly import Duly
+from duly.http.options import HttpOptions
+from duly.model.access import Principal
+from tests.http.conftest import caller, key_of
+
+
+@pytest.fixture(autouse=True)
+def _declared(app: Duly) -> None:
+    @app.job("report.build")
+    def build(region: str, year: int = 2026) -> int:
+        return year
+
+
+async def test_a_job_is_accepted_with_its_links(http: httpx.AsyncClient, app: Duly, org: uuid.UUID) -> None:
+    trace = "00-" + "1" * 32 + "-" + "2" * 16 + "-01"
+    body = {"job_type": "report.build", "payload": {"region": "DE"}, "subject_id": "order-7"}
+    answer = await http.post("/v1/jobs", json=body, headers={"x-request-id": "r-1", "traceparent": trace})
+    assert answer.status_code == 202
+    said = answer.json()
+    place = f"/v1/jobs/{said['job_id']}"
+    assert said == {
+        "job_id": said["job_id"],
+        "subject_id": "order-7",
+        "status": "queued",
+        "status_url": place,
+        "events_url": f"{place}/events",
+    }
+    assert (answer.headers["location"], answer.headers["retry-after"]) == (place, "1")
+    assert (answer.headers["x-request-id"], answer.headers["traceparent"]) == ("r-1", trace)
+    job = await app.handle(said["job_id"], org_id=org).status()
+    assert (job.request_id, job.correlation_id, job.traceparent, job.subject_id) == (
+        "r-1",
+        "r-1",
+        trace,
+        "order-7",
+    )
+    assert job.actor_type == "api_key"
+
+
+async def test_a_key_gives_one_job_and_says_when_it_is_old(http: httpx.AsyncClient) -> None:
+    async def ask(region: str, **more: str) -> httpx.Response:
+        body = {"job_type": "report.build", "payload": {"region": region}, **more}
+        return await http.post("/v1/jobs", json=body, headers={"idempotency-key": "k-1"})
+
+    first, again = await ask("DE"), await ask("DE")
+    assert (first.json(), first.status_code) == (again.json(), again.status_code)
+    assert "idempotency-replayed" not in first.headers
+    assert again.headers["idempotency-replayed"] == "true"
+    # A default that is spelled out is the same request.
+    body = {"job_type": "report.build", "payload": {"year": 2026, "region": "DE"}}
+    assert (await http.post("/v1/jobs", json=body, headers={"idempotency-key": "k-1"})).status_code == 202
+    for other in (await ask("FR"), await ask("DE", subject_id="s")):
+        assert (other.status_code, other.json()["code"]) == (422, "idempotency.reused")
+
+
+async def test_who_joins_a_run_has_not_used_its_key(http: httpx.AsyncClient) -> None:
+    async def ask(key: str, region: str) -> httpx.Response:
+        body = {"job_type": "report.build", "payload": {"region": region}, "run_identity": "one"}
+        return await http.post("/v1/jobs", json=body, headers={"idempotency-key": key})
+
+    first, joined = await ask("k-1", "DE"), await ask("k-2", "FR")
+    assert (joined.status_code, joined.json()["job_id"]) == (202, first.json()["job_id"])
+
+
+async def test_a_key_that_somebody_holds_is_in_flight(
+    http: httpx.AsyncClient, app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duly.http.submit._PATIENCE", 0.3)
+    build = app.registry.get("report.build")
+    async with app.tenant_session(acting) as conn:
+        await build.options(idempotency_key="k", conn=conn).enqueue("DE")
+        body = {"job_type": "report.build", "payload": {"region": "DE"}}
+        held = await http.post("/v1/jobs", json=body, headers={"idempotency-key": "k"})
+    assert (held.status_code, held.json()["code"]) == (409, "idempotency.in_flight")
+    assert (await http.post("/v1/jobs", json=body, headers={"idempotency-key": "k"})).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "field"),
+    [
+        ({"payload": {"region": "DE"}}, 422, "request.invalid", "job_type"),
+        ({"job_type": "no.such", "payload": {}}, 422, "job_type.unknown", "job_type"),
+        ({"job_type": "report.build", "payload": {}}, 422, "contract.invalid", "payload.region"),
+        (
+            {"job_type": "report.build", "payload": {"region": "DE"}, "org_id": "x"},
+            422,
+            "request.invalid",
+            "org_id",
+        ),
+        ({"job_type": "report.build", "payload": {"region": "\0"}}, 422, "payload.refused", "payload.region"),
+        (
+            {"job_type": "report.build", "payload": {"region": "DE"}, "project_id": str(uuid.UUID(int=7))},
+            422,
+            "project.unknown",
+            "project_id",
+        ),
+    ],
+)
+async def test_what_is_wrong_is_named(
+    http: httpx.AsyncClient, body: dict[str, object], status: int, code: str, field: str
+) -> None:
+    answer = await http.post("/v1/jobs", json=body)
+    said = answer.json()
+    assert (answer.status_code, said["code"], said["errors"][0]["field"]) == (status, code, field), said
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert said["type"] == f"urn:duly:problem:{code}"
+    assert said["request_id"] == answer.headers["x-request-id"]
+    assert (await http.get("/v1/jobs")).json()["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status", "code"),
+    [
+        (b'{"job_type": "a", "job_type": "b"}', "application/json", 400, "payload.refused"),
+        (b'{"job_type": NaN}', "application/json", 400, "payload.refused"),
+        (b'{"job_type"', "application/json", 400, "payload.refused"),
+        (b"[" * 100_000, "application/json", 400, "payload.refused"),
+        (b"\xff", "application/json", 400, "payload.refused"),
+        (b"{}", "text/plain", 415, "media_type.unsupported"),
+        (b"", "application/json", 422, "request.invalid"),
+        (b'{"job_type":"' + b"x" * 3_000_000 + b'"}', "application/json", 413, "request.too_large"),
+    ],
+)
+async def test_bodies_are_read_strictly(
+    http: httpx.AsyncClient, content: bytes, kind: str, status: int, code: str
+) -> None:
+    answer = await http.post("/v1/jobs", content=content, headers={"content-type": kind})
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+    async def pieces() -> object:  # without a length that could be looked at first
+        yield content
+
+    streamed = await http.post("/v1/jobs", content=pieces(), headers={"content-type": kind})  # type: ignore[arg-type]
+    assert (streamed.status_code, streamed.json()["code"]) == (status, code)
+
+
+async def test_many_are_accepted_or_none(http: httpx.AsyncClient, api: FastAPI) -> None:
+    good = {"job_type": "report.build", "payload": {"region": "DE"}}
+    bad = {"job_type": "report.build", "payload": {"region": 7}}
+    refused = await http.post("/v1/jobs/bulk", json={"jobs": [good, bad]})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "jobs.1.payload.region")
+    assert (await http.get("/v1/jobs")).json()["jobs"] == []
+    answer = await http.post(
+        "/v1/jobs/bulk", json={"jobs": [{**good, "subject_id": str(n)} for n in range(20)]}
+    )
+    told = answer.json()["jobs"]
+    assert (answer.status_code, [one["subject_id"] for one in told]) == (202, [str(n) for n in range(20)])
+    listed = (await http.get("/v1/jobs")).json()["jobs"]
+    assert {job["job_id"] for job in listed} == {one["job_id"] for one in told}
+    many = await http.post("/v1/jobs/bulk", json={"jobs": [good] * 1001})
+    assert (many.status_code, many.json()["errors"][0]["field"]) == (422, "jobs")
+
+
+async def test_keys_of_many_are_as_strict_as_that_of_one(http: httpx.AsyncClient) -> None:
+    async def ask(*items: tuple[str, str]) -> httpx.Response:
+        jobs = [
+            {"job_type": "report.build", "payload": {"region": region}, "idempotency_key": key}
+            for key, region in items
+        ]
+        return await http.post("/v1/jobs/bulk", json={"jobs": jobs})
+
+    first, again = await ask(("k-1", "DE"), ("k-2", "FR")), await ask(("k-1", "DE"), ("k-3", "IT"))
+    assert [one["replayed"] for one in first.json()["jobs"]] == [False, False]
+    assert [one["replayed"] for one in again.json()["jobs"]] == [True, False]
+    for other in (await ask(("k-4", "ES"), ("k-1", "FR")), await ask(("k-5", "ES"), ("k-5", "FR"))):
+        said = other.json()
+        assert (other.status_code, said["code"]) == (422, "idempotency.reused")
+        assert said["errors"][0]["field"] == "jobs.1.Idempotency-Key"
+    assert len((await http.get("/v1/jobs")).json()["jobs"]) == 3  # all or none
+
+
+async def test_a_key_that_joined_a_run_is_used_up_too(http: httpx.AsyncClient) -> None:
+    async def ask(key: str, region: str, **more: str) -> httpx.Response:
+        body = {"job_type": "report.build", "payload": {"region": region}, **more}
+        return await http.post("/v1/jobs", json=body, headers={"idempotency-key": key})
+
+    first, joined = await ask("k-1", "DE", run_identity="one"), await ask("k-2", "DE", run_identity="one")
+    assert first.json()["job_id"] == joined.json()["job_id"]
+    assert (await ask("k-2", "FR")).json()["code"] == "idempotency.reused"
+
+
+async def test_a_flood_of_unknown_fields_is_cut_short(http: httpx.AsyncClient) -> None:
+    many = await http.post("/v1/jobs", json={f"f{number}": 1 for number in range(90)})
+    assert (many.status_code, len(many.json()["errors"])) == (422, 20)
+    first = many.json()["errors"][0]
+    assert (first["message"], bool(first["fix"])) == ("missing", True)
+    for flood in ({f"f{number}": 1 for number in range(101)}, {"jobs": [{"a": 1, "b": 2}] * 10_001}):
+        refused = await http.post("/v1/jobs/bulk", json=flood)
+        assert (refused.status_code, refused.json()["code"]) == (400, "payload.refused")
+    odd = await http.post(
+        "/v1/jobs", content=b'{"\\ud800":1,"\\ud800":2}', headers={"content-type": "application/json"}
+    )
+    assert (odd.status_code, odd.json()["code"]) == (400, "payload.refused")
+
+
+async def test_a_reader_may_not_submit(app: Duly, api: FastAPI, org: uuid.UUID) -> None:
+    async with caller(api, await key_of(app, org, "jobs:read")) as reader:
+        answer = await reader.post("/v1/jobs", json={"job_type": "report.build", "payload": {"region": "DE"}})
+        assert (answer.status_code, answer.json()["code"]) == (403, "auth.forbidden")
+        assert (await reader.get("/v1/jobs")).status_code == 200
+
+
+async def _only_orders(who: Principal, subject_id: str, action: str) -> bool:
+    return subject_id.startswith("order-") or (action == "submit" and subject_id == "once")
+
+
+class TestSubjects:
+    """Who may see the subject sees its jobs; to others they are unknown."""
+
+    @pytest.fixture
+    def options(self) -> HttpOptions:
+        return HttpOptions(may=_only_orders)
+
+    async def test_jobs_about_what_they_may_not_see_are_unknown(self, http: httpx.AsyncClient) -> None:
+        async def ask(subject: str) -> httpx.Response:
+            body = {"job_type": "report.build", "payload": {"region": "DE"}, "subject_id": subject}
+            return await http.post("/v1/jobs", json=body)
+
+        seen, hidden, refused = await ask("order-1"), await ask("once"), await ask("salary-9")
+        assert (refused.status_code, refused.json()["code"]) == (403, "auth.forbidden")
+        assert (await http.get(seen.json()["status_url"])).status_code == 200
+        unknown = await http.get(f"/v1/jobs/{uuid.uuid4()}")
+        job = hidden.json()["job_id"]
+        for method, path in (("GET", ""), ("GET", "/events"), ("GET", "/result"), ("POST", "/cancel")):
+            body = {"reason": "r"} if method == "POST" else None
+            answer = await http.request(method, f"/v1/jobs/{job}{path}", json=body)
+            assert (answer.status_code, answer.json()["code"]) == (404, unknown.json()["code"])
+        assert [one["subject_id"] for one in (await http.get("/v1/jobs")).json()["jobs"]] == ["order-1"]
+        nothing = (await http.get("/v1/jobs", params={"subject_id": "once"})).json()
+        assert nothing == {"jobs": [], "after": None}
+
+    async def test_nobody_joins_a_run_that_they_may_not_see(self, http: httpx.AsyncClient) -> None:
+        async def ask(subject: str) -> httpx.Response:
+            body = {"job_type": "report.build", "payload": {"region": "DE"}, "run_identity": "one"}
+            return await http.post("/v1/jobs", json={**body, "subject_id": subject})
+
+        assert (await ask("once")).status_code == 202
+        assert (await ask("order-1")).status_code == 403
