@@ -72,6 +72,8 @@ def _another(name: str, default: object) -> tuple[str, object]:
             return "77.5", timedelta(seconds=77.5)
         case tuple():
             return "q:default, q:exports", ("q:default", "q:exports")
+    if name == "public_url":
+        return "https://duly.example", "https://duly.example"
     if name == "keep_audit":
         return "P800D", timedelta(days=800)
     return ("/somewhere", Path("/somewhere")) if name == "home" else ("host=somewhere", "host=somewhere")

@@ -116,6 +116,27 @@ class Settings(BaseModel):
         description="How often workers look for jobs that cannot be believed any more.",
     )
 
+    public_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s/]+(/[^\s]*[^\s/])?)?$",
+        description="Where callers find the HTTP service, with no slash at the end; else links are paths.",
+    )
+    http_requests_per_second: float = Field(
+        default=100.0, gt=0, description="Requests of one org to one process, once the burst is spent."
+    )
+    http_burst: int = Field(default=500, ge=1, description="Requests that may come at once.")
+    token_issuer: str | None = Field(
+        default=None,
+        description="Whose tokens are believed, as in `iss`; their keys come by OpenID discovery.",
+    )
+    token_audience: str = Field(
+        default="duly", min_length=1, description="For whom they must be, as in `aud`."
+    )
+    token_org_claim: str = Field(default="org_id", min_length=1, description="The claim that names the org.")
+    token_platform_claim: str | None = Field(
+        default=None, description="The claim that is true for those who look after the installation."
+    )
+
     keep_events: timedelta = _kept("events")
     keep_partial_results: timedelta = _kept("partial_results")
     keep_final_results: timedelta = _kept("final_results")

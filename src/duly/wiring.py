@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
@@ -23,8 +23,13 @@ from duly.control.deadletter import DeadLetters
 from duly.control.doctor import Circumstances, Doctor
 from duly.control.feed import Feed
 from duly.control.jobs import Jobs
+from duly.control.keys import Keys
 from duly.control.limits import Limits
+from duly.control.members import Members
+from duly.control.orgs import Orgs
+from duly.control.overview import Overview
 from duly.control.queues import Queues
+from duly.control.results import Results
 from duly.control.schedules import Schedules
 from duly.devdb import Server, open_server
 from duly.devdb.errors import DevdbError
@@ -50,6 +55,11 @@ from duly.upkeep.sealer import Sealer
 from duly.upkeep.tidier import Tidier
 from duly.worker.options import WorkerOptions
 from duly.worker.worker import Places, Worker
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from duly.http.options import HttpOptions, May
 
 _EMBEDDED_NAME = "duly"
 _CHORE_LIMIT = 30.0
@@ -88,6 +98,16 @@ class Duly(App):
         return Jobs(self)
 
     @cached_property
+    def results(self) -> Results:
+        """Results under their permalinks."""
+        return Results(self, self.settings.retention)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """The figures of an org, and of the whole installation."""
+        return Overview(self)
+
+    @cached_property
     def queues(self) -> Queues:
         """Queues: their weights, pauses and figures."""
         return Queues(self)
@@ -113,6 +133,21 @@ class Duly(App):
         return Feed(self)
 
     @cached_property
+    def orgs(self) -> Orgs:
+        """Whom the work is for: orgs and their projects, active or suspended."""
+        return Orgs(self)
+
+    @cached_property
+    def members(self) -> Members:
+        """People of the orgs, and what they are there."""
+        return Members(self)
+
+    @cached_property
+    def keys(self) -> Keys:
+        """API keys: for programs that come in from outside."""
+        return Keys(self)
+
+    @cached_property
     def audit(self) -> Audit:
         """Who changed what and why; and the proof that nobody changed it since."""
         return Audit(self)
@@ -126,6 +161,25 @@ class Duly(App):
             conditions=lambda: self._conditions(_worker_options(self.settings)),
         )
         return Doctor(self, around)
+
+    def http_app(self, *, may: May | None = None) -> FastAPI:
+        """The HTTP service, to be run by itself or mounted: `shop.mount("/duly", app.http_app())`.
+
+        `may` is asked about jobs that have a subject: `await may(principal, subject_id, action)`.
+        """
+        try:
+            from duly.http.app import create_app
+        except ModuleNotFoundError as error:
+            raise ConfigurationError(
+                f"{error.name} is not installed", field="http", fix="install duly[http]"
+            ) from None
+        return create_app(self, _http_options(self.settings, may))
+
+    def include_analyze(self) -> None:
+        """Have analyses done: the job type `analyze.run`, and its routes in the HTTP service."""
+        from duly.analyze import declare
+
+        declare(self)
 
     def worker(self, *, when_stuck: Callable[[], None] | None = None, **choices: Any) -> Worker:
         """A worker for the job types declared here: `async with app.worker(): ...`."""
@@ -234,6 +288,32 @@ def _worker_options(settings: Settings) -> WorkerOptions:
         retries_per_second=settings.retries_per_second,
         retry_burst=settings.retry_burst,
         result_max=settings.result_max,
+    )
+
+
+def _http_options(settings: Settings, may: May | None) -> HttpOptions:
+    from duly.http.options import HttpOptions
+    from duly.http.tokens import Issuer
+
+    issuers = (
+        ()
+        if settings.token_issuer is None
+        else (
+            Issuer(
+                settings.token_issuer,
+                settings.token_audience,
+                org_claim=settings.token_org_claim,
+                platform_claim=settings.token_platform_claim,
+            ),
+        )
+    )
+    return HttpOptions(
+        public_url=settings.public_url,
+        issuers=issuers,
+        may=may,
+        keep=settings.retention,
+        requests_per_second=settings.http_requests_per_second,
+        burst=settings.http_burst,
     )
 
 

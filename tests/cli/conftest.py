@@ -64,11 +64,13 @@ def duly(
 
 
 class Service:
-    """`duly worker` as a process. Whatever waits for a line that never comes waits for its end."""
+    """A command as a process. Whatever waits for a line that never comes waits for its end."""
 
-    def __init__(self, environment: dict[str, str], *words: str, **settings: str) -> None:
+    def __init__(
+        self, environment: dict[str, str], *words: str, command: str = "worker", **settings: str
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "duly.cli", "worker", *words],
+            [sys.executable, "-m", "duly.cli", command, *words],
             cwd=ROOT,
             env={**environment, "DULY_WORKER_DRAIN": "5", **settings},
             stdout=subprocess.PIPE,

@@ -33,7 +33,9 @@ async def ids(
         await duly("enqueue", "shop.greet", "--payload", '{"name": "Ada"}', "--key", name)
         found[name] = await end_one(database, Retry(NASTY))
     made = await duly("enqueue", "shop.sell", "--json")
-    return {**found, "waiting": made.document["job_id"], "new": uuid.uuid4(), "org": org}
+    key = (await duly("key", "create", "ci", "--scope", "jobs:read", *WHY, "--json")).document["key"]
+    more = {"waiting": made.document["job_id"], "key": key["key_id"], "new": uuid.uuid4(), "org": org}
+    return {**found, **more}
 
 
 LINES = """
@@ -73,9 +75,22 @@ schedule run nightly {why}
 schedule upcoming nightly --count 3
 schedule ticks nightly --count 3
 schedule delete nightly {why}
+member set eve admin {why}
+member list
+member remove eve {why}
+key create ci --scope jobs:read --scope jobs:write {why}
+key rotate {key} --overlap-hours 2 {why}
+key revoke {key} {why}
+key list --limit 1
+org suspend {new} {why}
+org resume {new} {why}
+org show {new}
+org list --limit 1
 audit list --limit 2
 audit verify
 """
+SERVERS = {"worker", "serve", "up"}
+"""They run until they are told to stop."""
 STREAMS = {"feed", "audit export"}
 """One line of JSON for each of what they tell, for people too."""
 
@@ -100,7 +115,7 @@ async def test_every_command_answers_programs_with_one_document(
         # Nobody works here, and jobs wait.
         assert done.code == (1 if line.startswith(("jobs watch", "doctor")) else 0), line
         said[" ".join(line.split()[:2])] = done.document
-    offered = {" ".join(path.split()[:2]) for path in commands()} - {"worker"} - STREAMS
+    offered = {" ".join(path.split()[:2]) for path in commands()} - SERVERS - STREAMS
     assert {said_of.removesuffix(" shop.greet").removesuffix(" --dry-run") for said_of in said} == offered
     assert said["migrate"] == {"applied": []}
     assert said["jobs show"]["explanation"]
@@ -118,6 +133,11 @@ async def test_every_command_answers_programs_with_one_document(
     assert said["schedule create"]["cron"] == "0 3 * * *"
     assert [at[10:] for at in said["schedule upcoming"]["upcoming"]] == ["T03:00:00Z"] * 3
     assert said["schedule ticks"] == {"name": "nightly", "ticks": []}
+    assert said["member remove"]["role"] == "admin"
+    assert said["key create"]["text"].split("_")[2] == said["key create"]["key"]["key_id"]
+    assert said["key revoke"]["alive"] is False
+    assert (said["org suspend"]["status"], said["org show"]["status"]) == ("suspended", "active")
+    assert said["org list"]["after"]
     audited = sql.execute("select distinct actor_type, reason from duly.audit_entries").fetchall()
     assert audited == [("operator", "because")]
     assert sql.execute("select count(*) from duly.audit_entries where request_id is null").fetchone() == (0,)

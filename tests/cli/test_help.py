@@ -11,6 +11,7 @@ CHANGES = {
     *("jobs cancel", "jobs rerun", "queue create", "queue pause", "queue resume", "queue weight"),
     *("limit set", "limit pause", "limit resume", "schedule create", "schedule pause", "schedule resume"),
     *("schedule run", "schedule delete", "dead replay", "dead replay-many", "dead discard", "dead fix"),
+    *("key create", "key rotate", "key revoke", "member set", "member remove", "org suspend", "org resume"),
 }
 
 

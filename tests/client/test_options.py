@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import psycopg
@@ -131,9 +131,14 @@ async def test_only_default_jobs_may_be_critical(app: Duly, acting: uuid.UUID) -
     assert caught.value.field == "critical"
 
 
-async def test_a_time_without_a_zone_is_refused(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_time_without_a_zone_or_without_an_end_is_refused(app: Duly, acting: uuid.UUID) -> None:
+    build, west = declare(app, schedulable=True), timezone(timedelta(hours=-14))
     with pytest.raises(errors.ContractError, match="has no time zone") as caught:
-        await declare(app, schedulable=True).options(scheduled_for=datetime(2099, 1, 1)).enqueue("DE")
+        await build.options(scheduled_for=datetime(2099, 1, 1)).enqueue("DE")
+    assert caught.value.field == "scheduled_for"
+    # In the year 10000 of UTC: nobody could look at the job, nor at a list that it is in.
+    with pytest.raises(errors.ContractError, match="too far") as caught:
+        await build.options(scheduled_for=datetime.max.replace(tzinfo=west)).enqueue("DE")
     assert caught.value.field == "scheduled_for"
 
 

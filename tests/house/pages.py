@@ -8,8 +8,12 @@ from typing import Any
 
 from typer.main import get_command
 
+from duly import Duly
 from duly.cli.exits import MEANINGS
 from duly.cli.program import program
+from duly.http import problems
+from duly.http.problems import status_of
+from duly.http.rates import TooManyRequests
 from duly.model import errors
 from duly.model.diagram import mermaid
 from duly.settings import Settings
@@ -57,11 +61,39 @@ def exits() -> str:
     return "\n".join(["| code | meaning |", "|---|---|", *rows])
 
 
+def routes() -> str:
+    """Every route of the service, in the order of its rooms."""
+    app = Duly()
+    app.include_analyze()
+    lines = ["| route | what it does |", "|---|---|"]
+    for path, operations in app.http_app().openapi()["paths"].items():
+        for method, operation in operations.items():
+            said = operation["description"].partition("\n")[0]
+            lines.append(f"| `{method.upper()} {path}` | {said} |")
+    return "\n".join(lines)
+
+
+def problem_codes() -> str:
+    """Every code that the service answers with."""
+    found = {code: status for status, code in problems.HTTP_CODES.items()}
+    kinds = {kind.code: status_of(kind("")) for kind in _kinds(errors.DulyError)}
+    found |= {code: status for code, status in kinds.items() if status != 500}
+    found |= {"request.invalid": 422, TooManyRequests.code: 429, "duly.error": 500}
+    rows = [f"| `{code}` | {status} | {problems.TITLES[status]} |" for code, status in sorted(found.items())]
+    return "\n".join(["| code | status | |", "|---|---|---|", *rows])
+
+
+def _kinds(kind: type[errors.DulyError]) -> list[type[errors.DulyError]]:
+    below = [found for inner in kind.__subclasses__() for found in _kinds(inner)]
+    return [kind, *below] if kind.__module__.startswith("duly.model") else below
+
+
 PAGES = {
     "docs/concepts/states.md": {"states": states},
     "docs/reference/settings.md": {"settings": settings},
     "docs/reference/errors.md": {"errors": tree},
     "docs/reference/cli.md": {"commands": cli, "exits": exits},
+    "docs/reference/http.md": {"routes": routes, "problems": problem_codes},
 }
 
 

@@ -37,7 +37,8 @@ SOURCES = [path for path in TRACKED if path.suffix == ".py"]
 
 def test_the_front_door_offers_what_it_always_did() -> None:
     assert duly.__all__ == [
-        *("Actor", "Adapter", "Call", "Cancel", "Category", "Context", "DomainRecord", "Duly", "DulyError"),
+        *("Actor", "Adapter", "AsyncClient", "Call", "Cancel", "Category", "Client", "Context"),
+        *("DomainRecord", "Duly", "DulyError"),
         *("Fail", "Failure", "Handle", "Job", "JobEvent", "JobSnapshot", "LifecyclePolicy", "Outcome"),
         *("Retry", "RetryPolicy", "Settings", "Snooze", "Status"),
         *("SyncContext", "SyncHandle", "Worker", "context", "errors"),

@@ -8,10 +8,23 @@ import typer
 
 from duly.cli.application import run
 from duly.cli.exits import ExitCode
-from duly.cli.options import ActorName, After, AppName, AsJson, JobId, JobType, Org, Reason, Size, acting
+from duly.cli.options import (
+    ActorName,
+    After,
+    AppName,
+    AsJson,
+    JobId,
+    JobType,
+    Org,
+    Reason,
+    Size,
+    acting,
+    moment,
+)
 from duly.cli.show import Columns, print_facts, print_json, print_lines, print_table
 from duly.cli.watch import watch_job
-from duly.model.states import Status
+from duly.model.freshness import Freshness
+from duly.model.states import Outcome, Status
 
 group = typer.Typer(help="Jobs of an org.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -48,21 +61,47 @@ _FACTS = (
 def list_jobs(
     org: Org,
     status: Annotated[Status | None, typer.Option(help="Only in this status.")] = None,
+    outcome: Annotated[Outcome | None, typer.Option(help="Only with this outcome.")] = None,
     job_type: JobType = None,
+    queue: Annotated[str | None, typer.Option(help="Only of this queue.")] = None,
     subject: Annotated[str | None, typer.Option(help="Only about this subject.")] = None,
+    freshness: Annotated[Freshness | None, typer.Option(help="Only active ones that are so.")] = None,
+    created_after: Annotated[str | None, typer.Option(help="Not older, as in 2026-11-15T12:00:00Z.")] = None,
+    created_before: Annotated[str | None, typer.Option(help="Only older ones.")] = None,
+    metadata: Annotated[list[str] | None, typer.Option(help="Only with this, as NAME=VALUE; repeat.")] = None,
     limit: Size = 50,
     after: After = None,
     app: AppName = None,
     as_json: AsJson = False,
 ) -> None:
     """The jobs of an org, the newest first; of an ended status, the last to end first."""
+    since, until = moment(created_after, "--created-after"), moment(created_before, "--created-before")
+    named = dict(_named(one) for one in metadata or [])
     page = run(
         app,
         lambda duly: duly.jobs.list(
-            org, status=status, job_type=job_type, subject_id=subject, limit=limit, after=after
+            org,
+            status=status,
+            outcome=outcome,
+            job_type=job_type,
+            queue=queue,
+            subject_id=subject,
+            freshness=freshness,
+            created_after=since,
+            created_before=until,
+            metadata=named,
+            limit=limit,
+            after=after,
         ),
     )
     print_json(page) if as_json else print_table(page.jobs, _COLUMNS, after=page.after)
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise typer.BadParameter("write it as NAME=VALUE", param_hint="--metadata")
+    return name, value
 
 
 @group.command()

@@ -18,12 +18,16 @@ from duly.cli import (
     enqueue,
     feed,
     jobs,
+    key,
     limit,
+    member,
     migrate,
     org,
     queue,
     reconcile,
     schedule,
+    serve,
+    up,
     worker,
 )
 from duly.cli.exits import ExitCode, exit_code
@@ -40,6 +44,8 @@ program = typer.Typer(
 program.command()(migrate.migrate)
 program.command()(doctor.doctor)
 program.command()(reconcile.reconcile)
+program.command()(up.up)
+program.command()(serve.serve)
 program.command()(worker.worker)
 program.command(hidden=True)(worker.worker_process)
 program.command()(enqueue.enqueue)
@@ -52,6 +58,8 @@ program.add_typer(dead.group, name="dead")
 program.add_typer(schedule.group, name="schedule")
 program.add_typer(audit.group, name="audit")
 program.add_typer(org.group, name="org")
+program.add_typer(member.group, name="member")
+program.add_typer(key.group, name="key")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -35,7 +35,6 @@ from duly.worker.writer import Ended
 
 log = logging.getLogger("duly.worker")
 _PACE = 0.2
-_UNKNOWN_DELAY = timedelta(seconds=30)
 _LONGEST_DELAY = timedelta(minutes=1)
 
 
@@ -103,7 +102,7 @@ class Executor:
     def _leave_to_others(self, job: ClaimedJob, worker_id: UUID) -> None:
         """A type that only other workers know, as while a new version is rolled out."""
         log.warning("job %s is given back: no handler for %s here", job.job_id, job.job_type)
-        self.give_back([job], worker_id, f"this worker knows no {job.job_type}", _UNKNOWN_DELAY)
+        self.give_back([job], worker_id, f"this worker knows no {job.job_type}", _later(job))
 
     def give_back(
         self, jobs: Iterable[ClaimedJob], worker_id: UUID, why: str, delay: timedelta = timedelta(0)

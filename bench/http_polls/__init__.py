@@ -1,0 +1,1 @@
+"""Status polls beside a bare route."""

@@ -1,0 +1,30 @@
+"""Callers who ask again as soon as they are answered, over connections that stay open."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+
+async def rate(port: int, request: bytes, callers: int, seconds: float) -> float:
+    """Answers in a second."""
+    until = time.perf_counter() + seconds
+    counts = await asyncio.gather(*(_ask(port, request, until) for _ in range(callers)))
+    return sum(counts) / seconds
+
+
+async def _ask(port: int, request: bytes, until: float) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    count = 0
+    try:
+        while time.perf_counter() < until:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(head.decode())
+            length = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+            await reader.readexactly(int(length.partition(b":")[2]))
+            count += 1
+    finally:
+        writer.close()
+    return count

@@ -1,0 +1,92 @@
+"""The process under load: the service, and a bare route beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from duly import Actor, Context, Duly, context
+from duly.control.keys import Keys
+from duly.http.app import create_app
+from duly.http.options import HttpOptions
+
+KINDS = ("bare", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Where it listens, and the bytes of a request of each kind."""
+
+    port: int
+    requests: dict[str, bytes]
+
+
+def serve(url: str, org: str, home: str, parent: Connection) -> None:
+    """Serve until the parent says that it is enough."""
+    asyncio.run(_serve(url, uuid.UUID(org), home, parent))
+
+
+async def _serve(url: str, org: uuid.UUID, home: str, parent: Connection) -> None:
+    app = Duly(database_url=url, blobs_url=f"{home}/blobs", upkeep=False)
+
+    begun = asyncio.Event()
+
+    @app.job("bench.run", timeout=timedelta(hours=1))
+    async def run(ctx: Context) -> None:
+        await ctx.partial({"region": "DE"}, percent=40)
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with app:
+        await app.create_org(org, "Bench")
+        key = await Keys(app).create(org, "bench", ["jobs:read"], actor=Actor.system("bench"), reason="bench")
+        with context(org_id=org, actor=Actor.user("u")):
+            job = await run.enqueue()
+        async with app.worker(drain=timedelta(0)):
+            await begun.wait()
+            await _listen(app, f"/v1/jobs/{job.job_id}", key.text, parent)
+
+
+async def _listen(app: Duly, path: str, key: str, parent: Connection) -> None:
+    api, bare = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9)), _bare(app)
+
+    async def either(scope: Any, receive: Any, send: Any) -> None:
+        await (bare if scope["path"] == "/bare" else api)(scope, receive, send)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as `duly serve` does
+    server = uvicorn.Server(uvicorn.Config(either, log_level="error", access_log=False, lifespan="off"))
+    running = asyncio.create_task(server.serve([listener]))
+    paths = {"bare": "/bare", "status": path}
+    ask = "GET {} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\r\n"
+    requests = {kind: ask.format(paths[kind], key).encode() for kind in KINDS}
+    parent.send(Ready(listener.getsockname()[1], requests))
+    await asyncio.to_thread(parent.recv)
+    server.should_exit = True
+    await running
+
+
+def _bare(app: Duly) -> FastAPI:
+    """What anybody would write first."""
+    made = FastAPI()
+
+    @made.get("/bare")
+    async def one() -> dict[str, int]:
+        pool = (await app.ground()).database._pool
+        conn = await pool.getconn()
+        try:
+            row = await (await conn.execute("select 1")).fetchone()
+        finally:
+            await pool.putconn(conn)
+        assert row is not None
+        return {"one": row[0]}
+
+    return made

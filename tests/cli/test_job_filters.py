@@ -1,0 +1,38 @@
+"""Every filter of the list of jobs, as an option."""
+
+from __future__ import annotations
+
+import uuid
+
+import psycopg
+
+from tests.cli.conftest import Run
+from tests.control.filled import all_of, fill
+
+
+async def test_the_list_of_jobs_has_an_option_for_every_filter(
+    duly: Run, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    fill(sql, org)
+    rows = list(all_of(sql, org))
+    [one] = [row for row in rows if row["outcome"] == "canceled" and row["subject_id"]][:1]
+    at = one["created_at"].isoformat()
+    line = ["jobs", "list", "--org", org, "--json", "--limit", "50"]
+    told = {
+        "--status": one["status"],
+        "--outcome": one["outcome"],
+        "--type": one["job_type"],
+        "--queue": one["queue"],
+        "--subject": one["subject_id"],
+        "--created-after": at,
+        "--metadata": f"customer={one['metadata']['customer']}",
+    }
+    found = await duly(*line, *(word for pair in told.items() for word in pair), "--metadata", "n=1")
+    assert [job["job_id"] for job in found.document["jobs"]] == [str(one["job_id"])]
+    for option, value in {**told, "--created-before": at, "--freshness": "likely_stale"}.items():
+        some = (await duly(*line, option, value)).document["jobs"]
+        assert 0 < len(some) < len(rows), option
+        assert (str(one["job_id"]) in [job["job_id"] for job in some]) == (option in told), option
+    for option, value in (("--metadata", "nothing"), ("--created-before", "noon"), ("--freshness", "rotten")):
+        assert (await duly(*line, option, value)).code == 2
+    assert (await duly(*line, "--freshness", "terminal")).code == 4
