@@ -1,6 +1,6 @@
 """What a status poll costs beside a bare FastAPI route that runs one trivial query on the same pool.
 
-    ./dev bench http [--seconds 4] [--rounds 5] [--callers 8] [--json FILE]
+    ./dev bench http [--seconds 4] [--rounds 5] [--callers 16] [--json FILE]
 
 One server process serves both; another process calls them in turn over kept connections. The ratio is of
 rates within one round, the verdict its median.
@@ -37,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Status polls beside a bare route.")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--callers", type=int, default=8)
+    parser.add_argument("--callers", type=int, default=16)
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     figures = asyncio.run(measure(chosen.seconds, chosen.rounds, chosen.callers))

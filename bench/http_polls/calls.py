@@ -6,10 +6,11 @@ import asyncio
 import time
 
 
-async def rate(port: int, request: bytes, callers: int, seconds: float) -> float:
-    """Answers in a second."""
+async def rate(port: int, requests: list[bytes], callers: int, seconds: float) -> float:
+    """Answers in a second; each caller has a request of its own, as far as there are so many."""
     until = time.perf_counter() + seconds
-    counts = await asyncio.gather(*(_ask(port, request, until) for _ in range(callers)))
+    given = [requests[number % len(requests)] for number in range(callers)]
+    counts = await asyncio.gather(*(_ask(port, request, until) for request in given))
     return sum(counts) / seconds
 
 

@@ -19,14 +19,16 @@ from duly.http.app import create_app
 from duly.http.options import HttpOptions
 
 KINDS = ("bare", "status")
+JOBS = 16
+"""Each caller polls a job of its own, as people do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Where it listens, and the bytes of a request of each kind."""
+    """Where it listens, and the bytes of requests of each kind."""
 
     port: int
-    requests: dict[str, bytes]
+    requests: dict[str, list[bytes]]
 
 
 def serve(url: str, org: str, home: str, parent: Connection) -> None:
@@ -37,25 +39,26 @@ def serve(url: str, org: str, home: str, parent: Connection) -> None:
 async def _serve(url: str, org: uuid.UUID, home: str, parent: Connection) -> None:
     app = Duly(database_url=url, blobs_url=f"{home}/blobs", upkeep=False)
 
-    begun = asyncio.Event()
+    begun = asyncio.Semaphore(0)
 
     @app.job("bench.run", timeout=timedelta(hours=1))
-    async def run(ctx: Context) -> None:
+    async def run(ctx: Context, number: int) -> None:
         await ctx.partial({"region": "DE"}, percent=40)
-        begun.set()
+        begun.release()
         await asyncio.Event().wait()
 
     async with app:
         await app.create_org(org, "Bench")
         key = await Keys(app).create(org, "bench", ["jobs:read"], actor=Actor.system("bench"), reason="bench")
         with context(org_id=org, actor=Actor.user("u")):
-            job = await run.enqueue()
+            jobs = [await run.enqueue(number) for number in range(JOBS)]
         async with app.worker(drain=timedelta(0)):
-            await begun.wait()
-            await _listen(app, f"/v1/jobs/{job.job_id}", key.text, parent)
+            for _ in jobs:
+                await begun.acquire()
+            await _listen(app, [f"/v1/jobs/{job.job_id}" for job in jobs], key.text, parent)
 
 
-async def _listen(app: Duly, path: str, key: str, parent: Connection) -> None:
+async def _listen(app: Duly, paths: list[str], key: str, parent: Connection) -> None:
     api, bare = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9)), _bare(app)
 
     async def either(scope: Any, receive: Any, send: Any) -> None:
@@ -65,9 +68,9 @@ async def _listen(app: Duly, path: str, key: str, parent: Connection) -> None:
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as `duly serve` does
     server = uvicorn.Server(uvicorn.Config(either, log_level="error", access_log=False, lifespan="off"))
     running = asyncio.create_task(server.serve([listener]))
-    paths = {"bare": "/bare", "status": path}
     ask = "GET {} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\r\n"
-    requests = {kind: ask.format(paths[kind], key).encode() for kind in KINDS}
+    polls = [ask.format(path, key).encode() for path in paths]
+    requests = {"bare": [ask.format("/bare", key).encode()], "status": polls}
     parent.send(Ready(listener.getsockname()[1], requests))
     await asyncio.to_thread(parent.recv)
     server.should_exit = True

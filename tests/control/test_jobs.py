@@ -200,10 +200,10 @@ async def test_a_wrong_question_is_named(jobs: Jobs, org: uuid.UUID) -> None:
 
 
 def test_jobs_look_the_same_wherever_they_are_read() -> None:
-    names = ("jobs/read", "jobs/read_many", "jobs/glance")
+    names = ("jobs/read", "jobs/read_many", "jobs/glance", "jobs/glance_many")
     told = [re.search(r"select (org_id.*?) from duly.jobs", " ".join(statement(n).split())) for n in names]
     columns = [found[1].removesuffix(", event_seq") for found in told if found]
-    assert len(columns) == 3
+    assert len(columns) == 4
     assert len(set(columns)) == 1
 
 

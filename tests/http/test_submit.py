@@ -175,7 +175,7 @@ async def test_keys_of_many_are_as_strict_as_that_of_one(http: httpx.AsyncClient
     for other in (await ask(("k-4", "ES"), ("k-1", "FR")), await ask(("k-5", "ES"), ("k-5", "FR"))):
         said = other.json()
         assert (other.status_code, said["code"]) == (422, "idempotency.reused")
-        assert said["errors"][0]["field"] == "jobs.1.Idempotency-Key"
+        assert said["errors"][0]["field"] == "jobs.1.idempotency_key"
     assert len((await http.get("/v1/jobs")).json()["jobs"]) == 3  # all or none
 
 

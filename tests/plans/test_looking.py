@@ -17,7 +17,7 @@ from duly.model.states import Outcome, Status
 from duly.store import history, listing, overview, results
 from duly.store.choice import NEWEST, Choice
 from duly.store.feed import IN_ORDER
-from duly.store.glances import glance
+from duly.store.glances import glance, look
 from duly.store.pool import Connection, PoolSize
 from duly.store.session import Database
 from duly.testing import Cluster
@@ -148,7 +148,7 @@ def session(database: Database, choice: Choice) -> AbstractAsyncContextManager[C
     return database.engine_session() if choice.of_the_engine else database.tenant_session(choice.org_id)
 
 
-async def test_a_glance_reads_one_row_of_each(rich: Rich) -> None:
+async def test_a_glance_reads_one_row_of_each_job(rich: Rich) -> None:
     waiting = [*rich.some("ready"), *rich.some("scheduled")]
     others = [*rich.some("job_states", "finished_at is null"), *rich.some("job_states", "status = 'failed'")]
     assert len({*waiting, *others}) == 4
@@ -158,6 +158,9 @@ async def test_a_glance_reads_one_row_of_each(rich: Rich) -> None:
             assert await glance(database, rich.org, job)
             # Of the record and the state, the org's look and the engine's.
             check(seen, job_records=2, job_states=2, ready=1, scheduled=1, claims=1)
+        seen.plans.clear()
+        assert len(await look(database, rich.org, [*waiting, *others])) == 4
+        check(seen, job_records=8, job_states=8, ready=4, scheduled=4, claims=4)
 
 
 async def test_figures_are_counted_no_further_than_asked_for(rich: Rich) -> None:

@@ -147,7 +147,7 @@ async def test_a_job_of_an_unknown_type_is_given_back_without_spending_the_attem
     await work_off(app)
     job = await handle_of(app, handle).status()
     assert (job.status, job.attempt) == ("queued", 0)
-    assert job.run_at > job.updated_at + brief(20)
+    assert brief(0.2) < job.run_at - job.updated_at < brief(1)  # others may know it; next time it is longer
     assert sql.execute("select event_type from duly.job_events order by event_seq").fetchall()[-1] == (
         "job.snoozed",
     )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -36,8 +37,8 @@ class Surroundings:
         """These, completed by those around them."""
         if self is NOTHING or self == NOTHING:
             return outer
-        known = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
-        return replace(outer, **known)
+        pairs = zip(_values(self), _values(outer), strict=True)
+        return Surroundings(*[theirs if mine is None else mine for mine, theirs in pairs])
 
     def origin(self) -> Origin:
         """The contract's fields, or an error that names the missing one."""
@@ -68,6 +69,7 @@ class Surroundings:
 
 
 NOTHING = Surroundings()
+_values = attrgetter(*(field.name for field in fields(Surroundings)))
 _current: ContextVar[Surroundings | Callable[[], Surroundings]] = ContextVar(
     "duly_surroundings", default=NOTHING
 )
@@ -90,6 +92,19 @@ def surroundings() -> Surroundings:
 def origin(inner: Surroundings) -> Origin:
     """Where a job comes from that is asked for here and now, with what is said for it alone."""
     return inner.over(surroundings()).origin()
+
+
+class Within:
+    """`context` for surroundings that were checked: of every request of a service, so it costs little."""
+
+    def __init__(self, inner: Surroundings) -> None:
+        self._inner = inner
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._inner)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)
 
 
 @contextmanager

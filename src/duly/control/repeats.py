@@ -13,6 +13,9 @@ from duly.model.errors import KeyReused
 from duly.model.job import JobSnapshot
 from duly.store.pool import Connection
 
+KEY_FIELD = "Idempotency-Key"
+"""What an idempotency key is called where a request has one: as a header."""
+
 
 async def check_same(app: App, conn: Connection, first: JobSnapshot, call: Call[Any]) -> None:
     """Raise unless the job that an idempotency key found is what is asked for now."""
@@ -24,6 +27,6 @@ async def check_same(app: App, conn: Connection, first: JobSnapshot, call: Call[
     if (first.job_type, first.subject_id, payload) != asked:
         raise KeyReused(
             "this key was used for another request",
-            field="Idempotency-Key",
+            field=KEY_FIELD,
             fix="use a key for one request only",
         )

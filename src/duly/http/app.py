@@ -42,8 +42,8 @@ from duly.http.options import HttpOptions
 from duly.http.service import Service
 
 _ROOMS = (
-    submit,
     jobs,
+    submit,
     events,
     files,
     results,

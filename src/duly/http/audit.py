@@ -13,8 +13,8 @@ from duly.http.caller import Caller
 from duly.http.params import After, Limit, Shown
 from duly.http.problems import documented
 from duly.http.service import Service
-from duly.http.shapes import Moment
 from duly.http.strict import StrictRoute
+from duly.http.values import Moment
 from duly.model.access import Scope
 from duly.model.job import ActorType
 

@@ -60,7 +60,8 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     """A name that lasts, a sentence as its summary, the scope it needs, and the headers it answers with."""
     operation["operationId"] = f"{operation['tags'][0].replace(' ', '_')}.{route.name}"
     operation["summary"] = operation["description"].partition("\n")[0].rstrip(".")
-    scope = next((found for one in route.dependant.dependencies if (found := _scope(one.call))), None)
+    asked = (getattr(one.call, "scope", None) for one in route.dependant.dependencies)
+    scope = operation.pop("x-scope", None) or next(filter(None, asked), None)
     if scope is not None:
         operation["description"] += f"\n\nNeeds the scope `{scope}`."
     for status, answer in operation["responses"].items():
@@ -74,10 +75,6 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
             headers |= _REPLAYED
         if headers:
             answer["headers"] = {name: {**_TEXT, "description": said} for name, said in headers.items()}
-
-
-def _scope(call: Any) -> str | None:
-    return getattr(call, "scope", None)
 
 
 def _add_parts(made: dict[str, Any]) -> None:

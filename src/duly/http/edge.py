@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import HTTPException
 from starlette.requests import Request
 
-from duly.client.context import context
+from duly.client.context import Surroundings, Within
 from duly.http import problems
 
 Scope = MutableMapping[str, Any]
@@ -66,7 +66,8 @@ class Edge:
                 message["headers"] = _completed(scope, message["headers"])
             await send(message)
 
-        with context(request_id=scope["duly.request_id"], traceparent=scope["duly.traceparent"]):
+        here = Surroundings(request_id=scope["duly.request_id"], traceparent=scope["duly.traceparent"])
+        with Within(here):
             if _declared(headers) > most:
                 await problems.of_http(Request(scope), TooLarge(most))(scope, receive, sending)
             else:

@@ -14,8 +14,8 @@ from duly.http.caller import Caller
 from duly.http.params import After, Limit, Shown, Text, Why
 from duly.http.problems import documented
 from duly.http.service import Service
-from duly.http.shapes import NUMERIC, Moment
 from duly.http.strict import StrictRoute
+from duly.http.values import NUMERIC, Moment
 from duly.model.access import Scope
 
 KeyId = Annotated[str, Path(min_length=1, max_length=100)]

@@ -11,7 +11,7 @@ from pydantic import Field
 from duly.control.deadletter import ReplayReport
 from duly.http.caller import Caller
 from duly.http.params import Shown, Text, Why
-from duly.http.shapes import NUMERIC
+from duly.http.values import NUMERIC
 
 
 class LetterShown(Shown):

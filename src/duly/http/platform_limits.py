@@ -13,8 +13,8 @@ from duly.http.figures import PlatformLimit
 from duly.http.params import After, Limit, Shown, Why
 from duly.http.problems import documented
 from duly.http.service import Service
-from duly.http.shapes import NUMERIC
 from duly.http.strict import StrictRoute
+from duly.http.values import NUMERIC
 from duly.model.access import Scope
 
 _MOST = 1_000_000

@@ -14,8 +14,8 @@ from duly.http.figures import CountShown
 from duly.http.params import Shown, Why
 from duly.http.problems import documented
 from duly.http.service import Service
-from duly.http.shapes import NUMERIC
 from duly.http.strict import StrictRoute
+from duly.http.values import NUMERIC
 from duly.model.access import Scope
 from duly.store.queues import WorkerState
 

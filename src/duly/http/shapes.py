@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 
 from duly.client.options import Choices
 from duly.control.jobs import Glance
 from duly.http.caller import Caller
+from duly.http.values import NUMERIC, Moment
 from duly.model.freshness import Assessment, Freshness, ShownFreshness
 from duly.model.job import JobEvent, JobSnapshot
 from duly.model.reconciliation import ReconciliationRecord
@@ -19,33 +20,12 @@ from duly.model.states import Outcome, Status
 
 ROOM = "/v1"
 """Below which the routes about all kinds of jobs are."""
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:")
 
 
 class Strict(BaseModel):
     """What callers send: unknown fields are named, not ignored."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-def _spelled(given: object) -> object:
-    """Refuse numbers, which pydantic takes for seconds or milliseconds and the document does not know."""
-    if isinstance(given, datetime) or (isinstance(given, str) and _MOMENT.match(given)):
-        return given
-    raise ValueError("not a date with a time and a zone, as in 2026-01-31T08:00:00Z")
-
-
-def _numeric(given: object) -> object:
-    """Refuse what pydantic takes for a number although it is none in JSON."""
-    if isinstance(given, bool | str):
-        raise ValueError("not a number")
-    return given
-
-
-NUMERIC = BeforeValidator(_numeric)
-"""For an integer in a body; behind its limits, or the document does not have them."""
-Moment = Annotated[AwareDatetime, BeforeValidator(_spelled)]
-"""A time as callers give it: RFC 3339."""
 
 
 class JobRequest(Strict):
@@ -220,18 +200,18 @@ class CancelRequest(Strict):
 
 def shown(who: Caller, job: JobSnapshot, freshness: Assessment, room: str = ROOM) -> JobStatus:
     """A job as it is shown in lists."""
-    return JobStatus.model_construct(**_said(who, job, freshness, room))
+    return JobStatus.model_construct(**_said(who, job, room), freshness=FreshnessShown.of(freshness))
 
 
-def shown_now(who: Caller, seen: Glance, room: str = ROOM) -> JobStatusNow:
-    """A job as it is shown by itself."""
-    said = _said(who, seen.job, seen.freshness, room)
-    return JobStatusNow.model_construct(
-        **said, event_seq=seen.event_seq, result_seq=seen.latest_result_seq or 0
-    )
+def shown_now(who: Caller, seen: Glance, room: str = ROOM) -> bytes:
+    """A job as it is shown by itself, as the JSON of a `JobStatusNow`: this is asked for most of all."""
+    judged, said = seen.freshness, _said(who, seen.job, room)
+    said["freshness"] = {"state": judged.state, "shown": judged.shown, "evaluated_at": judged.evaluated_at}
+    said["event_seq"], said["result_seq"] = seen.event_seq, seen.latest_result_seq or 0
+    return to_json(said)
 
 
-def _said(who: Caller, job: JobSnapshot, freshness: Assessment, room: str) -> dict[str, Any]:
+def _said(who: Caller, job: JobSnapshot, room: str) -> dict[str, Any]:
     """What is read was checked when it was written; it is not checked again."""
     has_result = job.partial_count > 0 or job.status is Status.COMPLETED
     place = who.link(f"{room}/jobs/{job.job_id}")
@@ -242,7 +222,6 @@ def _said(who: Caller, job: JobSnapshot, freshness: Assessment, room: str) -> di
         "result_url": who.link(f"{room}/results/{job.result_id}") if has_result else None,
         "status_url": place,
         "events_url": f"{place}/events",
-        "freshness": FreshnessShown.of(freshness),
         "reconciled": job.reconciled,
     }
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from duly.client.handle import Handle
 from duly.client.job import Call
 from duly.client.options import Options
-from duly.control.repeats import check_same
+from duly.control.repeats import KEY_FIELD, check_same
 from duly.http.answers import accepted, as_json, links
 from duly.http.caller import Caller
 from duly.http.problems import documented
@@ -111,7 +111,8 @@ def _named(number: int) -> Iterator[None]:
     try:
         yield
     except DulyError as error:
-        error.field = f"jobs.{number}.{error.field}"
+        field = "idempotency_key" if error.field == KEY_FIELD else error.field
+        error.field = f"jobs.{number}.{field}"
         raise
 
 
@@ -126,5 +127,5 @@ async def _enqueued(
         if all(call.options.idempotency_key is None for call in calls):
             raise StoreUnavailable("nothing was written in time", fix="ask again in a moment") from None
         raise KeyInFlight(
-            "a request with the same key is under way", field="Idempotency-Key", fix="ask again in a moment"
+            "a request with the same key is under way", field=KEY_FIELD, fix="ask again in a moment"
         ) from None

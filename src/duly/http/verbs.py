@@ -46,7 +46,7 @@ async def polled(
         headers["retry-after"] = "1"
     if known is not None and matches(known, headers["etag"]):
         return Response(status_code=304, headers=headers)
-    return as_json(shown_now(who, seen, room), headers=headers)
+    return Response(shown_now(who, seen, room), headers=headers, media_type="application/json")
 
 
 async def _news(service: Service, seen: Glance, wait: float) -> Glance:

@@ -46,8 +46,14 @@ async def glance(database: Database, org_id: UUID, job_id: UUID) -> Seen | None:
 
 async def look(database: Database, org_id: UUID, job_ids: list[UUID]) -> dict[UUID, Seen]:
     """Some jobs of an org at one moment."""
-    values: Values = {"org_id": org_id, "org_ids": [org_id] * len(job_ids), "job_ids": job_ids}
-    found, known = await database.at_one_moment(org_id, "jobs/glance", "suspects/look", values)
+    name = "jobs/glance" if len(job_ids) == 1 else "jobs/glance_many"
+    values: Values = {
+        "org_id": org_id,
+        "job_id": job_ids[0],
+        "org_ids": [org_id] * len(job_ids),
+        "job_ids": job_ids,
+    }
+    found, known = await database.at_one_moment(org_id, name, "suspects/look", values)
     judged = {one.job_id: one.assess() for one in map(_SUSPECT.validate_json, known)}
     jobs = [(JobSnapshot.model_validate(row), row["event_seq"]) for row in map(from_json, found)]
     return {job.job_id: Seen(job, seq, judged[job.job_id]) for job, seq in jobs}
