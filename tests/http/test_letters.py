@@ -14,32 +14,12 @@ from duly import Duly
 from duly.control.limits import Limits
 from duly.http.options import HttpOptions
 from duly.model.access import Principal
-from duly.model.outcome import ErrorInfo, Retry
-from duly.store.session import Database
-from tests.control.deadletter.letters import BOOM, Bury, end_one
+from tests.control.deadletter.conftest import bury, send
+from tests.control.deadletter.letters import Bury
 from tests.http.asking import JSON, NOT_TEXTS, WHY, check_blind
 from tests.http.conftest import ANNA, caller, key_of
 
-
-@pytest.fixture
-def send(app: Duly) -> Any:
-    @app.job("mail.send")
-    async def send(to: str, size: int = 1) -> int:
-        return size
-
-    return send
-
-
-@pytest.fixture
-def bury(send: Any, database: Database, acting: uuid.UUID) -> Bury:
-    """A job that died."""
-
-    async def bury(to: str = "a", *, error: ErrorInfo = BOOM, **options: Any) -> uuid.UUID:
-        handle = await send.options(**options).enqueue(to)
-        assert await end_one(database, Retry(error)) == handle.job_id
-        return handle.job_id
-
-    return bury
+__all__ = ["bury", "send"]
 
 
 async def test_letters_are_looked_at_and_resolved_once(

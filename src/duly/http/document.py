@@ -33,10 +33,7 @@ _SCHEMES = {
     "session": {"type": "apiKey", "in": "cookie", "name": "__Host-duly", "description": "Of a log-in."},
 }
 _TEXT = {"schema": {"type": "string"}}
-_HEADERS = {
-    "200": {},
-    "202": {"Location": "Where to look for it.", "Retry-After": "When to look again, in seconds."},
-}
+_ACCEPTED = {"Location": "Where to look for it.", "Retry-After": "When to look again, in seconds."}
 _ETAG = {"ETag": "Of this state; for `If-None-Match`."}
 _REPLAYED = {"Idempotency-Replayed": "`true` if the job was there already."}
 
@@ -65,16 +62,19 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     if scope is not None:
         operation["description"] += f"\n\nNeeds the scope `{scope}`."
     for status, answer in operation["responses"].items():
-        headers = dict(_HEADERS.get(status, {}))
-        if "304" in operation["responses"] and status in ("200", "304"):
-            headers |= _ETAG
-        if (
-            any(one["name"] == "idempotency-key" for one in operation.get("parameters", ()))
-            and status == "202"
-        ):
-            headers |= _REPLAYED
-        if headers:
+        if headers := _headers(operation, status, answer):
             answer["headers"] = {name: {**_TEXT, "description": said} for name, said in headers.items()}
+
+
+def _headers(operation: dict[str, Any], status: str, answer: dict[str, Any]) -> dict[str, str]:
+    """What an answer has besides what every one has."""
+    if status in ("200", "304") and "304" in operation["responses"]:
+        return _ETAG
+    shape = answer.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
+    if not shape.endswith("/Accepted"):
+        return {}
+    keyed = any(one["name"] == "idempotency-key" for one in operation.get("parameters", ()))
+    return _ACCEPTED | _REPLAYED if keyed else _ACCEPTED
 
 
 def _add_parts(made: dict[str, Any]) -> None:
