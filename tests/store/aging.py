@@ -61,6 +61,8 @@ def ended(
         sql, "job_states", org, **{"job_id": job, "status": how, "finished_at": finished_at, **ENDINGS[how]}
     )
     insert(sql, "event_log", org, job_id=job, occurred_at=finished_at)
+    insert(sql, "job_logs", org, job_id=job, logged_at=finished_at)
+    insert(sql, "webhook_deliveries", org, job_id=job, created_at=finished_at)
     for kind in ("partial", "final"):
         insert(sql, "result_snapshots", org, job_id=job, result_kind=kind, created_at=finished_at)
     return job

@@ -54,7 +54,7 @@ def _policies(conn: Conn) -> list[tuple[str, str]]:
 
 def test_dropping_any_one_policy_is_noticed(furnished: Conn) -> None:
     policies = _policies(furnished)
-    assert len(policies) == 3 * len(ROWS)
+    assert len(policies) == 3 * len(ROWS) + 1  # the auditor's
     for table, policy in policies:
         with furnished.transaction(force_rollback=True):
             furnished.execute(f"drop policy {policy} on duly.{table}")
@@ -155,11 +155,12 @@ def test_nobody_may_execute_a_function_who_was_not_named(furnished: Conn) -> Non
     granted: dict[str, set[str]] = {}
     for function, role in furnished.execute(query):
         granted.setdefault(role, set()).add(function.split("(")[0])
-    assert set(granted) <= {"duly_engine", "duly_tenant", "duly_operator"}
+    assert set(granted) <= {"duly_engine", "duly_tenant", "duly_operator", "duly_auditor"}
     names = ("now", "current_org", "uuid7_floor", "uuid7", "uuid7_time", "random_id")
     harmless = {f"duly.{name}" for name in names}
     assert granted["duly_tenant"] == harmless | {"duly.enqueue", "duly.enqueue_jobs", "duly.cancel"}
     assert granted["duly_operator"] == harmless
+    assert granted["duly_auditor"] < harmless
 
 
 @pytest.mark.parametrize(

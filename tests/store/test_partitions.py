@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -34,7 +35,7 @@ def test_time_passes_and_new_ones_are_made(sql: psycopg.Connection) -> None:
     sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
     sql.execute("set role duly_engine")
     [made] = sql.execute("select duly.ensure_partitions()").fetchone()
-    assert made == 5 * 5 + 2 * 10
+    assert made == 5 * 5 + 4 * 10
     assert "duly.job_records_20310601" in _partitions(sql, "job_records")
 
 
@@ -89,20 +90,27 @@ def test_result_ids_have_128_random_bits(sql: psycopg.Connection) -> None:
         assert 0.3 < share < 0.7, f"bit {bit} is not random"
 
 
+def _made(conn: psycopg.Connection) -> int:
+    """On a slow machine the first is not done when the others give up waiting for it; they come again."""
+    while True:
+        with suppress(psycopg.errors.LockNotAvailable):
+            return conn.execute("select duly.ensure_partitions()").fetchone()[0]
+
+
 def test_many_processes_may_make_them_at_once(fresh: FreshDatabase) -> None:
     made: list[int] = []
 
     def make() -> None:
         with psycopg.connect(fresh.direct_url, autocommit=True) as conn:
             conn.execute("set duly.now = '2031-03-15T00:00:00Z'")
-            made.extend(conn.execute("select duly.ensure_partitions()").fetchone())
+            made.append(_made(conn))
 
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(made) == [0, 0, 0, 45]
+    assert sorted(made) == [0, 0, 0, 65]
 
 
 def test_a_reader_in_the_way_is_not_waited_for_long(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
@@ -111,4 +119,4 @@ def test_a_reader_in_the_way_is_not_waited_for_long(fresh: FreshDatabase, sql: p
         reader.execute("select count(*) from duly.event_log")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             sql.execute("select duly.ensure_partitions()")
-    assert sql.execute("select duly.ensure_partitions()").fetchone() == (45,)
+    assert sql.execute("select duly.ensure_partitions()").fetchone() == (65,)

@@ -32,7 +32,10 @@ from tests.store.tenancy import insert
 
 ORG = uuid.UUID(int=0xA)
 MONTHLY = ("job_records", "job_states", "result_finals")
-JOB_TABLES = ("event_log", "result_partials", "result_finals", "job_records", "job_states")
+JOB_TABLES = (
+    "event_log", "job_logs", "webhook_deliveries", "result_partials", "result_finals",
+    "job_records", "job_states",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -67,10 +70,14 @@ def test_every_table_that_knows_jobs_is_thought_of(sql: Conn) -> None:
           and a.attname in ('job_id', 'job_ids') and not a.attisdropped
     """
     keeps = {"ready", "scheduled", "job_states", "ledger"}
-    history = {"job_records", "event_log", "result_snapshots", "schedule_ticks"}
+    history = {
+        "job_records", "event_log", "result_snapshots", "schedule_ticks", "job_logs", "webhook_deliveries"
+    }  # fmt: skip
     # A claim and a run identity are never without an active state or queue row; the rest follows the job.
-    follows = {"claims", "active_runs", "dead_letters", "artifacts", "bridge_debts"}
-    assert {name for (name,) in sql.execute(query)} == keeps | history | follows
+    follows = {"claims", "active_runs", "dead_letters", "artifacts", "bridge_debts", "subscriptions"}
+    # What was told of a job may stay without it.
+    tells = {"notifications", "relay_mark"}
+    assert {name for (name,) in sql.execute(query)} == keeps | history | follows | tells
     view = one(sql, "select pg_get_viewdef('duly.kept_back'::regclass)")
     assert [t for t in keeps if f"duly.{t}" not in view and f"FROM {t}" not in view] == []
 
@@ -79,7 +86,7 @@ def test_the_defaults_are_those_that_were_promised() -> None:
     days = {name: kept and kept.days for name, kept in retention.kept_for(Retention()).items()}
     assert days == {
         "event_log": 30, "result_partials": 14, "result_finals": 90, "job_records": 400, "job_states": 400,
-        "schedule_ticks": 400, "audit_entries": None,
+        "schedule_ticks": 400, "audit_entries": None, "job_logs": 30, "webhook_deliveries": 30,
     }  # fmt: skip
 
 
@@ -116,7 +123,7 @@ def test_what_is_needed_for_new_jobs_is_never_dropped(sql: Conn) -> None:
     assert one(sql, "select duly.ensure_partitions()") == 0
 
 
-@pytest.mark.parametrize("parent", JOB_TABLES[:4])
+@pytest.mark.parametrize("parent", JOB_TABLES[:-1])
 def test_nothing_but_the_old_partition_is_touched(aged: Conn, parent: str) -> None:
     ended(aged, ORG)
     ended(aged, ORG, "2024-03-20T00:00:00Z")

@@ -16,7 +16,10 @@ class Retention(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    events: Kept = Field(default=timedelta(days=30), description="Events of a job, after they occurred.")
+    events: Kept = Field(
+        default=timedelta(days=30),
+        description="Events of a job, what it logged, what webhooks were told.",
+    )
     partial_results: Kept = Field(default=timedelta(days=14), description="Results of chunks.")
     final_results: Kept = Field(default=timedelta(days=90), description="Final results.")
     jobs: Kept = Field(
@@ -29,6 +32,9 @@ class Retention(BaseModel):
     )
     audit: Kept | None = Field(default=None, description="Audit entries; without it, for ever.")
     stopped_workers: Kept = Field(default=timedelta(days=7), description="Workers that have gone.")
+    notifications: Kept = Field(
+        default=timedelta(days=90), description="What people were told, and subscriptions of ended jobs."
+    )
 
     @field_validator("jobs")
     @classmethod

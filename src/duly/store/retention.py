@@ -34,6 +34,9 @@ def kept_for(keep: Retention) -> dict[str, timedelta | None]:
     """How long the rows of each partitioned table are kept, in the order in which they go; None: for ever."""
     return {
         "event_log": keep.events,
+        "job_logs": keep.events,
+        # A message is made from its event whenever it is sent.
+        "webhook_deliveries": keep.events,
         "result_partials": keep.partial_results,
         "result_finals": keep.final_results,
         "job_records": keep.jobs,
@@ -75,6 +78,29 @@ async def delete_gone_workers(conn: Connection, keep: timedelta, *, limit: int =
 async def delete_expired_sessions(conn: Connection, *, limit: int = BATCH) -> int:
     """Forget log-ins whose time is over; how many."""
     return (await conn.execute(statement("retention/delete_expired_sessions"), {"limit": limit})).rowcount
+
+
+async def delete_expired_secrets(conn: Connection, *, limit: int = BATCH) -> int:
+    """Forget secrets of webhooks that sign no longer; how many."""
+    return (await conn.execute(statement("retention/delete_expired_secrets"), {"limit": limit})).rowcount
+
+
+async def delete_old_notifications(conn: Connection, keep: timedelta, *, limit: int = BATCH) -> int:
+    """Forget what people were told so long ago; how many."""
+    values = {"keep": keep, "limit": limit}
+    return (await conn.execute(statement("retention/delete_old_notifications"), values)).rowcount
+
+
+async def delete_old_subscriptions(conn: Connection, keep: timedelta, *, limit: int = BATCH) -> int:
+    """Forget subscriptions of jobs that ended so long ago; how many."""
+    values = {"keep": keep, "limit": limit}
+    return (await conn.execute(statement("retention/delete_old_subscriptions"), values)).rowcount
+
+
+async def delete_old_alerts(conn: Connection, keep: timedelta, *, limit: int = BATCH) -> int:
+    """Forget alerts that were over so long ago; how many."""
+    values = {"keep": keep, "limit": limit}
+    return (await conn.execute(statement("retention/delete_old_alerts"), values)).rowcount
 
 
 async def delete_orphaned_letters(conn: Connection, keep: timedelta, *, limit: int = BATCH) -> int:

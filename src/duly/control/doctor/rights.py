@@ -10,7 +10,9 @@ from duly.control.doctor.patient import Patient
 from duly.store import health
 from duly.store.health import Row
 
-OWNER, ENGINE, TENANT, OPERATOR = ROLES = ("duly_owner", "duly_engine", "duly_tenant", "duly_operator")
+OWNER, ENGINE, TENANT, OPERATOR, AUDITOR = ROLES = (
+    "duly_owner", "duly_engine", "duly_tenant", "duly_operator", "duly_auditor"
+)  # fmt: skip
 _OF_OTHERS = frozenset({"pg_read_all_data", "pg_write_all_data", "pg_execute_server_program"}) | {
     "pg_read_server_files",
     "pg_write_server_files",
@@ -29,6 +31,8 @@ ISOLATED: Mapping[str, Policy] = {
 """What `duly.isolate` makes."""
 LOCKED: Mapping[str, Policy] = {"owner_moves": ("*", True, OWNER, "true", "true")}
 """What `duly.lock_partition` makes."""
+APPENDED: Mapping[str, Policy] = {"auditor_appends": ("*", True, AUDITOR, _MINE, _MINE)}
+"""What the audit trail has besides."""
 
 
 def _bad(seen: str, fix: str) -> Complaint:
@@ -36,12 +40,12 @@ def _bad(seen: str, fix: str) -> Complaint:
 
 
 async def roles(patient: Patient) -> Finding:
-    """The four roles are there, and bound by the policies."""
+    """The five roles are there, and bound by the policies."""
     found = {row["role"]: row for row in await patient.read("roles", roles=list(ROLES))}
     if not found:
         return skipped("the first migration makes them: see schema")
     held = await patient.read("memberships", roles=list(ROLES))
-    return judged([*_attributes(found), *_memberships(held)], "all four, bound by row level security")
+    return judged([*_attributes(found), *_memberships(held)], "all five, bound by row level security")
 
 
 def _attributes(found: Mapping[str, Row]) -> Iterator[Complaint]:
@@ -57,8 +61,9 @@ def _attributes(found: Mapping[str, Row]) -> Iterator[Complaint]:
 def _memberships(held: Sequence[Row]) -> Iterator[Complaint]:
     for row in held:
         role, other = row["role"], row["member_of"]
-        # Functions that write for others are made by the owner and given to the engine.
-        expected = (role, other) == (OWNER, ENGINE)
+        # Functions that write for others are made by the owner and given to the engine; who may be the engine
+        # may be less.
+        expected = (role, other) in {(OWNER, ENGINE), (ENGINE, AUDITOR), (OWNER, AUDITOR)}
         if not expected and (row["unbound"] or other in ROLES or other in _OF_OTHERS):
             yield _bad(f"{role} may become {other}", f"revoke {other} from {role}")
 
@@ -94,6 +99,8 @@ def _open_doors(table: Row) -> Iterator[Complaint]:
     if not table["forced"]:
         yield _bad(f"{name} does not force it on its owner", f"alter table {name} force row level security")
     expected = LOCKED if table["is_partition"] else ISOLATED
+    if table["table_name"] == "audit_entries":
+        expected = {**expected, **APPENDED}
     found: dict[str, Policy] = {key: tuple(value) for key, value in table["policies"].items()}
     for policy in expected:
         if policy not in found:

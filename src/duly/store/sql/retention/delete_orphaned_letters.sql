@@ -1,5 +1,5 @@
--- Purpose: remove the dead letters of jobs that are gone. One that nobody resolved leaves a line in the audit trail.
--- Locks: the rows, skipping what others hold. Index: the primary keys.
+-- Purpose: remove the dead letters of jobs that are gone, and their alerts. One that nobody resolved leaves a line in the audit trail.
+-- Locks: the rows, skipping what others hold. Index: the primary keys, alerts_of_dead_letters.
 with old as materialized (
     select d.org_id, d.job_id from duly.dead_letters d
     where d.job_id < duly.uuid7_floor(duly.now() - %(keep)s::interval)
@@ -8,6 +8,9 @@ with old as materialized (
 ), gone as (
     delete from duly.dead_letters d using old o where d.org_id = o.org_id and d.job_id = o.job_id
     returning d.*
+), forgotten as (
+    delete from duly.alerts a using gone g
+    where a.org_id = g.org_id and a.kind = 'dead_letter' and a.target = g.job_id::text
 ), noted as (
     insert into duly.audit_entries (
         org_id, entry_id, occurred_at, actor_type, actor_id, action, target_type, target_id, reason, detail)
