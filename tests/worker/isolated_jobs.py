@@ -166,3 +166,9 @@ async def deaf(started: str) -> None:
     Path(started).touch()
     while True:
         threading.Event().wait(0.01)
+
+
+@app.job("isolated.talk", isolation="process", retry=ONCE, timeout=brief(0.5))
+def talk(ctx: SyncContext) -> None:
+    ctx.log.info("about to hang")
+    threading.Event().wait()

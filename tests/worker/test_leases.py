@@ -170,6 +170,7 @@ async def test_polling_alone_suffices(app: Duly, acting: uuid.UUID) -> None:
     async def quick(n: int) -> int:
         return n
 
+    await app.ground()  # checked at the true address
     vars(app)["place"] = app.place._replace(direct_url="postgresql://127.0.0.1:1/nowhere")
     async with working(app, poll=brief(0.05)) as worker:
         await worker.steps.wait("idle")

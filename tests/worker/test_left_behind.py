@@ -71,17 +71,19 @@ async def test_a_job_whose_chunks_all_failed_tells_which_and_why(
     async def all_bad(ctx: Context) -> None:
         async for chunk in ctx.chunks([1, 2]):
             async with chunk:
-                raise ValueError(f"bad {chunk.item}")
+                raise ValueError(f"bad {chunk.item}" + "!" * 500)
 
     handle = await all_bad.enqueue()
     with caplog.at_level(logging.WARNING, "duly.worker"):
         job = await done(app, handle)
-    assert (job.outcome, job.error_message) == ("dead", "every chunk failed: bad 1")
+    assert (job.outcome, job.error_message) == ("dead", "every chunk failed: bad 1" + "!" * 500)
     assert job.summary_counts == {"total": 2, "succeeded": 0, "failed": 2}
     assert [failure["chunk"] for failure in job.failure_summary] == ["1", "2"]
     letter = await app.dead_letters.get(acting, handle.job_id)
     assert letter.error_context["exceptions"][0]["class"] == "ValueError"
     assert f"job {handle.job_id} (test.all_bad), attempt 1: value_error: every chunk failed" in caplog.text
+    assert "!" * 250 in caplog.text
+    assert "!" * 300 not in caplog.text, "a line has the beginning only"
 
 
 async def test_chunks_that_nobody_works_on_are_an_error(app: Duly, acting: uuid.UUID) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from duly.client.adapter import Adapter
 from duly.client.bridge import Bridge, OnFailure, check_async
-from duly.client.context import as_uuid, surroundings
+from duly.client.context import as_uuid, checked_actor, surroundings
 from duly.client.ground import Ground, Grounds
 from duly.client.handle import Handle
 from duly.client.handling import HandlerContext, Handling, Isolation
@@ -19,7 +19,9 @@ from duly.client.registry import Registry, resolve_policy
 from duly.client.submit import submit, submit_sync
 from duly.client.sync import Portal, SyncHandle
 from duly.model.errors import ConfigurationError, MissingField
+from duly.model.job import Actor
 from duly.model.policy import Category, LifecyclePolicy, RetryPolicy
+from duly.store import audit
 from duly.store import registry as known
 from duly.store.pool import Connection
 
@@ -165,10 +167,29 @@ class App:
         """The same for code that is not async."""
         return SyncHandle(self.handle(job_id, org_id=org_id), self.portal)
 
-    async def create_org(self, org_id: UUID, name: str) -> None:
-        """Make an org known; nothing runs for unknown ones."""
+    async def create_org(
+        self, org_id: UUID, name: str, *, actor: Actor | None = None, reason: str | None = None
+    ) -> None:
+        """Make an org known; nothing runs for unknown ones. One that is known gets the name.
+
+        Both are audited: as done by `actor`, by whom the surroundings name, or by your software itself.
+        """
+        here = surroundings()
         async with (await self.ground()).database.engine_session() as conn:
-            await known.create_org(conn, org_id, name)
+            before = await known.create_org(conn, org_id, name)
+            if before != name:
+                await audit.record(
+                    conn,
+                    org_id=org_id,
+                    actor=checked_actor(actor) or here.actor or Actor.system("app"),
+                    action="org.created" if before is None else "org.renamed",
+                    target_type="org",
+                    target_id=str(org_id),
+                    reason=reason,
+                    request_id=here.request_id,
+                    correlation_id=here.correlation_id or here.request_id,
+                    detail={"name": name} if before is None else {"name": name, "before": before},
+                )
 
     async def create_project(self, org_id: UUID, project_id: UUID, name: str) -> None:
         """Make a project of an org known."""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from psycopg.rows import tuple_row
 
+from duly.client.counted import counted
 from duly.model.errors import ContractError
 from duly.model.job import JobSpec
 from duly.store.jobs import Written, encode
@@ -34,6 +35,12 @@ _CONNECTIONS = {
 
 async def enqueue(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
     """Write the jobs on an async connection; nothing is committed here."""
+    written = await _enqueue(conn, org_id, specs)
+    counted(specs, written)
+    return written
+
+
+async def _enqueue(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
     parameters = str(org_id), *encode(specs)
     with _translated():
         match _kind(conn):
@@ -50,6 +57,12 @@ async def enqueue(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Wri
 
 def enqueue_sync(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
     """Write the jobs on a plain connection; nothing is committed here."""
+    written = _enqueue_sync(conn, org_id, specs)
+    counted(specs, written)
+    return written
+
+
+def _enqueue_sync(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[Written]:
     parameters = str(org_id), *encode(specs)
     with _translated():
         match _kind(conn):

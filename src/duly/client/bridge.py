@@ -19,6 +19,7 @@ from duly.model.errors import ConfigurationError, DulyError, StoreError
 from duly.model.job import JobSnapshot
 from duly.model.reconciliation import ReconciliationSource
 from duly.model.states import Outcome
+from duly.observe.fields import ids_of
 from duly.store import debts, jobs
 from duly.store.debts import Debt
 from duly.store.pool import Connection
@@ -104,6 +105,7 @@ async def pay(app: App, conn: Connection, debt: Debt, source: ReconciliationSour
         log.warning(
             "the callback of job %s (%s) failed, and comes again later: %s: %s",
             *(debt.job_id, debt.job_type, said.error_class, said.message),
+            extra=ids_of(debt),
         )
         await debts.put_off(conn, debt, f"{said.error_class}: {said.message}")
         return False

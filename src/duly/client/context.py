@@ -32,6 +32,9 @@ class Surroundings:
     traceparent: str | None = None
     parent_id: UUID | None = None
     """The job inside which we are."""
+    job_type: str | None = None
+    attempt: int | None = None
+    """Of that job: for the log."""
 
     def over(self, outer: Surroundings) -> Surroundings:
         """These, completed by those around them."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from duly.blobs import BlobStore
 from duly.client.outbox import Outbox
 from duly.client.wake import Waker
 from duly.store.session import Database
+
+if TYPE_CHECKING:
+    from duly.observe.traces import Traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,8 @@ class Ground:
     payload_inline_max: int
     waker: Waker
     outbox: Outbox
+    traces: Traces | None = None
+    """Where spans are made, if they are wanted."""
 
 
 class Grounds:
@@ -47,9 +53,12 @@ class Grounds:
             return
         await asyncio.wait([opening])
         if not opening.cancelled() and opening.exception() is None:
-            await opening.result().outbox.close()
-            await opening.result().waker.close()
-            await opening.result().database.close()
+            ground = opening.result()
+            await ground.outbox.close()
+            await ground.waker.close()
+            await ground.database.close()
+            if ground.traces is not None:
+                await asyncio.to_thread(ground.traces.flush)
 
     def _leave_closed_loops(self) -> None:
         """A script may call `asyncio.run` many times: what each loop left open can only be dropped."""

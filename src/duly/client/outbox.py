@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import psycopg
 
+from duly.client.counted import counted
 from duly.client.wake import Waker
 from duly.model.errors import StoreUnavailable
 from duly.model.job import JobSpec
 from duly.store import jobs
 from duly.store.jobs import Written
 from duly.store.session import Database, retrying
+
+if TYPE_CHECKING:
+    from duly.observe.traces import Traces
 
 _MOST = 500
 _PATIENCE = timedelta(milliseconds=200)
@@ -26,13 +32,16 @@ _CLOSING = 5.0
 class _Letter(NamedTuple):
     specs: Sequence[JobSpec]
     answer: asyncio.Future[list[Written]]
+    place: Any = None
+    """Where its writer is, for traces: the first of a batch is the one whose trace has the statement."""
 
 
 class Outbox:
     """Writes jobs, one batch of an org at a time. Nobody's error is another's."""
 
-    def __init__(self, database: Database, waker: Waker) -> None:
+    def __init__(self, database: Database, waker: Waker, traces: Traces | None = None) -> None:
         self._database = database
+        self._traces = traces
         self._waker = waker
         self._waiting: dict[UUID, list[_Letter]] = {}
         self._writing: dict[UUID, asyncio.Task[None]] = {}
@@ -42,11 +51,14 @@ class Outbox:
         """Write the jobs of one caller, all or none; the answers in their order."""
         if len(specs) > _MOST:
             return await self._write(org_id, specs)
-        letter = _Letter(specs, asyncio.get_running_loop().create_future())
+        place = None if self._traces is None else self._traces.here()
+        letter = _Letter(specs, asyncio.get_running_loop().create_future(), place)
         self._waiting.setdefault(org_id, []).append(letter)
         if org_id not in self._writing:
             # In a task of its own: the one who came first may leave while others wait for the same batch.
-            self._writing[org_id] = asyncio.create_task(self._empty(org_id), name="duly-outbox")
+            self._writing[org_id] = asyncio.create_task(
+                self._empty(org_id), name="duly-outbox", context=Context()
+            )
         return await letter.answer
 
     async def close(self) -> None:
@@ -75,7 +87,8 @@ class Outbox:
     async def _deliver(self, org_id: UUID, batch: Sequence[_Letter]) -> None:
         specs = [spec for letter in batch for spec in letter.specs]
         try:
-            written = await self._write(org_id, specs, lock_timeout=_PATIENCE)
+            with self._where(batch[0]):
+                written = await self._write(org_id, specs, lock_timeout=_PATIENCE)
         except psycopg.errors.LockNotAvailable:
             # Somebody's open transaction holds one of their keys: who has another must not wait for it.
             for letter in batch:
@@ -100,12 +113,16 @@ class Outbox:
 
     async def _deliver_alone(self, org_id: UUID, letter: _Letter) -> None:
         try:
-            _answer([letter], await self._write(org_id, letter.specs))
+            with self._where(letter):
+                _answer([letter], await self._write(org_id, letter.specs))
         except Exception as error:
             _fail([letter], error)
         except BaseException:
             _cancel([letter])
             raise
+
+    def _where(self, letter: _Letter) -> AbstractContextManager[object]:
+        return nullcontext() if self._traces is None else self._traces.within(letter.place)
 
     async def _write(
         self, org_id: UUID, specs: Sequence[JobSpec], *, lock_timeout: timedelta | None = None
@@ -116,6 +133,7 @@ class Outbox:
             jobs.enqueue_alone, self._database, org_id, specs, wake=tells, lock_timeout=lock_timeout
         )
         written = await retrying(once)
+        counted(specs, written)
         if not tells:
             self._waker.wake()
         return written

@@ -13,6 +13,7 @@ from duly.client import borrowed
 from duly.client.ground import Ground
 from duly.client.handle import Handle
 from duly.client.job import Call
+from duly.client.spans import enqueuing
 from duly.model.canonical import canonical
 from duly.model.errors import ContractError
 from duly.model.job import JobSpec
@@ -30,12 +31,19 @@ async def submit(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R
         return []
     conn = _one_connection(calls, conn)
     org_id, specs = _contracts(calls)
-    specs = await _without_large_payloads(await app.ground(), specs)
-    if conn is not None:
-        written = await borrowed.enqueue(conn, org_id, specs)
-    else:
-        written = await (await app.ground()).outbox.write(org_id, specs)
+    ground = await app.ground()
+    if ground.traces is None:
+        return _handles(app, org_id, await _write(ground, org_id, specs, conn))
+    with enqueuing(ground.traces, specs) as span:
+        written = span.tell(await _write(ground, org_id, span.specs, conn))
     return _handles(app, org_id, written)
+
+
+async def _write(ground: Ground, org_id: UUID, specs: list[JobSpec], conn: Any) -> list[jobs.Written]:
+    specs = await _without_large_payloads(ground, specs)
+    if conn is not None:
+        return await borrowed.enqueue(conn, org_id, specs)
+    return await ground.outbox.write(org_id, specs)
 
 
 def submit_sync(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R]]:
@@ -47,10 +55,16 @@ def submit_sync(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R]
         return []
     org_id, specs = _contracts(calls)
 
-    async def stored() -> list[JobSpec]:
-        return await _without_large_payloads(await app.ground(), specs)
+    async def stored() -> tuple[Ground, list[JobSpec]]:
+        ground = await app.ground()
+        return ground, await _without_large_payloads(ground, specs)
 
-    return _handles(app, org_id, borrowed.enqueue_sync(conn, org_id, app.portal.run(stored())))
+    ground, specs = app.portal.run(stored())
+    if ground.traces is None:
+        return _handles(app, org_id, borrowed.enqueue_sync(conn, org_id, specs))
+    with enqueuing(ground.traces, specs) as span:
+        written = span.tell(borrowed.enqueue_sync(conn, org_id, span.specs))
+    return _handles(app, org_id, written)
 
 
 def _one_connection(calls: Sequence[Call[Any]], conn: Any) -> Any:

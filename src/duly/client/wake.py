@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from contextvars import Context
 
 import psycopg
 
@@ -38,7 +39,9 @@ class Waker:
         if self._task is not None and not self._task.done():
             self._again = True
             return
-        self._task = asyncio.get_running_loop().create_task(self._tell(), name="duly-waker")
+        self._task = asyncio.get_running_loop().create_task(
+            self._tell(), name="duly-waker", context=Context()
+        )
 
     async def close(self) -> None:
         """Say what is still to be said."""

@@ -59,6 +59,8 @@ class ClaimedJob(NamedTuple):
     metadata: dict[str, Any] | None
     policy: str
     claim_id: UUID
+    waited: float = 0.0
+    """Seconds from when it could have started until it was claimed."""
 
     @property
     def fence(self) -> dict[str, Any]:
@@ -123,10 +125,10 @@ async def claim(
 def _jobs(rows: Sequence[TupleRow], claim_id: UUID) -> list[ClaimedJob]:
     """The jobs of the rows. One that tells no policy has that of the row before it."""
     jobs, policy = [], ""
-    for *own, told, _, _ in rows:
+    for *own, waited, told, _, _ in rows:
         policy = told or policy
         if own[0] is not None:
-            jobs.append(ClaimedJob._make((*own, policy, claim_id)))
+            jobs.append(ClaimedJob._make((*own, policy, claim_id, waited)))
     return jobs
 
 

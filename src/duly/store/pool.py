@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool
 
 from duly.model.errors import StoreError
+from duly.store.watched import Watch, watched
 
 
 class Connection(AsyncConnection[TupleRow]):
@@ -43,10 +45,25 @@ class PoolSize:
     patience: float = 30.0
 
 
+class PoolUse(NamedTuple):
+    """What a pool is doing now."""
+
+    used: int
+    idle: int
+    waiting: int
+    """Who would like to have a connection, and has none."""
+
+
 def make_pool(
-    url: str, size: PoolSize, *, pooled: bool, made: Callable[[Connection], Awaitable[None]]
+    url: str,
+    size: PoolSize,
+    *,
+    pooled: bool,
+    made: Callable[[Connection], Awaitable[None]],
+    watch: Watch | None = None,
 ) -> Pool:
     """A closed pool. Behind a transaction pooler no prepared statement may outlive its transaction."""
+    seen: dict[str, Any] = {} if watch is None else {"cursor_factory": watched(watch)}
     return AsyncConnectionPool(
         url,
         min_size=size.smallest,
@@ -57,5 +74,5 @@ def make_pool(
         connection_class=Connection,
         configure=made,
         # Transactions are opened by the sessions, in one round trip with the role and the org.
-        kwargs={"autocommit": True, "prepare_threshold": None if pooled else 5},
+        kwargs={"autocommit": True, "prepare_threshold": None if pooled else 5, **seen},
     )

@@ -12,7 +12,8 @@ import asyncio
 import select
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
+from contextvars import Context
 from datetime import timedelta
 from typing import Any, Literal, LiteralString, Self, TypeVar
 from uuid import UUID
@@ -25,13 +26,16 @@ from psycopg.rows import TupleRow
 from psycopg_pool import PoolTimeout
 
 from duly.model.errors import StoreError, StoreUnavailable
-from duly.store.pool import Connection, PoolSize, make_pool
+from duly.store.pool import Connection, PoolSize, PoolUse, make_pool
 from duly.store.prepared import Values, called, written
 from duly.store.refusals import translate
+from duly.store.statements import Statement
+from duly.store.watched import Watch, name_of
 
 T = TypeVar("T")
 
 _TENANT = "begin; set local role duly_tenant; set local duly.org_id = '{}'; set local jit = off"
+_AUDITOR = _TENANT.replace("duly_tenant", "duly_auditor")
 # The engine's statements want nested loops over indexes; with stale statistics the planner prefers hashes, or
 # to read a whole table and keep it.
 _ENGINES_OWN = {
@@ -43,6 +47,7 @@ _ENGINES_OWN = {
 }
 _TASTES = {"role": "duly_engine", "jit": "off", **_ENGINES_OWN}
 ENGINE_ROLE = "; ".join(f"set local {name} = {value}" for name, value in _TASTES.items())
+_ENGINE = f"begin; {ENGINE_ROLE}"
 _ENGINE_FOR_GOOD = "; ".join(f"set {name} = {value}" for name, value in _TASTES.items())
 _PLAIN = "; ".join(
     f"set local {name} to default" for name in (*_ENGINES_OWN, "lock_timeout", "statement_timeout")
@@ -61,7 +66,13 @@ class Database:
     """One PostgreSQL database, reached through a pool; with `engine`, a pool for the engine alone."""
 
     def __init__(
-        self, url: str, *, pooled: bool = False, size: PoolSize | None = None, engine: bool = False
+        self,
+        url: str,
+        *,
+        pooled: bool = False,
+        size: PoolSize | None = None,
+        engine: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         self._made: WeakSet[Connection] = WeakSet()
         self._engine = engine and not pooled
@@ -73,7 +84,8 @@ class Database:
         self._trouble = ""
         self.limit: float | None = None
         """Seconds an engine session may take as a whole; a connection that leads nowhere is given up."""
-        self._pool = make_pool(url, size or PoolSize(), pooled=pooled, made=self._configure)
+        self._watch: Watch = watch or nullcontext
+        self._pool = make_pool(url, size or PoolSize(), pooled=pooled, made=self._configure, watch=watch)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -85,7 +97,9 @@ class Database:
     async def open(self) -> None:
         """Connect, or say why not."""
         try:
-            await self._pool.open(wait=True, timeout=self._pool.timeout)
+            # In a context of its own: its tasks outlive the request or the job that asked first.
+            opening = self._pool.open(wait=True, timeout=self._pool.timeout)
+            await asyncio.create_task(opening, context=Context())
         except PoolTimeout as error:
             await self._pool.close()
             said = f"no connection: {error}{self._trouble and f': {self._trouble}'}"
@@ -97,6 +111,13 @@ class Database:
         while self._warm:
             await self._pool.putconn(self._warm.pop())
         await self._pool.close()
+
+    @property
+    def use(self) -> PoolUse:
+        """How busy the pool is."""
+        stats = self._pool.get_stats()
+        idle = stats["pool_available"] + len(self._warm)
+        return PoolUse(stats["pool_size"] - idle, idle, stats["requests_waiting"])
 
     def drop(self) -> None:
         """Close the sockets of a pool whose event loop is gone, and with it the way to close it properly."""
@@ -125,6 +146,12 @@ class Database:
         async with self._session(tenant_opening(org_id)) as conn:
             yield conn
 
+    @asynccontextmanager
+    async def auditor_session(self, org_id: UUID) -> AsyncIterator[Connection]:
+        """A transaction that reads the audit trail of this org and appends to it, and can do nothing else."""
+        async with self._session(_AUDITOR.format(UUID(str(org_id)))) as conn:
+            yield conn
+
     async def tenant_statement(
         self, org_id: UUID, query: str, values: Mapping[str, Any], *, lock_timeout: timedelta | None = None
     ) -> list[TupleRow]:
@@ -134,7 +161,7 @@ class Database:
             opening = self._opening(conn, tenant_opening(org_id))
             if lock_timeout is not None:
                 opening += f"; set local lock_timeout = {int(lock_timeout.total_seconds() * 1000)}"
-            cursor = await conn.execute(f"{opening}; {bound}; commit")
+            cursor = await conn.execute(Statement(f"{opening}; {bound}; commit", name_of(query)))
             while cursor.description is None and cursor.nextset():
                 pass
             return await cursor.fetchall()
@@ -160,14 +187,15 @@ class Database:
             await called(conn, name, values) if self._keeps_plans else written(name, values) for name in names
         ]
         both = f"{first}; set local role duly_engine; {second}"
-        cursor = await conn.execute(f"{opening}; {_TASTES_AT_ONCE}; {both}; commit")
+        whole = Statement(f"{opening}; {_TASTES_AT_ONCE}; {both}; commit", names[0])
+        cursor = await conn.execute(whole)
         _, mine, engines = [[row[0] for row in rows] async for rows in _found(cursor)]
         return mine, engines
 
     @asynccontextmanager
     async def engine_session(self) -> AsyncIterator[Connection]:
         """A transaction of the engine, which works for all orgs."""
-        async with self._in_time(), self._session(f"begin; {ENGINE_ROLE}") as conn:
+        async with self._in_time(), self._session(_ENGINE) as conn:
             yield conn
 
     @asynccontextmanager
@@ -221,12 +249,12 @@ class Database:
 
     def _opening(self, conn: Connection, opening: str) -> str:
         """What opens a transaction on this connection."""
-        tenant = opening.startswith("begin; set local role duly_tenant")
-        if conn.is_engine and tenant:
+        engine = opening == _ENGINE
+        if conn.is_engine and not engine:
             raise StoreError("this pool is the engine's alone", fix="open another for tenants")
         if conn.is_engine:
             return "begin"
-        return opening if tenant or self.limit is None else f"{opening}; set local {_HURRY}"
+        return f"{opening}; set local {_HURRY}" if engine and self.limit is not None else opening
 
     @asynccontextmanager
     async def _session(self, opening: str) -> AsyncIterator[Connection]:
@@ -237,7 +265,8 @@ class Database:
                 raise StoreError(
                     "the session's transaction had ended", fix="leave errors and commits to the session"
                 )
-            await AsyncConnection.commit(conn)
+            with self._watch("commit"):
+                await AsyncConnection.commit(conn)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:

@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow
 
 from duly.model.errors import StoreError
 from duly.store.session import tenant_opening
+from duly.store.watched import Watch, watched_plainly
 
 AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
@@ -30,9 +31,10 @@ class SyncConnection(psycopg.Connection[TupleRow]):
         raise StoreError("a session rolls back when it is left by an error", fix="use conn.transaction()")
 
 
-def open_tenant(url: str, org_id: UUID) -> SyncConnection:
+def open_tenant(url: str, org_id: UUID, watch: Watch | None = None) -> SyncConnection:
     """A connection with an open transaction of this org; whoever opened it ends it."""
-    conn = SyncConnection.connect(url, autocommit=True, prepare_threshold=None)
+    cursors = None if watch is None else watched_plainly(watch)
+    conn = SyncConnection.connect(url, autocommit=True, prepare_threshold=None, cursor_factory=cursors)
     try:
         conn.execute(tenant_opening(org_id))
     except BaseException:
@@ -48,9 +50,9 @@ def cut(conn: AnyConnection) -> None:
 
 
 @contextmanager
-def tenant_session(url: str, org_id: UUID) -> Iterator[SyncConnection]:
+def tenant_session(url: str, org_id: UUID, watch: Watch | None = None) -> Iterator[SyncConnection]:
     """A transaction that sees and changes what belongs to this org, and nothing else."""
-    conn = open_tenant(url, org_id)
+    conn = open_tenant(url, org_id, watch)
     try:
         yield conn
         psycopg.Connection.commit(conn)

@@ -64,6 +64,8 @@ def _surroundings(run: Run) -> Surroundings:
         correlation_id=job.correlation_id,
         traceparent=job.traceparent,
         parent_id=job.job_id,
+        job_type=job.job_type,
+        attempt=job.attempt,
     )
 
 

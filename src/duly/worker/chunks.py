@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeGuard, TypeVar
 
@@ -17,8 +18,8 @@ _LONGEST = 200
 class Owner(Protocol):
     """The context that hands out chunks."""
 
-    def chunk_entered(self) -> None:
-        """A chunk is being worked on."""
+    def chunk_entered(self) -> AbstractContextManager[object]:
+        """A chunk is being worked on; what is around that work."""
 
     async def chunk_done(self, chunk: Chunk[Any]) -> None:
         """Keep it."""
@@ -38,16 +39,30 @@ class Chunk(Generic[T]):
         self.result: Any = None
 
     async def __aenter__(self) -> Self:
-        self._owner.chunk_entered()
+        self._around = self._owner.chunk_entered()
+        self._around.__enter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if error is None:
-            await self._owner.chunk_done(self)
-            return False
-        return is_chunks_own(error) and self._owner.chunk_failed(self, error)
+        with leaving(self._around, error):
+            if error is None:
+                await self._owner.chunk_done(self)
+                return False
+            return is_chunks_own(error) and self._owner.chunk_failed(self, error)
+
+
+@contextmanager
+def leaving(around: AbstractContextManager[object], error: BaseException | None) -> Iterator[None]:
+    """The end of a chunk's block. What is around it hears of its error, or of one that came in keeping it."""
+    try:
+        yield
+    except BaseException as late:
+        around.__exit__(type(late), late, late.__traceback__)
+        raise
+    how = (None, None, None) if error is None else (type(error), error, error.__traceback__)
+    around.__exit__(*how)
 
 
 def is_chunks_own(error: BaseException | None) -> TypeGuard[Exception]:

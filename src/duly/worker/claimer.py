@@ -13,6 +13,7 @@ from duly.store import claims
 from duly.store.claims import Claim, ClaimedJob, Lane, Sight
 from duly.store.session import Database, retrying
 from duly.worker.shares import Shares
+from duly.worker.tally import Tally
 
 _BATCH = 500
 _FEW = 10
@@ -46,8 +47,11 @@ class Claimer:
     locks them in another order than everybody else.
     """
 
-    def __init__(self, database: Database, queues: tuple[str, ...], clock: Clock) -> None:
+    def __init__(
+        self, database: Database, queues: tuple[str, ...], clock: Clock, tally: Tally | None = None
+    ) -> None:
         self._database = database
+        self._tally = tally or Tally()
         self._queues = queues
         self._clock = clock
         self._shares = Shares()
@@ -157,6 +161,7 @@ class Claimer:
                 )
 
         found = await retrying(once)
+        self._tally.claimed(lane.queue, found.jobs)
         if found.jobs or lane.name in self._cursors:
             self._cursors[lane.name] = found.after_org
         return found

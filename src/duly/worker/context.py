@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ from duly.store.claims import ClaimedJob
 from duly.store.pool import Connection
 from duly.store.work import Step
 from duly.worker.chunks import Chunk, chunk_key
+from duly.worker.job_log import JobLog
 from duly.worker.run import Run
 from duly.worker.transaction import Bound, BoundSession
 from duly.worker.workshop import Workshop
@@ -28,10 +28,6 @@ from duly.worker.workshop import Workshop
 _LONGEST_NOTE = 500
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class JobLog(logging.LoggerAdapter[logging.Logger]):
-    """A logger whose lines carry the ids of the job."""
 
 
 class Context(HandlerContext):
@@ -53,17 +49,11 @@ class Context(HandlerContext):
 
     @property
     def log(self) -> JobLog:
-        """A logger whose lines carry the ids of the job."""
-        job = self._run.job
-        ids = {
-            "request_id": job.request_id,
-            "correlation_id": job.correlation_id,
-            "job_id": str(job.job_id),
-            "job_type": job.job_type,
-            "org_id": str(job.org_id),
-            "project_id": job.project_id and str(job.project_id),
-        }
-        return JobLog(logging.getLogger(f"duly.job.{job.job_type}"), ids)
+        """A logger whose lines carry the ids of the job, and are kept with it."""
+        run = self._run
+        if run.log is None:
+            run.log = JobLog(run.job, self.shop.lines)
+        return run.log
 
     @property
     def cancel_requested(self) -> bool:
@@ -102,9 +92,19 @@ class Context(HandlerContext):
         if percent is not None:
             run.percent = max(run.percent, checked_percent(percent))
         self.check_held()
+        with self.shop.span("partial"):
+            number = await self._store(value, key)
+        if number is None:
+            raise self._lose()
+        self.shop.keeper.drop(run.job.key)
+        run.partials += 1
+        return number
+
+    async def _store(self, value: Any, key: str | None) -> int | None:
+        run = self._run
         payload, reference = await self.shop.stored(run.job.org_id, value)
         async with self.shop.database.engine_session() as conn:
-            number = await work.store_chunk(
+            return await work.store_chunk(
                 conn,
                 run.job,
                 chunk_key=key,
@@ -112,11 +112,6 @@ class Context(HandlerContext):
                 payload_ref=reference,
                 progress_percent=run.percent,
             )
-        if number is None:
-            raise self._lose()
-        self.shop.keeper.drop(run.job.key)
-        run.partials += 1
-        return number
 
     async def results(self) -> dict[str, Any]:
         """The results of all kept chunks by their key, also of those that earlier attempts finished."""
@@ -151,9 +146,10 @@ class Context(HandlerContext):
                 run.chunks_offered += 1
                 yield Chunk(self, name, item, 100 * done / len(listed))
 
-    def chunk_entered(self) -> None:
+    def chunk_entered(self) -> AbstractContextManager[object]:
         """A chunk is being worked on."""
         self._run.chunks_entered += 1
+        return self.shop.span("chunk", self._run.chunks_entered)
 
     async def chunk_done(self, chunk: Chunk[Any]) -> None:
         """Keep what a chunk made; called when its block is left."""

@@ -19,9 +19,11 @@ from duly.model.error_report import describe
 from duly.model.errors import StoreError
 from duly.model.outcome import Done, Ending, ErrorInfo, Lost, Retry, Snooze
 from duly.model.states import Status
+from duly.observe.fields import ids_of
 from duly.store.claims import ClaimedJob
 from duly.store.work import Key
 from duly.store.workers import News
+from duly.worker import spans
 from duly.worker.attempt import perform
 from duly.worker.complete import complete
 from duly.worker.finisher import Finisher
@@ -101,7 +103,8 @@ class Executor:
 
     def _leave_to_others(self, job: ClaimedJob, worker_id: UUID) -> None:
         """A type that only other workers know, as while a new version is rolled out."""
-        log.warning("job %s is given back: no handler for %s here", job.job_id, job.job_type)
+        said = "job %s is given back: no handler for %s here"
+        log.warning(said, job.job_id, job.job_type, extra=ids_of(job))
         self.give_back([job], worker_id, f"this worker knows no {job.job_type}", _later(job))
 
     def give_back(
@@ -119,6 +122,8 @@ class Executor:
 
     async def _execute(self, run: Run) -> None:
         self._steps.announce("started")
+        if self._shop.traces is not None:
+            spans.begin(run, self._shop.traces)
         try:
             if run.kind.place == "process":
                 ending = await self._processes.perform(run)
@@ -126,7 +131,7 @@ class Executor:
                 ending = await perform(run, self._shop, self._threads)
         except BaseException as error:
             # No handler's error comes here. Whatever it is, the job must not be held for ever.
-            log.exception("job %s could not be run", run.job.job_id)
+            log.exception("job %s could not be run", run.job.job_id, extra=ids_of(run.job))
             ending = run.forced or Retry(describe(error, job_type=run.job.job_type))
         self._end(run, ending)
 
@@ -158,9 +163,13 @@ class Executor:
     def _put(self, run: Run, ending: Ending | None) -> None:
         key = run.job.key
         self._shop.keeper.drop(key)
+        if run.log is not None:
+            run.log.close()
         failures = tuple(run.failures)
-        self._finisher.put(Ended(run.job, run.hold, ending, run.worker_id, run.counts, failures))
+        self._finisher.put(Ended(run.job, run.hold, ending, run.worker_id, run.counts, failures, run.seconds))
         self.runs.pop(key, None)
+        if run.span is not None:
+            spans.end(run, ending)
         run.task = None  # which knows the run: together they would stay until they are collected
         self._places[run.kind.place] -= 1
         self._steps.announce("ended")
@@ -211,7 +220,7 @@ class Executor:
 
     def _abandon(self, run: Run) -> None:
         """It was cancelled and goes on all the same. Its job ends; what it still writes is refused."""
-        log.error("job %s does not stop; its handler is abandoned", run.job.job_id)
+        log.error("job %s does not stop; its handler is abandoned", run.job.job_id, extra=ids_of(run.job))
         self._steps.announce("abandoned")
         run.abandoned = True
         if run.task is not None:

@@ -15,7 +15,9 @@ import psycopg
 from duly.model.decide import Transition
 from duly.model.errors import ContractError, StoreError
 from duly.model.outcome import ErrorInfo, Failed
+from duly.model.redact import cut
 from duly.model.states import Outcome
+from duly.observe.fields import ids_of
 from duly.store.claims import ClaimedJob
 from duly.worker.steps import Steps
 from duly.worker.writer import Ended, Writer
@@ -180,7 +182,8 @@ class Desk:
                 raise
             if _is_locked(its_own) or len(batch) == 1:
                 # The others must not wait behind it.
-                log.warning("job %s is not settled yet, trying again: %s", first.job.job_id, its_own)
+                said = "job %s is not settled yet, trying again: %s"
+                log.warning(said, first.job.job_id, its_own, extra=ids_of(first.job))
                 self._ended.append(self._ended.pop(0))
                 await asyncio.sleep(_AGAIN if len(batch) == 1 else 0)
                 return []
@@ -203,7 +206,8 @@ class Desk:
 
     def _report_lost(self, job: ClaimedJob) -> None:
         self._steps.announce("lost")
-        log.warning("attempt %d of job %s was lost: what it did is not written", job.attempt, job.job_id)
+        said = "attempt %d of job %s was lost: what it did is not written"
+        log.warning(said, job.attempt, job.job_id, extra=ids_of(job))
 
 
 def _report(job: ClaimedJob, to: Transition) -> None:
@@ -212,8 +216,17 @@ def _report(job: ClaimedJob, to: Transition) -> None:
     again = f"again at {to.run_at:%H:%M:%S}" if to.run_at is not None else to.outcome.value
     level = logging.ERROR if to.outcome is Outcome.DEAD else logging.WARNING
     spent = job.attempt - job.returned
-    said = (job.job_id, job.job_type, spent, to.error.code, to.error.message, again)
-    log.log(level, "job %s (%s), attempt %d: %s: %s; %s", *said)
+    said = (job.job_id, job.job_type, spent, to.error.code, cut(to.error.message), again)
+    about = {**ids_of(job), "queue": job.queue, **_facts(to.error)}
+    log.log(level, "job %s (%s), attempt %d: %s: %s; %s", *said, extra=about)
+
+
+def _facts(error: ErrorInfo) -> dict[str, str]:
+    """What broke, and where in the application."""
+    where = error.context.get("where")
+    found = {"error_code": error.code, "error_class": error.error_class}
+    found["where"] = f"{where['file']}:{where['line']}" if where else ""
+    return {name: value for name, value in found.items() if value}
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -76,6 +76,8 @@ class Heartbeat:
         self._stopping = False
         self._conn: psycopg.Connection[tuple[object, ...]] | None = None
         self._busy_since: float | None = None
+        self.beat_at = time.monotonic()
+        """When the last beat was heard."""
         self._thread = threading.Thread(target=self._run, name="duly-heartbeat", daemon=True)
 
     def start(self) -> None:
@@ -125,7 +127,7 @@ class Heartbeat:
             return self._given_another_try()
         finally:
             self._busy_since = None
-        self._proven = True
+        self._proven, self.beat_at = True, time.monotonic()
         return self._every
 
     def _given_another_try(self) -> float:

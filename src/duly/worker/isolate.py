@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import time
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -16,21 +17,25 @@ from typing import Any
 from duly.client.job import Job
 from duly.model.errors import ConfigurationError
 from duly.model.outcome import Ending, ErrorInfo, Retry
+from duly.observe.fields import ids_of
 from duly.worker.child import find, main
-from duly.worker.messages import Begin, Ready, Report, Setup, Signal
+from duly.worker.job_log import Lines
+from duly.worker.messages import Begin, Ready, Report, Said, Setup, Signal
 from duly.worker.run import Run
 
 log = logging.getLogger("duly.worker")
 # A fresh interpreter: a forked one would share our sockets and locks.
 _SPAWN = multiprocessing.get_context("spawn")
 _BOOT = 120.0
+_GOODBYE = 3.0
 
 
 class Child:
     """One isolated process and the way to talk to it."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, lines: Lines) -> None:
         ours, theirs = _SPAWN.Pipe()
+        self._lines = lines
         self._pipe: Connection = ours
         self.process: BaseProcess = _SPAWN.Process(target=main, args=(theirs, setup), daemon=True)
         self.process.start()
@@ -49,6 +54,9 @@ class Child:
         except Exception:  # it is gone, or was killed in the middle of a word
             self._loop.remove_reader(self._pipe.fileno())
             self.gone, message = True, None
+        if isinstance(message, Said):
+            self._lines.put(message.lines, last=message.last)
+            return
         self.ready.set()
         if not isinstance(message, Ready) and not self._answer.done():
             self._answer.set_result(message)
@@ -64,12 +72,16 @@ class Child:
         with suppress(OSError):
             self._pipe.send(message)
 
-    def kill(self) -> str:
-        """End it now, and whatever it has started; how it ended."""
+    def hang_up(self) -> None:
+        """Say no more. It hears that, and ends."""
         self.gone = True
         if not self._pipe.closed:
             self._loop.remove_reader(self._pipe.fileno())
             self._pipe.close()
+
+    def kill(self) -> str:
+        """End it now, and whatever it has started; how it ended."""
+        self.hang_up()
         if self.process.pid is not None:
             with suppress(ProcessLookupError, PermissionError):
                 # It leads a group of its own, unless it had no time to become its leader.
@@ -87,9 +99,10 @@ class Child:
 class ProcessPool:
     """As many processes as may work at a time, started before they are needed."""
 
-    def __init__(self, size: int, setup: Setup) -> None:
+    def __init__(self, size: int, setup: Setup, lines: Lines) -> None:
         self._size = size
         self._setup = setup
+        self._lines = lines
         self._idle: asyncio.Queue[Child | None] = asyncio.Queue()
         self._busy: dict[Run, Child] = {}
 
@@ -101,7 +114,7 @@ class ProcessPool:
         modules = dict.fromkeys(kind.handler.__module__ for kind in isolated)
         self._setup = replace(self._setup, modules=tuple(modules))
         for _ in range(self._size if isolated else 0):
-            self._idle.put_nowait(Child(self._setup))
+            self._idle.put_nowait(Child(self._setup, self._lines))
 
     async def perform(self, run: Run) -> Ending | None:
         """Run it in a process of its own."""
@@ -128,11 +141,12 @@ class ProcessPool:
             run.kind.handler.__qualname__,
             run.worker_id,
             run.kind.handling.memory_limit,
+            None if run.span is None else run.span.traceparent,
         )
         try:
             report = await child.perform(begin)
         except asyncio.CancelledError:
-            log.warning("job %s: its process %s", run.job.job_id, child.kill())
+            log.warning("job %s: its process %s", run.job.job_id, child.kill(), extra=ids_of(run.job))
             raise
         finally:
             del self._busy[run]
@@ -147,7 +161,7 @@ class ProcessPool:
         child = await self._idle.get()
         try:
             if child is None or child.gone:
-                child = Child(self._setup)
+                child = Child(self._setup, self._lines)
             async with asyncio.timeout(_BOOT):
                 await child.ready.wait()
         except BaseException:
@@ -163,13 +177,14 @@ class ProcessPool:
         if child is not None:
             child.tell(Signal(run.cancel, run.draining, run.lost))
 
-    def close(self) -> None:
-        """End every process."""
-        while not self._idle.empty():
-            child = self._idle.get_nowait()
-            if child is not None:
-                child.kill()
-        for child in self._busy.values():
+    async def close(self) -> None:
+        """End every process. Those that wait end by themselves, and may have spans to send."""
+        idle = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
+        waiting = [child for child in idle if child is not None]
+        for child in waiting:
+            child.hang_up()
+        await asyncio.to_thread(_join, [child.process for child in waiting])
+        for child in (*waiting, *self._busy.values()):
             child.kill()
 
 
@@ -180,6 +195,12 @@ def _check_found(kind: Job[..., Any]) -> None:
             field="isolation",
             fix="keep the decorated function under its own name, at the top of its module",
         )
+
+
+def _join(processes: list[BaseProcess]) -> None:
+    until = time.monotonic() + _GOODBYE
+    for process in processes:
+        process.join(max(until - time.monotonic(), 0))
 
 
 def _died(run: Run, manner: str) -> Ending:

@@ -9,7 +9,9 @@ from uuid import UUID
 
 from duly.client.ground import Ground
 from duly.model.outcome import Canceled, Ending
+from duly.observe.logs import Logs
 from duly.store.claims import ClaimedJob
+from duly.store.job_logs import Line
 
 OpenGround = Callable[[], Awaitable[Ground]]
 """Opens the database and the blobs; can be sent to another process."""
@@ -22,6 +24,9 @@ class Setup:
     open_ground: OpenGround
     url: str
     result_max: int
+    job_log_level: int
+    logs: Logs | None = None
+    """How it writes its lines; None if its own modules say so."""
     modules: tuple[str, ...] = ()
     """Where its handlers are, to be imported before the first job comes."""
 
@@ -35,6 +40,8 @@ class Begin:
     qualname: str
     worker_id: UUID
     memory_limit: int | None
+    traceparent: str | None = None
+    """The span of the attempt, below which the handler works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,14 @@ class Signal:
 @dataclass(frozen=True, slots=True)
 class Ready:
     """The process is up and waits for a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Lines that the handler has logged, to be kept."""
+
+    lines: tuple[Line, ...]
+    last: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -32,6 +33,10 @@ class WorkerOptions:
     retries_per_second: float = 10.0
     retry_burst: int = 100
     result_max: int = 64 * 2**20
+    metrics: bool = True
+    """Whether it counts what it does; without, one can measure what counting costs."""
+    job_log_level: int = logging.INFO
+    """Lines of `ctx.log` that weigh less are not kept with the job."""
 
     def check(self) -> None:
         """Refuse what cannot work, by name."""

@@ -18,6 +18,8 @@ from duly.model.states import Status
 from duly.store.claims import ClaimedJob
 
 if TYPE_CHECKING:
+    from duly.observe.traces import Opened
+    from duly.worker.job_log import JobLog
     from duly.worker.transaction import Bound
 
 _MOST_FAILURES = 100
@@ -33,6 +35,8 @@ class Run:
     worker_id: UUID
     deadline: float = float("inf")
     """By the monotonic clock; set when the handler starts."""
+    started_at: float | None = None
+    """When the handler started, by the same clock."""
     task: asyncio.Task[None] | None = None
     forced: Ending | None = None
     """How it ends although the handler has not ended: a time-out, a cancel, a drain."""
@@ -57,6 +61,10 @@ class Run:
     chunks_entered: int = 0
     bound: Bound | None = None
     """The transaction that commits with the completion."""
+    log: JobLog | None = None
+    """Made when the handler asks for it."""
+    span: Opened | None = None
+    """Its span, if there are traces."""
 
     @classmethod
     def of(cls, job: ClaimedJob, kind: Job[..., Any], worker_id: UUID) -> Run:
@@ -65,11 +73,17 @@ class Run:
 
     def start_clock(self) -> None:
         """The handler starts now."""
-        self.deadline = time.monotonic() + self.policy.timeout.total_seconds()
+        self.started_at = time.monotonic()
+        self.deadline = self.started_at + self.policy.timeout.total_seconds()
 
     def stop_clock(self) -> None:
         """The handler waits for its turn."""
         self.deadline = float("inf")
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the handler has run by now; None if it has not started."""
+        return None if self.started_at is None else time.monotonic() - self.started_at
 
     def ask_to_stop(self, request: Canceled) -> None:
         """Somebody wants it canceled."""

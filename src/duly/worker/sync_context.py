@@ -15,8 +15,9 @@ from duly.client.sync import SyncHandle
 from duly.store.artifacts import Artifact
 from duly.store.claims import ClaimedJob
 from duly.store.sync import SyncConnection, tenant_session
-from duly.worker.chunks import Chunk, is_chunks_own
-from duly.worker.context import Context, JobLog
+from duly.worker.chunks import Chunk, is_chunks_own, leaving
+from duly.worker.context import Context
+from duly.worker.job_log import JobLog
 from duly.worker.transaction import BoundConnection
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ class SyncContext(HandlerContext):
 
     @property
     def log(self) -> JobLog:
-        """A logger whose lines carry the ids of the job."""
+        """A logger whose lines carry the ids of the job, and are kept with it."""
         return self._inner.log
 
     @property
@@ -104,11 +105,11 @@ class SyncContext(HandlerContext):
     def session(self) -> AbstractContextManager[SyncConnection]:
         """A transaction of its own, bound to the job's org by row level security."""
         self._inner.check_held()
-        return tenant_session(self._inner.shop.url, self.job.org_id)
+        return tenant_session(self._inner.shop.url, self.job.org_id, self._inner.shop.watch)
 
     def transaction(self) -> AbstractContextManager[SyncConnection]:
         """A transaction that commits with the completion of the job, or not at all: the last thing you do."""
-        bound = BoundConnection(self._inner.shop.url, self.job.org_id)
+        bound = BoundConnection(self._inner.shop.url, self.job.org_id, self._inner.shop.watch)
         self._inner.bind(bound)
         return bound.opened()
 
@@ -135,9 +136,9 @@ class SyncContext(HandlerContext):
         """Store a file under the job; the same name again replaces it."""
         return self._wait(self._inner.artifact(name, data, content_type=content_type, keep=keep))
 
-    def enter_chunk(self) -> None:
+    def enter_chunk(self) -> AbstractContextManager[object]:
         """Begin a chunk's block."""
-        self._inner.chunk_entered()
+        return self._inner.chunk_entered()
 
     def finish_chunk(self, chunk: Chunk[Any], error: BaseException | None) -> bool:
         """Leave a chunk's block; whether its error is dealt with."""
@@ -158,14 +159,16 @@ class SyncChunk(Generic[T]):
         self.result: Any = None
 
     def __enter__(self) -> Self:
-        self._owner.enter_chunk()
+        self._around = self._owner.enter_chunk()
+        self._around.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         self._inner.result = self.result
-        return self._owner.finish_chunk(self._inner, error)
+        with leaving(self._around, error):
+            return self._owner.finish_chunk(self._inner, error)
 
 
 async def _called(call: Callable[..., T], *arguments: Any) -> T:

@@ -20,6 +20,7 @@ from duly.store.session import ENGINE_ROLE, Database
 from duly.store.statements import statement
 from duly.store.sync import SyncConnection, open_tenant
 from duly.store.sync import cut as cut_connection
+from duly.store.watched import Watch
 
 
 class Bound(Protocol):
@@ -104,8 +105,9 @@ class BoundSession:
 class BoundConnection:
     """For handlers that are not async: a connection of their own."""
 
-    def __init__(self, url: str, org_id: UUID) -> None:
+    def __init__(self, url: str, org_id: UUID, watch: Watch | None = None) -> None:
         self._url = url
+        self._watch = watch
         self._org_id = org_id
         self._conn: SyncConnection | None = None
         self._given_up = False
@@ -123,7 +125,7 @@ class BoundConnection:
     @contextmanager
     def opened(self) -> Iterator[SyncConnection]:
         """The handler's block. Leaving it by an error rolls back at once."""
-        conn = self._conn = open_tenant(self._url, self._org_id)
+        conn = self._conn = open_tenant(self._url, self._org_id, self._watch)
         try:
             self._check_wanted()
             yield conn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import os
 import socket
@@ -19,6 +20,7 @@ import psycopg
 from duly.client.app import App
 from duly.client.ground import Ground
 from duly.model.errors import StoreError, UnknownQueue
+from duly.observe import logs
 from duly.store import work, workers
 from duly.store.listen import Listener
 from duly.store.session import Database
@@ -29,10 +31,12 @@ from duly.worker.executor import Executor
 from duly.worker.finisher import Finisher
 from duly.worker.heartbeat import Heartbeat
 from duly.worker.isolate import ProcessPool
+from duly.worker.lines import LineKeeper
 from duly.worker.messages import OpenGround, Setup
 from duly.worker.options import WorkerOptions
 from duly.worker.progress import ProgressKeeper
 from duly.worker.steps import Steps
+from duly.worker.tally import Tally
 from duly.worker.watchdog import Watchdog
 from duly.worker.workshop import Workshop
 from duly.worker.writer import RetryBudget, Writer
@@ -123,7 +127,7 @@ class Worker:
             self._processes.warm_up(list(self._app.registry))
             await self._register()
         except BaseException:
-            self._processes.close()
+            await self._processes.close()
             await self._ground.database.close()
             raise
         self._loop = asyncio.get_running_loop()
@@ -142,8 +146,10 @@ class Worker:
             "finisher": self._finisher.run,
             "watch": self._executor.watch,
             "progress": self._keeper.run,
+            "lines": self._lines.run,
             "listener": listener.run,
             "heartbeat": self._mind_heartbeat,
+            "tally": self._tally.look_around,
         }.items():
             self._tasks.append(self._spawn(_for_ever(loop, name), name))
         if self._beside is not None:
@@ -154,26 +160,32 @@ class Worker:
         self._database = database
         self._clock = Clock()
         self._keeper = ProgressKeeper(database)
+        self._lines = LineKeeper(database, options.job_log_level)
         budget = RetryBudget(options.retries_per_second, options.retry_burst)
-        writer = Writer(self._app, database, self._clock, budget)
+        self._tally = Tally({"app": sessions, "engine": database}, on=options.metrics)
+        writer = Writer(self._app, database, self._clock, budget, self._tally)
         self._finisher = Finisher(writer, self.steps, self._woken.set)
-        self._claimer = Claimer(database, options.queues, self._clock)
-        setup = Setup(self._places.open_ground, self._places.url, options.result_max)
-        self._processes = ProcessPool(options.isolated, setup)
+        self._claimer = Claimer(database, options.queues, self._clock, self._tally)
+        told = (options.result_max, options.job_log_level, logs.in_use())
+        setup = Setup(self._places.open_ground, self._places.url, *told)
+        self._processes = ProcessPool(options.isolated, setup, self._lines)
         shop = Workshop(
             app=self._app,
             database=database,
             sessions=sessions,
             blobs=ground.blobs,
             keeper=self._keeper,
+            lines=self._lines,
             url=self._places.url,
             inline_max=ground.payload_inline_max,
             result_max=options.result_max,
+            traces=ground.traces,
         )
         self._executor = Executor(shop, options, self._finisher, self._processes, self.steps, self._woken.set)
 
     def _spawn(self, loop: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        return asyncio.create_task(loop, name=f"duly-{name}")
+        # In no context but our own: what is logged here belongs to no request of whoever started us.
+        return asyncio.create_task(loop, name=f"duly-{name}", context=contextvars.Context())
 
     async def _mind_heartbeat(self) -> None:
         """It has a thread of its own, but a connection that leads nowhere would hold that up for ever."""
@@ -216,7 +228,8 @@ class Worker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._heartbeat.stop)
         self._watchdog.close()
-        self._processes.close()
+        await self._processes.close()
+        await self._lines.close()
         await self._ground.database.close()
 
     async def _register(self) -> None:
@@ -296,6 +309,7 @@ class Worker:
         if found is not None and found.jobs:
             jobs = [job for job, _ in found.jobs]
             log.warning("%d claimed jobs are given back: the answer to their claim was lost", len(jobs))
+            self._tally.started(jobs)
             self._finisher.expect(jobs)
             self._executor.give_back(jobs, self.worker_id, "the answer to its claim was lost")
 
@@ -307,6 +321,16 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(pause.total_seconds()):
                 await self._woken.wait()
+
+    @property
+    def why_not_ready(self) -> list[str]:
+        """Why it takes no jobs now; nothing if it does."""
+        if self.draining:
+            return ["it drains"]
+        if not self._registered.is_set():
+            return ["it is not registered"]
+        silent = time.monotonic() - self._heartbeat.beat_at > self.options.lease.total_seconds()
+        return ["no heartbeat was heard"] if silent else []
 
     # What the heartbeat asks and tells, from its own thread.
 

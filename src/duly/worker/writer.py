@@ -26,6 +26,7 @@ from duly.store.debts import Debt
 from duly.store.pool import Connection
 from duly.store.session import Database, retrying
 from duly.worker.claimer import Clock
+from duly.worker.tally import Tally
 
 _LONGEST_NAME = 150
 
@@ -39,6 +40,8 @@ class Ended(NamedTuple):
     worker_id: UUID
     counts: dict[str, float] = {}  # noqa: RUF012
     failures: tuple[dict[str, Any], ...] = ()
+    seconds: float | None = None
+    """How long the handler ran, if it did."""
 
     @property
     def is_plain(self) -> bool:
@@ -69,8 +72,11 @@ class Written(NamedTuple):
 class Writer:
     """Decides what endings mean, and writes it."""
 
-    def __init__(self, app: App, database: Database, clock: Clock, budget: RetryBudget) -> None:
+    def __init__(
+        self, app: App, database: Database, clock: Clock, budget: RetryBudget, tally: Tally | None = None
+    ) -> None:
         self._app = app
+        self._tally = tally or Tally()
         self._database = database
         self._clock = clock
         self._budget = budget
@@ -94,6 +100,7 @@ class Writer:
         done = [(ended.job, ended.ending.result) for ended in batch if isinstance(ended.ending, Done)]
         async with self._database.engine_statement() as conn:
             lost = await work.complete(conn, done, worker_id=batch[0].worker_id, claim_ids=over)
+        self._tally.completed(batch, lost)
         return Written([job for job, _ in done if lost and job.key in lost], [])
 
     async def _once(self, batch: Sequence[Ended], over: list[UUID], tell: bool) -> Written:
@@ -104,6 +111,7 @@ class Writer:
             kept = await work.settle(conn, decided, actor_type="worker", actor_id=who, claim_ids=over)
             if tell and kept:
                 await self._tell(conn, *decided[0])
+        self._tally.settled(batch, {job.key: to for job, to in decided if job.key in kept})
         failed = [(job, to) for job, to in decided if to.error is not None and job.key in kept]
         return Written([job for job, _ in decided if job.key not in kept], failed)
 

@@ -10,7 +10,8 @@
 -- Materialized: without it the planner may claim more rows than the limit.
 -- One row at least if the lane has jobs, so that the cursor moves on past orgs whose gates are shut. `more` says
 -- that nothing taken does not mean nothing there: it has not been all around, or has moved jobs to another lane.
--- A job that tells no policy has that of the one before it.
+-- A job that tells no policy has that of the one before it. How long each has waited since it could have started is told
+-- in seconds: the first attempt by its record, which is when it was enqueued or to run; later ones by their state.
 -- A locked gate is read as it is now, not as the statement's snapshot saw it: its counts are exact.
 with recursive lane_gate as materialized (
     select g.job_type, duly.gate_room(g) as room, g.max_running is not null or g.starts_per_second is not null as counts
@@ -100,7 +101,7 @@ with recursive lane_gate as materialized (
         attempt_started_at = (select duly.now()), started_at = coalesce(s.started_at, (select duly.now())), updated_at = (select duly.now()),
         counted = excluded.counted
     where s.status = 'queued'
-    returning s.org_id, s.job_id, s.attempt, s.event_seq, s.returned, s.progress_percent, s.partial_count, s.context, s.counted
+    returning s.org_id, s.job_id, s.attempt, s.event_seq, s.returned, s.progress_percent, s.partial_count, s.context, s.counted, s.run_at
 ), passed as (
     select k.org_id, k.job_type, count(*) as n
     from held h
@@ -129,6 +130,7 @@ left join (
     select h.org_id, h.job_id, h.attempt, h.returned, h.progress_percent, h.partial_count, h.context -> 'checkpoint',
            r.job_type, r.queue, r.priority, r.project_id, r.subject_id, r.actor_type, r.actor_id, r.request_id,
            r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.metadata,
+           extract(epoch from (select duly.now()) - case h.attempt when 1 then r.run_at else h.run_at end)::float8,
            case when r.policy_hash is null or r.policy_hash is distinct from lag(r.policy_hash) over told then r.policy::text end
     from held h
     cross join lateral (

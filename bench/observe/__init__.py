@@ -1,0 +1,1 @@
+"""What logs, metrics and the record of events cost a drain."""

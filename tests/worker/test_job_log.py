@@ -1,0 +1,166 @@
+"""`ctx.log`: its lines are kept with the job, so many of each attempt, and nobody waits for that."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Context, Duly, Handle, SyncContext
+from duly.control.job_lines import LogPage
+from duly.model.errors import ContractError, UnknownJob
+from duly.store.claims import ClaimedJob
+from duly.store.job_logs import Line
+from duly.store.session import Database
+from duly.worker import lines
+from duly.worker.job_log import FIRST, LAST, JobLog
+from duly.worker.lines import LineKeeper
+from tests.worker import isolated_jobs
+from tests.worker.working import PATIENCE, TWICE, done, working
+
+
+async def _logs(app: Duly, handle: Handle[Any], **choices: Any) -> LogPage:
+    return await app.jobs.logs(handle.org_id, handle.job_id, **choices)
+
+
+async def test_lines_are_kept_with_the_job_and_read_page_by_page(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("talk.twice", retry=TWICE)
+    async def twice(ctx: Context) -> None:
+        ctx.log.debug("not kept")
+        said = {"processed": 3, "customer": "Ada", "total": float("inf"), "failed": 10**400}
+        ctx.log.info("pin=%s of %d rows", "4711", 3, extra=said)
+        ctx.log.warning("%d")
+        try:
+            raise ConnectionError("token=hunter2")
+        except ConnectionError:
+            ctx.log.exception("the shop\0 is away")
+        if ctx.attempt == 1:
+            raise ValueError("again")
+
+    @app.job("talk.plainly")
+    def plainly(ctx: SyncContext) -> None:
+        ctx.log.info("x" * 3000)
+
+    handle, plain = await twice.enqueue(), await plainly.enqueue()
+    async with working(app):
+        await handle.wait(PATIENCE)
+        await plain.wait(PATIENCE)
+    page = await _logs(app, handle)
+    assert [(one.attempt, one.line_seq, one.level) for one in page.lines] == [
+        (attempt, number, level)
+        for attempt in (1, 2)
+        for number, level in enumerate(("info", "warning", "error"), 1)
+    ]
+    assert [(one.message, one.fields) for one in page.lines[:3]] == [
+        ("pin=[redacted] of 3 rows", {"processed": 3}),
+        ("%d", {}),
+        (
+            "the shop� is away\nConnectionError: token=[redacted]",
+            {"error_code": "connection_error", "error_class": "ConnectionError"},
+        ),
+    ]
+    [long] = (await _logs(app, plain)).lines
+    assert (len(long.message), long.message[-1]) == (2000, "…")
+    job = await handle.status()
+    moments = [job.created_at, *(one.logged_at for one in page.lines), job.finished_at]
+    assert moments == sorted(moments), "by the clock of the database"
+
+    first = await _logs(app, handle, limit=2, attempt=2)
+    rest = await _logs(app, handle, limit=2, attempt=2, after=first.after)
+    end = await _logs(app, handle, after=rest.after)
+    assert (*first.lines, *rest.lines) == page.lines[3:]
+    assert (end.lines, end.after) == ((), page.after)
+    for wrong in ({"after": "x"}, {"after": "LTEgLTE="}, {"attempt": 0}, {"limit": 501}):
+        with pytest.raises(ContractError):
+            await _logs(app, handle, **wrong)
+    with pytest.raises(UnknownJob):
+        await app.jobs.logs(uuid.uuid4(), handle.job_id, after=page.after)
+
+
+async def test_of_many_lines_the_first_and_the_last_are_kept(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("talk.much")
+    async def much(ctx: Context, count: int) -> None:
+        for number in range(1, count + 1):
+            ctx.log.info("line %d", number)
+
+    handles = [await much.enqueue(FIRST + LAST), await much.enqueue(1000)]
+    async with working(app):
+        for handle in handles:
+            await handle.wait(PATIENCE)
+    whole, cut = [(await _logs(app, handle, limit=500)).lines for handle in handles]
+    assert [one.message for one in whole] == [f"line {one.line_seq}" for one in whole]
+    assert len(whole) == FIRST + LAST
+    assert cut[FIRST].message == f"{1000 - FIRST - LAST} lines are left out here"
+    numbers = [*range(1, FIRST + 1), *range(1001 - LAST, 1001)]
+    assert [one.message for one in (*cut[:FIRST], *cut[FIRST + 1 :])] == [f"line {n}" for n in numbers]
+
+
+async def test_what_cannot_be_written_holds_up_nobody(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    @app.job("talk.on")
+    async def on(ctx: Context) -> str:
+        ctx.log.info("hello")
+        return "done"
+
+    handle = await on.enqueue()
+    async with working(app):
+        with sql.transaction():
+            sql.execute("lock table duly.job_logs in access exclusive mode")
+            assert await handle.result(PATIENCE) == "done"
+            found = sql.execute("select count(*) from duly.job_logs").fetchone()
+            assert found == (0,)
+    assert [one.message for one in (await _logs(app, handle)).lines] == ["hello"]
+
+
+async def test_more_lines_than_can_be_held_are_dropped_and_that_is_said(
+    database: Database,
+    sql: psycopg.Connection[Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lines, "_MOST", 3)
+    keeper = LineKeeper(database, logging.INFO)
+    org, job = uuid.uuid4(), uuid.uuid4()
+    keeper.put([Line(org, job, 1, number, 0.0, "info", "x", {}) for number in range(1, 6)])
+    sql.execute("revoke insert on duly.job_logs from duly_engine")
+    await keeper.close()
+    sql.execute("grant insert on duly.job_logs to duly_engine")
+    said = [record.message for record in caplog.records]
+    assert said == [
+        "2 lines of jobs are dropped: they could not be written in time",
+        "3 lines of jobs are lost",
+    ]
+    keeper.put([Line(org, job, 1, 1, 0.0, "info", "x", {})] * 2)
+    await keeper.close()
+    assert sql.execute("select count(*) from duly.job_logs").fetchone() == (1,), "one number, one line"
+
+
+async def test_lines_of_a_process_that_is_killed_are_kept(isolated: Duly, acting: uuid.UUID) -> None:
+    ended = await done(isolated, handle := await isolated_jobs.talk.enqueue(), isolated=1)
+    assert ended.error_code == "run.timeout"
+    assert [one.message for one in (await _logs(isolated, handle)).lines] == ["about to hang"]
+
+
+def test_a_line_names_who_wrote_it_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    class Kept(list[Line]):
+        level = logging.WARNING
+
+        def put(self, lines: Sequence[Line], *, last: bool = False) -> None:
+            self.extend(lines)
+
+    values = dict.fromkeys(ClaimedJob._fields) | {"job_type": "talk.here", "job_id": uuid.UUID(int=1)}
+    log = JobLog(ClaimedJob(**values), kept := Kept())  # type: ignore[arg-type]
+    with caplog.at_level(logging.INFO):
+        log.info("here", extra={"queue": "q", "job_id": "another"})
+    with caplog.at_level(logging.CRITICAL):
+        log.warning("%d rows", "not a number")
+        log.error("%(rows)s rows", {"rows": 3})
+    assert [line.message for line in kept] == ["a line that cannot be read: TypeError", "3 rows"]
+    [record] = caplog.records
+    assert (record.filename, record.name) == ("test_job_log.py", "duly.job.talk.here")
+    assert vars(record).items() >= {"queue": "q", "job_id": str(uuid.UUID(int=1))}.items()
