@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from duly.model.freshness import Freshness
 from duly.model.states import Outcome, Status
-from duly.store import history, listing, overview, results
+from duly.store import figures, history, listing, overview, results
 from duly.store.choice import NEWEST, Choice
 from duly.store.feed import IN_ORDER
 from duly.store.glances import glance, look
@@ -178,6 +178,7 @@ async def test_figures_are_counted_no_further_than_asked_for(rich: Rich) -> None
                 lambda conn: overview.of_platform(conn, most=MOST, since=day),
                 {"organizations": MOST + 2, "event_log": 2 * (MOST + 1)},
             ),
+            (lambda conn: figures.beside(conn, most=MOST), {"dead_letters": MOST + 1, "event_log": 1}),
         ):
             seen.plans.clear()
             async with database.engine_session() as conn:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import psycopg
 
@@ -26,6 +26,14 @@ class Chore(Protocol):
         """Do what is due, bounded; how long until the next look (zero: there is more)."""
 
 
+@runtime_checkable
+class Ending(Protocol):
+    """A chore that has something under way between two looks."""
+
+    async def end(self) -> None:
+        """Bring it to an end, soon: nobody looks again."""
+
+
 async def keep_up(chores: Sequence[Chore], stop: asyncio.Event) -> None:
     """Do all chores until `stop` is set. A chore that fails is tried again; it never stops the others."""
     async with asyncio.TaskGroup() as group:
@@ -39,6 +47,15 @@ async def _repeat(chore: Chore, stop: asyncio.Event) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(delay.total_seconds()):
                 await stop.wait()
+    if isinstance(chore, Ending):
+        await _end(chore, chore.name)
+
+
+async def _end(chore: Ending, name: str) -> None:
+    try:
+        await chore.end()
+    except Exception as error:
+        log.warning("%s did not end in good order: %s", name, error)
 
 
 async def _attempt(chore: Chore) -> timedelta:

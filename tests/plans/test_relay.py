@@ -1,0 +1,103 @@
+"""What the relay and the deliverer read does not grow with what others do, or with what waits."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly.model.system import SYSTEM_ORG
+from duly.store.feed import IN_ORDER
+from duly.store.session import ENGINE_ROLE
+from duly.store.statements import statement
+from tests.plans.test_listing import nodes
+from tests.store.settling import settle
+
+NOBODY = uuid.UUID(int=0)
+FILLINGS = """
+    insert into duly.organizations (org_id, name) values (%(org)s, 'o');
+
+    insert into duly.event_log (
+        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id, commit_xid)
+    select case when n %% 100 = 0 then %(org)s::uuid else gen_random_uuid() end, duly.uuid7(), 1,
+        'job.queued', 'queued', 0, now(), 'user', 'u', (3 + n / 100)::text::xid8
+    from generate_series(1, 30000) n;
+
+    insert into duly.job_records (
+        org_id, job_id, result_id, job_type, category, queue, priority, max_attempts, actor_type, actor_id,
+        request_id, correlation_id, idempotency_key, payload, payload_hash, policy, run_at, created_at)
+    select org_id, job_id, gen_random_uuid(), 'plans.noop', 'default', 'q:default', 0, 5, 'user', 'u', 'r',
+        'r', job_id::text, '{}', 'h', '{}', now(), now()
+    from duly.event_log where org_id = %(org)s;
+
+    insert into duly.webhook_endpoints (org_id, endpoint_id, url, event_types, created_by)
+    select %(org)s, md5(n::text)::uuid, 'https://a', '{*}', 'u' from generate_series(1, 20) n;
+
+    insert into duly.webhook_deliveries (
+        org_id, endpoint_id, job_id, event_seq, event_type, due_at, follows)
+    select %(org)s, md5(case when j.n <= 2000 then 1 else j.n %% 20 + 1 end::text)::uuid, j.id, s,
+        'job.started', now() - interval '1 minute', s > 1
+    from (select n, duly.uuid7() as id from generate_series(1, 3000) n) j, generate_series(1, 10) s
+"""
+"""One event in a hundred is the org's; most of the messages wait for one of its endpoints."""
+
+
+@pytest.mark.parametrize("analyzed", [False, True], ids=["without statistics", "analyzed"])
+def test_relay_and_deliverer_read_what_they_look_at_and_take_however_much_there_is(
+    sql: psycopg.Connection[Any], analyzed: bool
+) -> None:
+    org = uuid.uuid4()
+    for filling in FILLINGS.split(";\n"):
+        sql.execute(filling, {"org": org})
+    settle(sql)
+    if analyzed:
+        sql.execute("vacuum analyze duly.event_log, duly.webhook_deliveries, duly.webhook_endpoints")
+
+    look = {"xid": "20", "job_id": NOBODY, "event_seq": 0, "look": 500, "own": SYSTEM_ORG}
+    looked = read(sql, "relay/look", look)
+    assert 500 <= looked["event_log"] <= 700
+    assert looked["webhook_endpoints"] <= 25
+    assert read(sql, "relay/hold_mark", {})["event_log"] <= 20
+    found = sql.execute("select org_id, job_id, 1, 1 from duly.job_records limit 100").fetchall()
+    columns = zip(
+        ("org_ids", "job_ids", "first_seqs", "last_seqs"), map(list, zip(*found, strict=True)), strict=True
+    )
+    mark = {"xid": "20", "mark_job_id": NOBODY, "mark_seq": 0}
+    assert 100 <= read(sql, "relay/read", {**mark, **dict(columns)})["event_log"] <= 200
+
+    claim = {
+        "after_org": NOBODY, "after_endpoint": NOBODY, "org_ids": [], "endpoint_ids": [], "flying": [],
+        "free": 64, "failing": 32, "each": 8,
+        "each_org": 160, "holder": uuid.uuid4(), "lease": timedelta(minutes=1),
+        "breaks": 5, "walk": 200,
+    }  # fmt: skip
+    assert 64 <= read(sql, "deliveries/claim", claim)["webhook_deliveries"] <= 20 + 2 * 64 + 5
+
+    sql.execute("update duly.relay_mark set commit_xid = '400'")
+    with sql.transaction():
+        sql.execute(ENGINE_ROLE)
+        assert sql.execute(statement("relay/hold_mark")).fetchall() == []
+        written = sql.execute("select pg_current_xact_id_if_assigned()").fetchone()
+        assert written == (None,), "whoever finds nothing to do has locked nothing"
+
+
+def read(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> Counter[str]:
+    """How many rows of each table the statement looked at; partitions count as their table."""
+    plan: dict[str, Any] = {}
+    with sql.transaction(force_rollback=True):
+        sql.execute(f"{ENGINE_ROLE}; {IN_ORDER}")
+        for _ in range(2):
+            found = sql.execute(f"explain (analyze, format json) {statement(name)}", values, prepare=True)
+            [([plan],)] = found.fetchall()
+    seen: Counter[str] = Counter()
+    for node in nodes(plan["Plan"]):
+        if "Scan" in node["Node Type"] and "Relation Name" in node:
+            dropped = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+            table = re.sub(r"_(\d{8}|default)$", "", node["Relation Name"])
+            seen[table] += round((node["Actual Rows"] + dropped) * node["Actual Loops"])
+    return seen

@@ -1,0 +1,36 @@
+"""A receiver on loopback, and deliverers that may go there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from duly import Duly
+from duly.webhooks.deliverer import Deliverer, DeliveryOptions
+from duly.webhooks.guard import Guard
+from tests.webhooks.delivering import Make
+from tests.webhooks.receiver import Receiver, receiving
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as made:
+        yield made
+
+
+@pytest.fixture
+async def make(app: Duly) -> AsyncIterator[Make]:
+    """Makes deliverers that may go to loopback."""
+    made: list[Deliverer] = []
+
+    def deliverer(**options: Any) -> Deliverer:
+        given = {"limit": timedelta(seconds=5), **options}
+        made.append(Deliverer(app, Guard(["127.0.0.1"]), DeliveryOptions(**given)))
+        return made[-1]
+
+    yield deliverer
+    for one in made:
+        await one.end()
