@@ -1,0 +1,272 @@
+"""Notifications: sent, listed, read. Delivering them is left to a chore and to jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from duly.client.app import App
+from duly.client.context import as_uuid, checked_text
+from duly.control.asked import asked, check_known, org, text
+from duly.control.audited import transaction
+from duly.control.paging import cursor, page_size, place
+from duly.model.errors import ContractError, LimitExceeded, UnknownJob, UnknownNotification
+from duly.model.job import Actor
+from duly.notify.channels import Channel, Channels
+from duly.notify.preferences import Preferences, Suppressions
+from duly.notify.recipients import (
+    FALLBACK,
+    Recipient,
+    bounded,
+    check_endpoints,
+    checked_channel,
+    checked_id,
+    checked_key,
+    checked_locale,
+)
+from duly.notify.templates import Words
+from duly.notify.wording import Templates, checked_payload, resolved, unknown_template
+from duly.store import jobs, notifications, schedules, wording
+from duly.store.notifications import DeliveryStatus, NewNotification, Notification
+from duly.store.pool import Connection
+
+MOST_AT_ONCE = 100
+"""Recipients of one call."""
+MOST_PENDING = 10_000
+"""Of an org, until nothing more is taken from its callers; what Duly itself has to say is."""
+_LONGEST_BUCKET = 200
+_RESERVED = ("alert.", "webhook.")
+_LAST_YEAR = 9998
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Under which id somebody will be told, and whether that is new: the same is told once in a bucket."""
+
+    notification_id: UUID
+    recipient: Recipient
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationPage:
+    """Some notifications; `after` asks for those that follow, and is None at the end."""
+
+    notifications: tuple[Notification, ...]
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox(NotificationPage):
+    """What somebody was told in the product."""
+
+    unread: int
+    """How much of it they have not read; it is counted up to 1000."""
+
+
+class Notifications:
+    """What the people of the orgs of an application are told."""
+
+    def __init__(self, app: App, *, public_url: str = "") -> None:
+        self._app = app
+        self.public_url = public_url
+        self.channels = Channels()
+
+    @cached_property
+    def templates(self) -> Templates:
+        """The orgs' own words."""
+        return Templates(self._app)
+
+    @cached_property
+    def preferences(self) -> Preferences:
+        """What recipients want to hear."""
+        return Preferences(self._app)
+
+    @cached_property
+    def suppressions(self) -> Suppressions:
+        """Whom nothing is sent to."""
+        return Suppressions(self._app)
+
+    def add_channel(self, name: str, channel: Channel) -> None:
+        """Reach people in one more way, in the processes that run workers: `add_channel("sms", mine)`."""
+        self.channels.add(name, channel)
+
+    async def send(
+        self,
+        org_id: UUID | str,
+        template_key: str,
+        payload: Mapping[str, Any],
+        *,
+        to: Iterable[Recipient | str],
+        locale: str = FALLBACK,
+        scheduled_for: datetime | None = None,
+        bucket: str | None = None,
+        job_id: UUID | str | None = None,
+        actor: Actor,
+    ) -> list[Sent]:
+        """Have people told, now or not before a time, by the template of a key: all of them, or none.
+
+        The same payload is told to the same recipient once in a bucket; without one, once in a day of UTC.
+        """
+        recipients = _recipients(to)
+        one = NewNotification(
+            org_id=org(org_id),
+            channel="",
+            recipient="",
+            template_key=_free_key(template_key),
+            payload=checked_payload(payload),
+            created_by=asked(actor, None, optional=True).by,
+            locale=checked_locale(locale),
+            job_id=as_uuid("job_id", job_id),
+            bucket=bucket and bounded("bucket", text("bucket", bucket), _LONGEST_BUCKET),
+            scheduled_at=_checked_moment(scheduled_for),
+        )
+
+        async def change(conn: Connection) -> list[Sent]:
+            await _check(conn, one, recipients)
+            new = [_to(one, recipient) for recipient in recipients]
+            added = await notifications.add(conn, new)
+            return [Sent(a.notification_id, r, a.created) for a, r in zip(added, recipients, strict=True)]
+
+        return await transaction(self._app, change)
+
+    async def list(
+        self,
+        org_id: UUID | str,
+        *,
+        status: DeliveryStatus | str | None = None,
+        channel: str | None = None,
+        recipient: str | None = None,
+        job_id: UUID | str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> NotificationPage:
+        """The notifications of an org, the newest first; an unknown org raises."""
+        whose, size = org(org_id), page_size(limit)
+        values = {
+            "org_id": whose,
+            "status": _checked_status(status),
+            "channel": None if channel is None else checked_channel(channel),
+            "recipient": checked_text("recipient", recipient),
+            "job_id": as_uuid("job_id", job_id),
+            "before": place(after, UUID),
+            "limit": size + 1,
+        }
+        async with self._app.tenant_session(whose) as conn:
+            found = await notifications.list_before(conn, values)
+            if not found:
+                await check_known(conn, whose)
+        return NotificationPage(*_page(found, size))
+
+    async def show(self, org_id: UUID | str, notification_id: UUID | str) -> Notification:
+        """One notification; an unknown id raises."""
+        whose, which = org(org_id), checked_id("notification_id", notification_id)
+        async with self._app.tenant_session(whose) as conn:
+            found = await notifications.read(conn, whose, which)
+        if found is None:
+            raise UnknownNotification(
+                "no notification of this id in this org", field="notification_id", fix="check id and org"
+            )
+        return found
+
+    async def inbox(
+        self,
+        org_id: UUID | str,
+        user_id: str,
+        *,
+        unread: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Inbox:
+        """What somebody was told in the product, the newest first, or only what they have not read."""
+        whose, who, size = org(org_id), text("user_id", user_id), page_size(limit)
+        values = {"org_id": whose, "user_id": who, "unread": unread}
+        async with self._app.tenant_session(whose) as conn:
+            found = await notifications.inbox(
+                conn, {**values, "before": place(after, UUID), "limit": size + 1}
+            )
+            count = await notifications.count_unread(conn, whose, who)
+        return Inbox(*_page(found, size), count)
+
+    async def mark_read(
+        self, org_id: UUID | str, user_id: str, ids: Iterable[UUID | str] | None = None
+    ) -> int:
+        """They have read these, or without ids everything; how many were new. Others' are left alone."""
+        whose, who = org(org_id), text("user_id", user_id)
+        chosen = None if ids is None else [checked_id("ids", one) for one in ids]
+        return await transaction(self._app, lambda conn: notifications.mark_read(conn, whose, who, chosen))
+
+    async def preview(
+        self,
+        org_id: UUID | str,
+        template_key: str | None = None,
+        *,
+        subject: str | None = None,
+        body: str | None = None,
+        locale: str = FALLBACK,
+        payload: Mapping[str, Any] | None = None,
+    ) -> Words:
+        """What a message would say; a value that the payload does not have is an error that names it."""
+        return await self.templates.preview(
+            org_id, template_key, subject=subject, body=body, locale=locale, payload=payload
+        )
+
+
+async def _check(conn: Connection, one: NewNotification, recipients: Sequence[Recipient]) -> None:
+    """Raise for an org, a template, a job or an endpoint that is not there, and if too much is waiting."""
+    await schedules.open_org(conn, one.org_id)
+    if await notifications.count_pending(conn, one.org_id, MOST_PENDING) >= MOST_PENDING:
+        raise LimitExceeded(
+            f"{MOST_PENDING} notifications are waiting", field="to", fix="send more when they are told"
+        )
+    own = await wording.find_templates(conn, one.org_id, [one.template_key])
+    if resolved(own, one.template_key, one.locale) is None:
+        raise unknown_template(one.template_key, one.locale)
+    if one.job_id is not None and await jobs.read(conn, one.org_id, one.job_id) is None:
+        raise UnknownJob(f"no job {one.job_id} in this org", field="job_id", fix="check the id and the org")
+    await check_endpoints(conn, one.org_id, recipients)
+
+
+def _free_key(template_key: str) -> str:
+    """A key that callers may use: nobody else sounds an alarm in Duly's name."""
+    if checked_key(template_key).startswith(_RESERVED):
+        raise ContractError("only Duly says this", field="template_key", fix="use a key of your own")
+    return template_key
+
+
+def _recipients(to: Iterable[Recipient | str]) -> list[Recipient]:
+    said = [to] if isinstance(to, str | Recipient) else [*to]
+    found = [*dict.fromkeys(Recipient.read(one) for one in said)]
+    if not 0 < len(found) <= MOST_AT_ONCE:
+        raise ContractError(f"{len(found)} recipients", field="to", fix=f"name 1 to {MOST_AT_ONCE}")
+    return found
+
+
+def _to(one: NewNotification, recipient: Recipient) -> NewNotification:
+    return replace(one, channel=recipient.channel, recipient=recipient.address)
+
+
+def _checked_moment(at: datetime | None) -> datetime | None:
+    if at is not None and (at.tzinfo is None or at.year > _LAST_YEAR):
+        raise ContractError(
+            "no moment that can be kept", field="scheduled_for", fix="use datetime(..., tzinfo=UTC)"
+        )
+    return at
+
+
+def _checked_status(status: DeliveryStatus | str | None) -> DeliveryStatus | None:
+    try:
+        return None if status is None else DeliveryStatus(status)
+    except ValueError:
+        raise ContractError(
+            f"{status!r} is no status", field="status", fix=f"one of {', '.join(DeliveryStatus)}"
+        ) from None
+
+
+def _page(found: Sequence[Notification], size: int) -> tuple[tuple[Notification, ...], str | None]:
+    page = tuple(found[:size])
+    return page, cursor(page[-1].notification_id) if len(found) > size else None

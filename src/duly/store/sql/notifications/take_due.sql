@@ -1,0 +1,23 @@
+-- Purpose: what is due and in nobody's hands yet, some of each org, with what its recipient wants. A suspended org's waits;
+-- orgs in `waiting` had their turn. Locks: none; whoever acts on it writes only where it is still so.
+-- Index: notifications_to_hand_over; then the primary keys of preferences and suppressions.
+with due as materialized (
+    select n.* from duly.notifications n
+    where n.delivery_status = 'pending' and n.delivery_job_id is null and n.scheduled_at <= duly.now()
+      and n.org_id <> all (%(waiting)s::uuid[])
+      and exists (select from duly.organizations o where o.org_id = n.org_id and o.status = 'active')
+    order by n.scheduled_at
+    limit %(look)s
+), turns as (
+    select d.*, row_number() over (partition by d.org_id order by d.scheduled_at, d.notification_id) as turn from due d
+)
+select t.*,
+       (select s.reason from duly.notification_suppressions s
+        where s.org_id = t.org_id and s.channel = t.channel and s.recipient = t.recipient) as suppressed_for,
+       coalesce((select p.wanted from duly.notification_preferences p
+                 where p.org_id = t.org_id and p.channel = t.channel and p.recipient = t.recipient
+                   and p.template_key in (t.template_key, '')
+                 order by p.template_key desc limit 1), true) as wanted
+from turns t
+where t.turn <= %(share)s
+order by t.scheduled_at, t.notification_id
