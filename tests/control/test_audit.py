@@ -13,11 +13,13 @@ import pytest
 
 from duly import Actor, Duly, errors
 from duly.control import audit as control
-from duly.control.audit import AuditReport
+from duly.control.asked import Asked
+from duly.control.audit_report import AuditReport
+from duly.control.audited import note
 from duly.model.audit_chain import GENESIS, make_seals, verify
 from duly.store import audit
 from duly.upkeep.sealer import Sealer
-from tests.store.aging import LONG_AGO, drop, make_partitions
+from tests.store.aging import LONG_AGO, drop, ended, make_partitions
 from tests.store.settling import settle
 
 ANNA = Actor.operator("anna")
@@ -219,7 +221,7 @@ async def test_the_chain_is_walked_in_parts_without_losing_its_place(
 
 
 async def test_problems_are_counted_up_to_a_hundred(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_PROBLEMS", 5)
+    monkeypatch.setattr(control, "MOST", 5)
     trail.sql.execute("update duly.audit_entries set actor_id = 'eve'")
     report = await trail.verify()
     assert (len(report.problems), report.broken_at, report.sealed) == (5, 1, 8)
@@ -274,6 +276,29 @@ async def test_the_seals_of_what_is_gone_still_link_the_chain(aged: Trail) -> No
 async def test_deleting_by_hand_is_not_taken_for_retention(aged: Trail) -> None:
     aged.sql.execute("delete from duly.audit_entries where occurred_at < '2024-02-01'")
     assert [kind for kind, *_ in said(await aged.verify())] == ["entry_missing"] * 3
+
+
+async def test_who_what_when_and_how_it_ended_is_known_long_after_the_events_are_gone(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    """The job itself is the compact summary; what people did to it is in the audit trail."""
+    make_partitions(sql)
+    dead, canceled = ended(sql, org, how="dead"), ended(sql, org, how="canceled")
+    async with (await app.ground()).database.engine_session() as conn:
+        asked = Asked(ANNA, "enough")
+        await note(conn, asked, org, "job.cancel_requested", str(canceled))
+    while drop(sql, "event_log"):
+        pass
+    detail = await app.jobs.show(org, dead)
+    job = detail.job
+    assert (detail.events, job.job_type, job.actor_id, job.request_id) == ((), "t", "u1", "r")
+    assert (job.outcome, job.error_code, job.error_message) == ("dead", "boom", "it broke")
+    assert f"{job.finished_at:%Y-%m-%d}" == LONG_AGO[:10]
+    assert any("boom" in line for line in detail.explanation), detail.explanation
+    job = (await app.jobs.show(org, canceled)).job
+    assert (job.outcome, job.canceled_by, job.cancel_reason) == ("canceled", "user", "enough")
+    [entry] = (await app.audit.list(org, target_id=str(canceled))).entries
+    assert (entry.actor_id, entry.action, entry.reason) == ("anna", "job.cancel_requested", "enough")
 
 
 # --- looking
@@ -343,7 +368,10 @@ async def test_one_orgs_trail_is_no_other_orgs(trail: Trail, app: Duly) -> None:
     await app.create_org(other.org, "Other")
     await other.write(1)
     await other.seal()
-    assert len((await app.audit.list(other.org)).entries) == 1
+    assert [entry.action for entry in (await app.audit.list(other.org)).entries] == [
+        "queue.paused",
+        "org.created",
+    ]
     assert {row["org_id"] async for row in app.audit.export(other.org)} == {other.org}
     trail.sql.execute("update duly.audit_entries set reason = 'x' where org_id = %s", [other.org])
     reports = {report.org_id: report.ok async for report in app.audit.verify_all()}

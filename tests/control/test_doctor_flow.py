@@ -15,9 +15,11 @@ from duly.control.doctor import Verdict
 from duly.control.doctor import server as server_checks
 from duly.model.errors import ConfigurationError
 from duly.model.policy import LifecyclePolicy
+from duly.model.system import SYSTEM_ORG
 from duly.store import workers as worker_store
 from duly.testing import FreshDatabase
 from tests.control.examined import USUAL, examined, of, red, skipped
+from tests.store.tenancy import insert
 from tests.worker.working import brief, until, working
 
 WORKER = """
@@ -176,6 +178,20 @@ async def test_callbacks_that_are_owed_for_long_are_noticed(
     assert "mill.grind" in str(lines["bridge"].fix)
     sql.execute("update duly.bridge_debts set owed_at = now(), due_at = now()")
     assert red(await examined(app)) == set()
+
+
+async def test_open_alerts_are_seen_and_that_nobody_works(app: Duly, sql: psycopg.Connection) -> None:
+    async with working(app):
+        assert red(await examined(app)) == set()
+    ago = "now() - interval '6 minutes'"
+    sql.execute(f"update duly.workers set heartbeat_at = {ago}, stopped_at = {ago}")
+    insert(sql, "alerts", SYSTEM_ORG, kind="queue_depth", severity="warning", summary="101 jobs wait")
+    lines = await examined(app)
+    assert red(lines) == {"alerts"}
+    assert "no worker was heard of for 00:06:0" in lines["alerts"].seen
+    assert "101 jobs wait (since " in lines["alerts"].seen
+    sql.execute("delete from duly.workers")
+    assert (await examined(app))["alerts"].verdict is Verdict.WARN
 
 
 async def test_a_transaction_that_stays_open_is_named_and_can_be_ended(

@@ -13,6 +13,7 @@ from duly import Duly, errors
 from duly.control import overview as control
 from duly.control import queues as queues_control
 from duly.control.overview import Overview
+from duly.store import suspects
 from tests.control.filled import all_of, fill
 from tests.control.test_job_lists import freshness
 from tests.worker.site import make_orgs, one
@@ -94,8 +95,9 @@ async def test_nothing_is_counted_further_than_needed(
 ) -> None:
     orgs = await make_orgs(app, 3)
     fill(sql, *orgs)
-    for name, value in {"MOST": 2, "_HEADS": 1, "_HELD": 1, "_FOUND": 1}.items():
+    for name, value in {"MOST": 2, "_HEADS": 1, "_HELD": 1}.items():
         monkeypatch.setattr(control, name, value)
+    monkeypatch.setattr(suspects, "_FOUND", 1)
     monkeypatch.setattr(queues_control, "MOST", 2)
     mine = await Overview(app).org(orgs[0])
     shares = [share.waiting for share in mine.waiting]

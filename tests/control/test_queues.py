@@ -76,6 +76,30 @@ async def test_each_change_is_audited_by_the_system_and_a_change_of_nothing_is_n
     ]
 
 
+async def test_when_somebody_is_told_is_set_in_parts_and_audited(
+    queues: Queues, sql: psycopg.Connection
+) -> None:
+    for _ in range(2):
+        await queues.set_alerts("q:exports", depth=500, actor=ANNA, reason="nightly")
+    both = await queues.set_alerts("q:exports", wait=timedelta(hours=1), actor=ANNA, reason="slow")
+    assert (both.alert_depth, both.alert_wait, both.weight) == (500, timedelta(hours=1), 2)
+    await queues.pause("q:exports", actor=ANNA, reason="disk full")
+    back = await queues.set_alerts("q:exports", depth=None, actor=ANNA, reason="as before")
+    assert (back.alert_depth, back.alert_wait, back.pause_reason) == (None, timedelta(hours=1), "disk full")
+    details = [(action, detail) for _, action, *_, detail in audited(sql)]
+    nothing = {"alert_depth": None, "alert_wait": None}
+    assert details == [
+        ("queue.alerts_set", {**nothing, "alert_depth": 500, "before": nothing}),
+        ("queue.alerts_set", {
+            "alert_depth": 500, "alert_wait": 3600.0, "before": {**nothing, "alert_depth": 500}
+        }),
+        ("queue.paused", {}),
+        ("queue.alerts_set", {
+            **nothing, "alert_wait": 3600.0, "before": {"alert_depth": 500, "alert_wait": 3600.0}
+        }),
+    ]  # fmt: skip
+
+
 async def test_a_pause_that_was_asked_for_first_stays_the_first_ones(queues: Queues) -> None:
     first = await queues.pause("q:exports", actor=ANNA, reason="disk full")
     second = await queues.pause("q:exports", actor=Actor.operator("bob"), reason="me too")
@@ -100,6 +124,16 @@ async def test_a_queue_of_that_name_with_another_weight_is_a_conflict(queues: Qu
         (lambda q: q.create("q:loud", 0, actor=ANNA, reason="r"), "weight", errors.ContractError),
         (lambda q: q.set_weight("q:default", True, actor=ANNA, reason="r"), "weight", errors.ContractError),
         (lambda q: q.set_weight("q:default", 2.5, actor=ANNA, reason="r"), "weight", errors.ContractError),
+        (
+            lambda q: q.set_alerts("q:default", depth=0, actor=ANNA, reason="r"),
+            "alert_depth",
+            errors.ContractError,
+        ),
+        (
+            lambda q: q.set_alerts("q:default", wait=SOON, actor=ANNA, reason="r"),
+            "alert_wait",
+            errors.ContractError,
+        ),
         (lambda q: q.resume("q:default", actor=None, reason="r"), "actor", errors.MissingField),
         (lambda q: q.resume("q:default", actor=ANNA, reason=None), "reason", errors.MissingField),
         (lambda q: q.resume("q:default", actor=ANNA, reason=""), "reason", errors.ContractError),

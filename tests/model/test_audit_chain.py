@@ -94,6 +94,10 @@ def test_every_column_of_a_seal_is_part_of_its_hash(entries: Rows) -> None:
     assert set(seal) - set(json.loads(seal_bytes(seal).split(b"\n")[1])) == {"hash"}
 
 
+def _swap(rows: Rows, one: int, other: int, column: str) -> None:
+    rows[one][column], rows[other][column] = rows[other][column], rows[one][column]
+
+
 TAMPERINGS: dict[str, tuple[Callable[[Rows, Rows], object], list[tuple[str, int | None, int | None]]]] = {
     "an entry is deleted": (lambda entries, _: entries.pop(2), [("entry_missing", 2, 3)]),
     "two are deleted": (
@@ -118,6 +122,18 @@ TAMPERINGS: dict[str, tuple[Callable[[Rows, Rows], object], list[tuple[str, int 
         lambda entries, _: entries.append(entries.pop(2) | {"commit_xid": "9999"}),
         [("entry_missing", 2, 3)],
     ),
+    "two of one seal change places": (
+        lambda entries, _: _swap(entries, 2, 3, "commit_xid"),
+        [("entry_moved", 2, 3)],
+    ),
+    "two of different seals change places": (
+        lambda entries, _: _swap(entries, 1, 2, "commit_xid"),
+        [("entry_missing", 1, 2), ("entry_added", 2, 2)],
+    ),
+    "two say what the other said": (
+        lambda entries, _: _swap(entries, 2, 3, "occurred_at"),
+        [("entry_changed", 2, 3), ("entry_changed", 2, 4)],
+    ),
     "a seal is changed": (
         lambda _, seals: seals[1].update(sealed_at=NOON + timedelta(days=1)),
         [("seal_changed", 2, None)],
@@ -132,6 +148,12 @@ def test_tampering_is_found_and_said_where(entries: Rows, what: str) -> None:
     tamper, found = TAMPERINGS[what]
     tamper(entries, seals)
     assert kinds(entries, seals) == found
+
+
+def test_seals_that_change_places_are_found(entries: Rows) -> None:
+    seals = sealed(entries)
+    _swap(seals, 1, 2, "seal_seq")
+    assert kinds(entries, seals)[:2] == [("seal_unlinked", 2, None), ("seal_changed", 2, None)]
 
 
 def test_a_seal_that_was_made_anew_does_not_fit_the_next_one(entries: Rows) -> None:

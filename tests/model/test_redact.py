@@ -52,6 +52,16 @@ MESSAGES = {
     "pin\n  too short [type=x, input_value={'a': {'b': 'hunter2'}}, input_type=dict]": (
         "pin\n  too short [type=x, input_value=[redacted], input_type=dict]"
     ),
+    "violates a check\nDETAIL:  Failing row contains (1, hun\nter2).": (
+        "violates a check\nDETAIL:  Failing row contains [redacted]"
+    ),
+    "no column\nLINE 1: ...ues ('hunter2', a)\n           ^": "no column\nLINE [redacted]\n           ^",
+    'invalid\nDETAIL:  Token "hunter2" is invalid.\nCONTEXT:  JSON data, line 1: {"a": hunter2...\nok': (
+        "invalid\nDETAIL:  Token [redacted] is invalid.\nCONTEXT:  JSON data, line [redacted]\nok"
+    ),
+    "wrong\nCONTEXT:  unnamed portal parameter $1 = 'hunter2'": (
+        "wrong\nCONTEXT:  unnamed portal parameter [redacted]"
+    ),
 }
 
 
@@ -112,8 +122,8 @@ def test_what_helps_to_understand_is_kept(message: str) -> None:
 
 
 def test_what_the_database_cannot_store_is_replaced() -> None:
-    kept = redact("a\0b\ud800c\x1b[31m\td\ne")
-    assert kept == "a\ufffdb\ufffdc\ufffd[31m\td\ne"
+    kept = redact("a\0b\ud800c\x1b[31m\td\ne\u2028f\u202eg\u2066h")
+    assert kept == "a\ufffdb\ufffdc\ufffd[31m\td\ne\ufffdf\ufffdg\ufffdh"
     json.loads(json.dumps(kept)).encode()
 
 

@@ -26,7 +26,8 @@ from tests.store.tenancy import insert
 
 KEEP = Retention()
 FAST = Pace(batches=100, per_second=1e6)
-EVERY = ("event_log", "result_partials", "result_finals", "job_records", "job_states", "schedule_ticks")
+EVERY = ("event_log", "job_logs", "webhook_deliveries", "result_partials", "result_finals", "job_records",
+         "job_states", "schedule_ticks")  # fmt: skip
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ async def test_a_run_drops_all_that_is_old_and_keeps_the_rest(
     counts = await maintenance.run_partitions(database, KEEP, FAST)
     assert counts == {"made": 0, "dropped": old, "deleted": 0, "answers": 0, "kept": 0, "busy": 0}
     assert [partitions(aged, parent) for parent in EVERY] == [[]] * len(EVERY)
-    for table in ("job_records", "job_states", "event_log", "result_partials", "result_finals"):
+    for table in EVERY[:-1]:
         assert aged.execute(f"select job_id from duly.{table}").fetchall() == [(young,)], table
     assert one(aged, "select count(*) from duly.audit_entries") == 1
     assert one(aged, "select count(*) from duly.partitions where ends_at > now()") > 20
@@ -83,7 +84,7 @@ async def test_a_run_says_what_was_kept(
     insert(aged, "scheduled", org, job_id=job)
     with caplog.at_level("INFO", "duly.maintenance"):
         counts = await maintenance.run_partitions(database, KEEP, FAST)
-    assert (counts["kept"], counts["busy"]) == (5, 0)
+    assert (counts["kept"], counts["busy"]) == (7, 0)
     assert f"event_log_20240115 is still there, kept: job {job} waits for its time" in caplog.text
 
 
@@ -127,7 +128,7 @@ async def test_a_table_that_is_locked_delays_no_other(
         reader.execute("select count(*) from duly.event_log")
         counts = await maintenance.run_partitions(database, KEEP, FAST)
     assert counts["busy"] == 1
-    assert [len(partitions(aged, parent)) for parent in EVERY] == [10, 0, 0, 0, 0, 0]
+    assert [len(partitions(aged, parent)) for parent in EVERY] == [10, 0, 0, 0, 0, 0, 0, 0]
 
 
 async def test_making_them_waits_for_nobody_for_long(
@@ -372,12 +373,12 @@ async def test_they_belong_to_the_system_org(app: Duly, sql: Conn) -> None:
     assert one(sql, "select count(*) from duly.ready where queue = 'q:maintenance'") == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("duly.partitions", {"made", "dropped", "deleted", "answers", "kept", "busy"}),
-     ("duly.expire_ledger", {"deleted"}),
-     ("duly.clean_up", {"artifacts", "blobs", "dead_letters", "sessions", "workers"})],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "said"), [
+    ("duly.partitions", {"made", "dropped", "deleted", "answers", "kept", "busy"}),
+    ("duly.expire_ledger", {"deleted"}),
+    ("duly.clean_up", {"artifacts", "blobs", "dead_letters", "alerts", "notifications", "subscriptions",
+                       "secrets", "sessions", "workers"}),
+])  # fmt: skip
 async def test_each_handler_does_its_work_and_counts(app: Duly, name: str, said: set[str]) -> None:
     maintenance.declare(app, KEEP)
     handler: Callable[[], Awaitable[dict[str, Any]]] = app.registry.get(name).handler

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from duly import Actor, Context, Duly, Failure, Handle, LifecyclePolicy, RetryPolicy
-from duly.metrics import RECONCILIATIONS
+from duly.observe.metrics import RECONCILIATIONS
 from duly.upkeep.reconciler import Reconciler
 from tests.journeys.books import balance
 from tests.worker.working import (

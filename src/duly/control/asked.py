@@ -6,12 +6,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from duly.client.context import as_uuid, checked_actor, checked_text
-from duly.model.errors import ContractError, MissingField, UnknownOrg
-from duly.model.job import Actor
+from duly.model.errors import ContractError, Forbidden, MissingField, UnknownOrg
+from duly.model.job import Actor, ActorType
 from duly.store import gates
 from duly.store.pool import Connection
 
 _MOST = 1000
+_OWN = "duly."
+_TENANTS = (ActorType.USER, ActorType.API_KEY)
 
 
 class Asked(NamedTuple):
@@ -33,6 +35,19 @@ def asked(actor: Actor, reason: str | None, *, optional: bool = False) -> Asked:
     if reason is None and not optional:
         raise MissingField("missing", field="reason", fix="say why; it is kept in the audit trail")
     return Asked(actor, checked_text("reason", reason))
+
+
+def may_touch(actor: Actor, job_type: str) -> bool:
+    """Whether they may change what becomes of such a job: Duly's own are for who runs the installation."""
+    return actor.type not in _TENANTS or not job_type.startswith(_OWN)
+
+
+def check_touch(actor: Actor, job_type: str) -> None:
+    """Raise if it is Duly's own, and they are somebody's users."""
+    if not may_touch(actor, job_type):
+        raise Forbidden(
+            f"{job_type} is Duly's own work", field="job_id", fix="ask whoever runs the installation"
+        )
 
 
 def org(org_id: UUID | str) -> UUID:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,16 +11,22 @@ from uuid import UUID
 
 from duly.client.app import App
 from duly.client.context import checked_text
-from duly.control.asked import check_known, org
+from duly.client.handle import Handle
+from duly.control.asked import asked, check_known, org, text
+from duly.control.audit_report import MOST, AuditReport, read_hash, reported
+from duly.control.enrichment import Versions, enrichment
+from duly.control.feed import Feed
 from duly.control.paging import cursor, page_size, place
 from duly.model.audit_chain import GENESIS, Chain, Problem, end_of, place_of
 from duly.model.errors import ContractError
+from duly.model.events import AUDITED, EventType, audit_name
+from duly.model.job import Actor
 from duly.store import audit
 from duly.store.audit import START, AuditEntry, Mark
+from duly.store.feed import FeedEvent
 
 _NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 _AT_ONCE = 1_000
-_PROBLEMS = 100
 _Row = dict[str, Any]
 
 
@@ -36,26 +42,12 @@ class AuditPage:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport:
-    """What a verification found."""
+class AuditEventPage:
+    """What became of some jobs; `after` asks for what follows, and `more` says whether to ask at once."""
 
-    org_id: UUID
-    ok: bool
-    seals: int
-    sealed: int
-    """Entries that have their seal."""
-    unsealed: int
-    """Entries that have none yet."""
-    gone: int
-    """Sealed entries that retention has dropped. Their seals still link those before and after."""
-    kept_since: datetime | None
-    """Where what is kept begins."""
-    head: str
-    """The hash of the last seal. Keep it elsewhere, and expect it next time."""
-    broken_at: int | None
-    """The number of the first seal with which something is wrong."""
-    problems: tuple[Problem, ...]
-    """The first hundred."""
+    events: tuple[_Row, ...]
+    after: str
+    more: bool
 
 
 class Audit:
@@ -94,7 +86,7 @@ class Audit:
 
         `expect` is the `head` of an earlier report, kept elsewhere: the chain must still contain it.
         """
-        whose, wanted = org(org_id), _hash(expect)
+        whose, wanted = org(org_id), read_hash(expect)
         async with (await self._app.ground()).database.engine_session() as conn:
             mark = await audit.read_mark(conn)
         async with self._app.tenant_session(whose) as conn:
@@ -131,12 +123,54 @@ class Audit:
                 return
             end = place_of(rest[-1])
 
+    async def events(
+        self, org_id: UUID | str, *, limit: int = 100, after: str | None = None
+    ) -> AuditEventPage:
+        """What became of the jobs of an org, under the names of the audit, in the order of commits.
+
+        The same facts as in the feed, without progress and partial results. A page may be short, even empty.
+        """
+        page = await Feed(self._app).read(org_id, after, limit)
+        told = [_audited(event) for event in page.events if event.event_type in AUDITED]
+        return AuditEventPage(tuple(told), page.after, page.more)
+
+    async def describe_change(
+        self,
+        org_id: UUID | str,
+        target_type: str,
+        target_id: str,
+        before: Mapping[str, Any] | None,
+        after: Mapping[str, Any] | None,
+        *,
+        actor: Actor,
+        reason: str | None = None,
+        locale: str = "en",
+        names: Mapping[str, str] | None = None,
+        hide: Collection[str] = (),
+        idempotency_key: str | None = None,
+        conn: Any = None,
+    ) -> Handle[Any]:
+        """Have an entry `<target_type>.changed` written that says what differs between two versions.
+
+        It is a job: it is done later, by whoever may append to the audit trail and do nothing else. With
+        `conn` it goes with your transaction. `names` says how fields are called; those of `hide`, and
+        secrets, are told as changed, but never shown nor kept.
+        """
+        who = asked(actor, reason, optional=True)
+        versions = Versions(
+            text("target_type", target_type), text("target_id", target_id), before or {}, after or {},
+            who.reason, locale, names or {}, hide,
+        )  # fmt: skip
+        options = {"org_id": org(org_id), "actor": actor, "idempotency_key": idempotency_key, "conn": conn}
+        [handle] = await self._app.enqueue_many([await enrichment(self._app, versions, options)])
+        return handle
+
     async def _verified(self, org_id: UUID, mark: Mark, wanted: bytes | None) -> AuditReport:
         chain, end = Chain(org_id, kept_since=mark.kept_since), START
         problems: builtins.list[Problem] = []
         heads = {GENESIS}
         async for seal, entries in self._seals(org_id):
-            problems += list(chain.take(seal, entries))[: _PROBLEMS - len(problems)]
+            problems += list(chain.take(seal, entries))[: MOST - len(problems)]
             end = end_of(seal)
             heads |= {chain.head} & {wanted}
         async with self._app.tenant_session(org_id) as conn:
@@ -144,21 +178,8 @@ class Audit:
         if rest.bare:
             said = f"{rest.bare} entries after the last seal were sealed, and their seal is not there"
             problems.append(Problem(org_id, "seal_missing", chain.length + 1, None, said))
-        if wanted is not None and wanted not in heads:
-            said = "no seal has the expected hash"
-            problems.append(Problem(org_id, "head_unknown", None, None, said))
-        return AuditReport(
-            org_id=org_id,
-            ok=not problems,
-            seals=chain.length,
-            sealed=chain.sealed,
-            unsealed=rest.unsealed,
-            gone=chain.gone,
-            kept_since=mark.kept_since,
-            head=chain.head.hex(),
-            broken_at=next((p.seal_seq for p in problems if p.seal_seq is not None), None),
-            problems=tuple(problems),
-        )
+        known = wanted is None or wanted in heads
+        return reported(chain, problems, unsealed=rest.unsealed, kept_since=mark.kept_since, known=known)
 
     async def _seals(self, org_id: UUID) -> AsyncIterator[tuple[_Row, builtins.list[_Row]]]:
         """Every seal with the entries since the one before. Rows are written once: no snapshot is held."""
@@ -179,8 +200,15 @@ class Audit:
             seq, end = part.seals[-1]["seal_seq"], end_of(part.seals[-1])
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+def _audited(event: FeedEvent) -> _Row:
+    """An event as the audit calls it."""
+    said = event.model_dump(exclude={"event_type", "event_seq", "payload_json"})
+    action = audit_name(EventType(event.event_type))
+    return {"kind": "event", "action": action, **said, "detail": event.payload_json}
+
+
+def _moment(written: str) -> datetime:
+    return datetime.fromisoformat(written).astimezone(UTC)
 
 
 def _since(since: datetime | None) -> datetime:
@@ -189,13 +217,3 @@ def _since(since: datetime | None) -> datetime:
     if since.tzinfo is None:
         raise ContractError("has no zone", field="since", fix="pass a time with its zone")
     return since
-
-
-def _hash(text: str | None) -> bytes | None:
-    try:
-        read = None if text is None else bytes.fromhex(text)
-    except ValueError:
-        read = b""
-    if read is not None and len(read) != len(GENESIS):
-        raise ContractError("no hash of a seal", field="expect", fix="pass the head of an earlier report")
-    return read

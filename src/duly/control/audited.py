@@ -14,6 +14,11 @@ from duly.store.pool import Connection
 from duly.store.session import retrying
 
 T = TypeVar("T")
+OWN_TARGETS = frozenset({
+    "dead_letter", "job", "key", "limit", "member", "org", "project", "queue", "record", "schedule",
+    "session", "suppression", "template", "webhook",
+})  # fmt: skip
+"""What Duly itself writes about: the first words of all actions that are not an application's own."""
 
 
 async def transaction(app: App, work: Callable[[Connection], Awaitable[T]]) -> T:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from duly.control.asked import asked, check_known, org
 from duly.control.audited import transaction
 from duly.model.errors import ContractError, MissingField
 from duly.model.job import Actor
+from duly.observe import metrics
 from duly.store import dead
 from duly.store.dead import (
     Choice,
@@ -160,6 +162,7 @@ class DeadLetters:
         while place is not None and (seen := len(done) + len(left)) < limit:
             batch = replays.Batch(order, choice, place, min(_BATCH, limit - seen), seen, pace)
             some, others, place = await transaction(self._app, batch.replay)
+            _count(some)
             await self._wake()
             done, left = [*done, *some], {**left, **others}
         handles = tuple(self._handle(order, replayed) for replayed in done)
@@ -171,6 +174,7 @@ class DeadLetters:
 
     async def _new_job(self, order: Order, work: Callable[[Connection], Awaitable[Replayed]]) -> Handle[Any]:
         replayed = await transaction(self._app, work)
+        _count([replayed])
         await self._wake()
         return self._handle(order, replayed)
 
@@ -179,6 +183,12 @@ class DeadLetters:
 
     async def _wake(self) -> None:
         (await self._app.ground()).waker.wake()
+
+
+def _count(replayed: Sequence[Replayed]) -> None:
+    """New jobs are enqueued ones, whoever asked for them."""
+    for kind, n in Counter((one.job_type, one.queue) for one in replayed if one.created).items():
+        metrics.enqueued(*kind, n)
 
 
 def _order(org_id: UUID | str, actor: Actor, reason: str) -> Order:

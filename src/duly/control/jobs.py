@@ -14,10 +14,11 @@ from duly.client.context import as_uuid
 from duly.client.handle import Handle
 from duly.client.job import Call
 from duly.client.options import Choices, Options
-from duly.control.asked import asked, check_known, org
+from duly.control.asked import asked, check_known, check_touch, org
 from duly.control.audited import note, transaction
 from duly.control.explain import MOST_BEFORE, explain
 from duly.control.job_choice import Scalar, choose, cursor_of, start_of
+from duly.control.job_lines import LogPage, read_lines
 from duly.control.paging import page_size
 from duly.model.errors import AlreadyFinished, MissingField, UnknownJob
 from duly.model.freshness import Assessment, Freshness
@@ -172,6 +173,26 @@ class Jobs:
         story = explain(job, around, outside=outside)
         return JobDetail(job, tuple(attempts), tuple(events), story, judged[0].assess())
 
+    async def logs(
+        self,
+        org_id: UUID | str,
+        job_id: UUID | str,
+        *,
+        attempt: int | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> LogPage:
+        """What the handler of a job logged with `ctx.log`, attempt by attempt; an unknown id raises.
+
+        Of an attempt the first 200 lines are kept and the last 50. An empty page is the last for now.
+        """
+        whose, which = org(org_id), _job(job_id)
+        async with self._app.tenant_session(whose) as conn:
+            page = await read_lines(conn, whose, which, attempt=attempt, after=after, limit=limit)
+            if not page.lines and await jobs.read(conn, whose, which) is None:
+                raise _unknown(which)
+        return page
+
     async def cancel(self, org_id: UUID | str, job_id: UUID | str, *, actor: Actor, reason: str) -> Status:
         """Ask for the end: `canceled` at once if it waited, else the status it still has. Idempotent."""
         whose, which, who = org(org_id), _job(job_id), asked(actor, reason)
@@ -179,6 +200,8 @@ class Jobs:
 
         async def once(conn: Connection) -> str | None:
             before = await jobs.read(conn, whose, which)
+            if before is not None:
+                check_touch(actor, before.job_type)
             answer = await jobs.cancel(conn, whose, which, by=by, reason=reason, actor=actor)
             if await _asked_now(conn, whose, which, before):
                 await note(conn, who, whose, "job.cancel_requested", str(which), answer=answer)

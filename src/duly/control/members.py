@@ -14,7 +14,7 @@ from duly.model.access import Role
 from duly.model.errors import ContractError, UnknownMember
 from duly.model.job import Actor
 from duly.model.system import SYSTEM_ORG
-from duly.store import access
+from duly.store import access, subscriptions
 from duly.store.access import Member
 from duly.store.pool import Connection
 
@@ -53,11 +53,12 @@ class Members:
         return await transaction(self._app, change)
 
     async def remove(self, org_id: UUID | str, user_id: str, *, actor: Actor, reason: str) -> Member:
-        """End a membership; an unknown member raises."""
+        """End a membership, and what they are told in the product; an unknown member raises."""
         whose, which, who = org(org_id), text("user_id", user_id), asked(actor, reason)
 
         async def change(conn: Connection) -> Member:
             gone = _found(await access.remove_member(conn, whose, which), which)
+            await subscriptions.end_of(conn, whose, which)
             await note(conn, who, whose, "member.removed", which, role=gone.role)
             return gone
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID
 
@@ -11,18 +10,14 @@ from duly.client.app import App
 from duly.control.asked import check_known, org
 from duly.control.queues import MOST, Queues
 from duly.model.freshness import Freshness
-from duly.model.policy import LifecyclePolicy
 from duly.store import overview, suspects
 from duly.store.overview import Lane, OrgOverview, PlatformOverview, QueueShare, counted
 from duly.store.pool import Connection
 from duly.store.queues import Count
-from duly.store.suspects import Part
 
 _DAY = timedelta(days=1)
 _HEADS = 20
 _HELD = 500
-_PARTS = 200
-_FOUND = 200
 
 
 class Overview:
@@ -59,30 +54,15 @@ class Overview:
         queues = await Queues(self._app).stats()
         async with (await self._app.ground()).database.engine_session() as conn:
             rest = await overview.of_platform(conn, most=MOST, since=_DAY)
-            found, more = await self._suspects(conn)
+            found, more = await self.suspicious(conn)
             stale = await _stale(conn, found)
         return PlatformOverview(
             queues=tuple(queues), suspects=Count(count=stale, at_least=more and stale > 0), **rest
         )
 
-    async def _suspects(self, conn: Connection) -> tuple[list[tuple[UUID, UUID]], bool]:
+    async def suspicious(self, conn: Connection) -> tuple[list[tuple[UUID, UUID]], bool]:
         """Jobs of all orgs that look suspicious, each once; and whether there may be more."""
-        queued = min(policy.queued_stale_after for policy in self._policies())
-        running = min(policy.running_stale_after for policy in self._policies())
-        waiting, end = await suspects.waiting(conn, Part(), at_least=queued, steps=_PARTS, limit=_FOUND)
-        kinds = [
-            waiting,
-            await suspects.overdue(conn, at_least=queued, limit=_FOUND),
-            await suspects.held(conn, at_least=running, limit=_FOUND),
-            await suspects.lost(conn, limit=_FOUND),
-        ]
-        found = list(dict.fromkeys(job for kind in kinds for job in kind))
-        return found, end is not None or any(len(kind) >= _FOUND for kind in kinds)
-
-    def _policies(self) -> Iterable[LifecyclePolicy]:
-        """Those known here: nothing younger than the strictest of them needs a look."""
-        yield LifecyclePolicy()
-        yield from (job.policy.lifecycle for job in self._app.registry)
+        return await suspects.suspicious(conn, [job.policy.lifecycle for job in self._app.registry])
 
 
 async def _stale(conn: Connection, jobs: list[tuple[UUID, UUID]]) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from duly.client.app import App
 from duly.control.asked import Asked, asked, text
 from duly.control.audited import note, transaction
+from duly.control.limit_rules import UNCHANGED, Unchanged
 from duly.model.errors import Conflict, ContractError, UnknownQueue
 from duly.model.job import Actor
 from duly.model.policy import DEADLETTER
@@ -22,6 +24,7 @@ MOST = 10_000
 _HEADS = 1_000
 _WORKERS = 1_000
 _HEAVIEST = 1_000
+_SECOND, _LONGEST = timedelta(seconds=1), timedelta(days=365)
 _NAME = re.compile(r"q:[a-z][a-z0-9_-]{0,47}")
 
 
@@ -96,6 +99,27 @@ class Queues:
             lambda now: {} if now.weight == weight else {"weight": weight},
         )
 
+    async def set_alerts(
+        self,
+        queue: str,
+        *,
+        depth: int | Unchanged | None = UNCHANGED,
+        wait: timedelta | Unchanged | None = UNCHANGED,
+        actor: Actor,
+        reason: str,
+    ) -> Queue:
+        """Beyond how many waiting jobs, or how long a wait, there is an alert.
+
+        What is left out stays; None is what the settings say.
+        """
+        wanted = _alerts_wanted(depth, wait)
+        return await self._change(
+            queue,
+            asked(actor, reason),
+            "alerts_set",
+            lambda now: {name: value for name, value in wanted.items() if getattr(now, name) != value},
+        )
+
     async def _change(
         self, queue: str, who: Asked, action: str, changed: Callable[[Queue], dict[str, Any]]
     ) -> Queue:
@@ -109,8 +133,7 @@ class Queues:
                 return now
             after = await queues.change(conn, now.model_copy(update=values))
             assert after is not None
-            detail = {"weight": after.weight, "before": now.weight} if "weight" in values else {}
-            await note(conn, who, SYSTEM_ORG, f"queue.{action}", name, **detail)
+            await note(conn, who, SYSTEM_ORG, f"queue.{action}", name, **_detail(now, after))
             return after
 
         return await self._transaction(once)
@@ -136,6 +159,28 @@ def _name(queue: str) -> str:
     if queue == DEADLETTER:
         raise ContractError("nothing runs from there", field="queue", fix="dead letters are replayed instead")
     return queue
+
+
+def _detail(before: Queue, after: Queue) -> dict[str, Any]:
+    """What the audit trail says of a change, beside who and why."""
+    if before.weight != after.weight:
+        return {"weight": after.weight, "before": before.weight}
+    was, now = _alerts(before), _alerts(after)
+    return {**now, "before": was} if was != now else {}
+
+
+def _alerts(queue: Queue) -> dict[str, Any]:
+    seconds = None if queue.alert_wait is None else queue.alert_wait.total_seconds()
+    return {"alert_depth": queue.alert_depth, "alert_wait": seconds}
+
+
+def _alerts_wanted(depth: int | Unchanged | None, wait: timedelta | Unchanged | None) -> dict[str, Any]:
+    if depth is not UNCHANGED and depth is not None and (type(depth) is not int or not 1 <= depth < MOST):
+        raise ContractError(f"{depth!r} is out of range", field="alert_depth", fix=f"use 1 to {MOST - 1}")
+    if isinstance(wait, timedelta) and not _SECOND <= wait <= _LONGEST:
+        raise ContractError(f"{wait} is out of range", field="alert_wait", fix="use a second to a year")
+    given = {"alert_depth": depth, "alert_wait": wait}
+    return {name: value for name, value in given.items() if value is not UNCHANGED}
 
 
 def _check_weight(weight: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
+from duly.control.asked import check_touch, may_touch
 from duly.model.errors import AlreadyResolved, Conflict, UnknownJob
 from duly.store import dead, jobs
 from duly.store.dead import (
@@ -24,6 +25,7 @@ from duly.store.pool import Connection
 async def succeed(conn: Connection, order: Order, wanted: Wanted, resolution: Resolution) -> Replayed:
     """Close a letter with a new job; a second replay finds the job of the first."""
     letter = await _locked(conn, order, wanted.job_id)
+    check_touch(order.actor, letter.job_type)
     if letter.resolution is not None:
         if letter.successor_job_id is None or not letter.resolution == resolution == Resolution.REPLAYED:
             raise resolved(letter)
@@ -47,6 +49,7 @@ async def rerun(conn: Connection, order: Order, job_id: UUID) -> Replayed:
     ended = await jobs.read(conn, order.org_id, job_id)
     if ended is None:
         raise UnknownJob(f"no job {job_id} in this org", field="job_id", fix="check the id and the org")
+    check_touch(order.actor, ended.job_type)
     if not ended.status.terminal:
         raise Conflict(f"{job_id} is {ended.status}", field="job_id", fix="cancel it, or wait for its end")
     letter = await dead.lock(conn, order.org_id, job_id)
@@ -75,12 +78,21 @@ class Batch(NamedTuple):
         """The new jobs, the letters that stay with the reason, and where to go on."""
         order = self.order
         letters = await dead.lock_open(conn, order.org_id, self.choice, after=self.after, limit=self.size)
-        wanted = [Wanted(letter.job_id, (self.seen + n) * self.pace) for n, letter in enumerate(letters)]
+        wanted = [
+            Wanted(letter.job_id, (self.seen + n) * self.pace)
+            for n, letter in enumerate(letters)
+            if may_touch(order.actor, letter.job_type)
+        ]
         replays = await dead.replay(conn, order, wanted)
         done = {letter: replays.done[letter.job_id] for letter in letters if letter.job_id in replays.done}
         await dead.resolve(conn, order, Resolution.REPLAYED, {x: made.job_id for x, made in done.items()})
-        left = {x.job_id: _why_not(x.job_id, replays) for x in letters if x not in done}
+        left = {x.job_id: self._why_not(x, replays) for x in letters if x not in done}
         return [*done.values()], left, letters[-1].place if len(letters) == self.size else None
+
+    def _why_not(self, letter: LockedLetter, replays: Replays) -> str:
+        if not may_touch(self.order.actor, letter.job_type):
+            return f"{letter.job_type} is Duly's own work"
+        return _why_not(letter.job_id, replays)
 
 
 async def _locked(conn: Connection, order: Order, job_id: UUID) -> LockedLetter:

@@ -22,6 +22,7 @@ from duly.control.paging import cursor, page_size, place, words
 from duly.model.cron import Cron, Missed
 from duly.model.errors import ContractError, PayloadRefused, UnknownSchedule, Unschedulable
 from duly.model.job import Actor, JobSpec, Origin
+from duly.observe import metrics
 from duly.store import jobs, schedules
 from duly.store.pool import Connection
 from duly.store.schedules import ScheduleSnapshot, Tick
@@ -180,13 +181,15 @@ class Schedules:
         """Run it once more, here and now, paused or not. It is no tick, and changes none."""
         who = asked(actor, reason)
 
-        async def change(conn: Connection, schedule: ScheduleSnapshot) -> Handle[Any]:
+        async def change(conn: Connection, schedule: ScheduleSnapshot) -> tuple[Handle[Any], JobSpec]:
             spec = _by_hand(schedule, self._app.registry.get(schedule.job_type), actor)
             [written] = await jobs.enqueue(conn, schedule.org_id, [spec])
             await _note(conn, schedule, "run_now", who, job_id=str(written.job_id))
-            return Handle(self._app, schedule.org_id, written.job_id, created=written.created)
+            return Handle(self._app, schedule.org_id, written.job_id, created=written.created), spec
 
-        handle = await self._change(org_id, name, change)
+        handle, spec = await self._change(org_id, name, change)
+        if handle.created:
+            metrics.enqueued(spec.job_type, spec.policy.queue, 1)
         (await self._app.ground()).waker.wake()
         return handle
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import Context
 from typing import NamedTuple
 from uuid import UUID
 
@@ -54,7 +55,7 @@ class Watch:
         told: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault((org_id, job_id), []).append(_Waiter(seen, told))
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_on(), name="duly-watch")
+            self._looking = asyncio.create_task(self._look_on(), name="duly-watch", context=Context())
         return await told
 
     async def close(self) -> None:

@@ -31,6 +31,7 @@ Kind = Literal[
     "entry_changed",
     "entry_missing",
     "entry_added",
+    "entry_moved",
     "seal_changed",
     "seal_missing",
     "seal_unlinked",
@@ -68,11 +69,12 @@ def verify(
     return [
         problem
         for org_id in sorted(chains)
-        for problem in _walk(Chain(org_id, kept_since=kept_since), trails[org_id], chains[org_id])
+        for problem in walk(Chain(org_id, kept_since=kept_since), trails[org_id], chains[org_id])
     ]
 
 
-def _walk(chain: Chain, entries: Sequence[Row], seals: Sequence[Row]) -> Iterator[Problem]:
+def walk(chain: Chain, entries: Sequence[Row], seals: Sequence[Row]) -> Iterator[Problem]:
+    """Everything that is wrong with one chain, whose rows come in any order."""
     in_order = sorted(seals, key=lambda row: int(row["seal_seq"]))
     ends = [end_of(row) for row in in_order]
     covered: dict[int, list[Row]] = defaultdict(list)
@@ -86,7 +88,7 @@ class Chain:
     """The chain of one org, walked from its first seal."""
 
     def __init__(self, org_id: UUID, *, kept_since: datetime | None = None) -> None:
-        self._org_id = org_id
+        self.org_id = org_id
         self._kept_since = kept_since
         self.head = GENESIS
         """The hash of the last seal."""
@@ -120,12 +122,17 @@ class Chain:
         if hashes.of_seal(seal) != _bytes(seal["hash"]):
             yield self._problem("seal_changed", seq, "the seal itself is not as it was made")
         left = dict(zip(map(_uuid, seal["entry_ids"]), map(_bytes, seal["digests"]), strict=False))
+        order, last = {entry_id: place for place, entry_id in enumerate(left)}, -1
         self.sealed += len(left)
         for row in entries:
             found = _uuid(row["entry_id"])
             if found in left:
                 if hashes.of_entry(row) != left.pop(found):
                     yield self._problem("entry_changed", seq, "it is not as it was sealed", found)
+                elif order[found] < last:
+                    yield self._problem("entry_moved", seq, "it lies behind one that came after it", found)
+                else:
+                    last = order[found]
             elif not orphans:  # else they are the missing seals'
                 yield self._problem("entry_added", seq, "it was not there when its time was sealed", found)
         if self._kept_since is not None and _moment(seal["last_occurred_at"]) < self._kept_since:
@@ -135,7 +142,7 @@ class Chain:
             yield self._problem("entry_missing", seq, "it was sealed, and is not there", entry_id)
 
     def _problem(self, kind: Kind, seq: int, message: str, entry_id: UUID | None = None) -> Problem:
-        return Problem(self._org_id, kind, seq, entry_id, message)
+        return Problem(self.org_id, kind, seq, entry_id, message)
 
 
 def make_seals(previous: Row | None, entries: Iterable[Row], sealed_at: datetime) -> list[dict[str, Any]]:
@@ -180,7 +187,7 @@ def end_of(seal: Row) -> Place:
 def entry_bytes(entry: Row) -> bytes:
     """What an entry says, in the same bytes wherever they are made: JSON with sorted keys, times in UTC.
 
-    Its transaction is left out: that is where it lies, not what it says.
+    Its transaction is left out: that is where it lies, not what it says. The seal has the order.
     """
     return _canonical(
         "duly.audit.entry.1",

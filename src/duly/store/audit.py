@@ -86,12 +86,19 @@ async def record(
     request_id: str | None = None,
     correlation_id: str | None = None,
     detail: Mapping[str, Any] | None = None,
+    entry_id: UUID | None = None,
+    occurred_at: datetime | None = None,
 ) -> None:
-    """Note one change, on the engine session that makes it."""
+    """Note one change, on the engine session that makes it, or on an auditor's.
+
+    With an id and a time of its own it is the same entry however often it is written, and there once.
+    """
     await conn.execute(
         statement("audit/record"),
         {
             "org_id": org_id,
+            "entry_id": entry_id,
+            "occurred_at": occurred_at,
             "actor_type": actor.type,
             "actor_id": actor.id,
             "action": action,

@@ -6,12 +6,13 @@ from functools import partial
 
 from duly.client.app import App
 from duly.client.bridge import pay, telling
-from duly.metrics import RECONCILIATIONS
-from duly.model.decide import decide
+from duly.model.decide import Transition, decide
 from duly.model.outcome import Overruled
 from duly.model.policy import stored_policy
 from duly.model.reconciliation import ReconciliationRecord, ReconciliationSource
 from duly.model.states import Status
+from duly.observe import metrics, settled
+from duly.observe.settled import Settled
 from duly.store import work
 from duly.store.debts import Debt
 from duly.store.pool import Connection
@@ -22,14 +23,15 @@ _TYPE, _ID = "system", "reconciler"
 
 async def overrule(app: App, suspect: Suspect, record: ReconciliationRecord) -> bool:
     """End a job for this reason; False if it has moved on since it was looked at."""
-    kept = await telling(partial(_overrule, app, suspect, record))
+    to = decide(suspect.hold, Overruled(record), stored_policy(suspect.policy).retry, record.at, 0.0)
+    kept = await telling(partial(_overrule, app, suspect, to))
     if kept:
         count(record)
+        settled.count([Settled(suspect.job_type, suspect.queue, to, suspect.hold.spent)])
     return kept
 
 
-async def _overrule(app: App, suspect: Suspect, record: ReconciliationRecord, to_be_told: bool) -> bool:
-    to = decide(suspect.hold, Overruled(record), stored_policy(suspect.policy).retry, record.at, 0.0)
+async def _overrule(app: App, suspect: Suspect, to: Transition, to_be_told: bool) -> bool:
     async with (await app.ground()).database.engine_session() as conn:
         if suspect.status == Status.QUEUED:
             kept = bool(
@@ -53,4 +55,4 @@ async def tell(app: App, conn: Connection, debt: Debt) -> None:
 
 def count(record: ReconciliationRecord) -> None:
     """One more for the metrics."""
-    RECONCILIATIONS.labels(kind=record.kind, reason_code=record.reason_code).inc()
+    metrics.reconciled(record.kind, record.reason_code)

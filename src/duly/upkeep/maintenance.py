@@ -100,7 +100,7 @@ async def run_expire_ledger(database: Database, pace: Pace = _ROWS) -> dict[str,
 async def run_clean_up(
     database: Database, blobs: BlobStore, keep: Retention, pace: Pace = _ROWS
 ) -> dict[str, int]:
-    """Remove what was left behind: expired artifacts and their blobs, dead letters, log-ins, workers."""
+    """Remove what was left behind: artifacts, blobs, dead letters, notifications, log-ins, workers."""
     await _repeat(database, partial(retention.expire_orphaned_artifacts, keep=keep.jobs), pace)
     return {
         "artifacts": await _repeat(database, retention.delete_expired_artifacts, pace),
@@ -108,6 +108,14 @@ async def run_clean_up(
         "dead_letters": await _repeat(
             database, partial(retention.delete_orphaned_letters, keep=keep.jobs), pace
         ),
+        "notifications": await _repeat(
+            database, partial(retention.delete_old_notifications, keep=keep.notifications), pace
+        ),
+        "subscriptions": await _repeat(
+            database, partial(retention.delete_old_subscriptions, keep=keep.notifications), pace
+        ),
+        "alerts": await _repeat(database, partial(retention.delete_old_alerts, keep=keep.jobs), pace),
+        "secrets": await _repeat(database, retention.delete_expired_secrets, pace),
         "sessions": await _repeat(database, retention.delete_expired_sessions, pace),
         "workers": await _repeat(
             database, partial(retention.delete_gone_workers, keep=keep.stopped_workers), pace

@@ -12,6 +12,7 @@ from duly.client.app import App
 from duly.client.bridge import pay
 from duly.model.errors import DulyError
 from duly.model.reconciliation import ReconciliationSource
+from duly.observe.fields import ids_of
 from duly.store import debts
 from duly.store.debts import Debt
 from duly.store.session import retrying
@@ -47,7 +48,8 @@ class Payer:
         try:
             return await retrying(partial(self._pay, debt))
         except (psycopg.Error, DulyError) as error:
-            log.warning("the callback of job %s broke its transaction: %s", debt.job_id, error)
+            said = "the callback of job %s broke its transaction: %s"
+            log.warning(said, debt.job_id, error, extra=ids_of(debt))
             async with (await self._app.ground()).database.engine_session() as conn:
                 await debts.put_off(conn, debt, f"it broke its transaction: {type(error).__name__}")
             return False

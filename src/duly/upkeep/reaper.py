@@ -16,6 +16,8 @@ from duly.model.outcome import Lost
 from duly.model.policy import stored_policy
 from duly.model.reconciliation import ReconciliationKind, ReconciliationRecord
 from duly.model.states import Status
+from duly.observe import settled
+from duly.observe.settled import Settled
 from duly.store import work, workers
 from duly.store.claims import ClaimedJob
 from duly.store.debts import Debt
@@ -90,6 +92,7 @@ class Reaper:
         for _, to in taken:
             if to.record is not None:
                 count(to.record)
+        settled.count(Settled(job.job_type, job.queue, to, job.attempt - job.returned) for job, to in taken)
         ground.waker.wake()
         log.warning("%d jobs of lost workers were taken over", len(taken))
         return True

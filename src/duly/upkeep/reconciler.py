@@ -18,6 +18,7 @@ from duly.model.decide import decide
 from duly.model.errors import DulyError
 from duly.model.outcome import Overruled
 from duly.model.policy import LifecyclePolicy, stored_policy
+from duly.observe.fields import ids_of
 from duly.store import suspects
 from duly.store.pool import Connection
 from duly.store.session import retrying
@@ -100,7 +101,9 @@ class Reconciler:
             if not await overrule(self._app, suspect, record):
                 return None  # it has moved on, or another was faster
         except (psycopg.Error, DulyError) as error:
-            log.warning("job %s could not be put right, trying again: %s", suspect.job_id, error)
+            said = "job %s could not be put right, trying again: %s"
+            log.warning(said, suspect.job_id, error, extra=ids_of(suspect))
             return finding
-        log.warning("job %s (%s) is ended: %s", suspect.job_id, suspect.job_type, record.message)
+        ended = (suspect.job_id, suspect.job_type, record.message)
+        log.warning("job %s (%s) is ended: %s", *ended, extra=ids_of(suspect))
         return replace(finding, healed=True)

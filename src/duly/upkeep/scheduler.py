@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +21,7 @@ from duly.client.ids import job_id, result_id
 from duly.client.job import Job
 from duly.model.errors import ContractError, LimitExceeded
 from duly.model.job import Actor, JobSpec, Origin
+from duly.observe import metrics
 from duly.store import jobs, schedules
 from duly.store.pool import Connection
 from duly.store.refusals import translate
@@ -53,6 +55,8 @@ class Scheduler:
         self._ticks_per_round = ticks_per_round
         self._tolerance = tolerance
         self._waiting: set[UUID] = set()
+        self._made: Counter[tuple[str, str]] = Counter()
+        """The new jobs of a round, by type and queue."""
 
     async def once(self) -> timedelta:
         """Serve the schedules that are due, bounded; how long until the next tick, a second at most."""
@@ -62,10 +66,13 @@ class Scheduler:
 
     async def _round(self, known: Mapping[str, Job[..., Any]]) -> timedelta:
         ground = await self._app.ground()
+        self._made.clear()
         async with ground.database.engine_session() as conn:
             due = await schedules.take_due(conn, known, waiting=self._waiting, limit=self._batch)
             behind = {s.schedule_id for s in due if await self._serve(conn, s, known[s.job_type])}
             wait = await schedules.time_to_next(conn, known)
+        for (job_type, queue), n in self._made.items():
+            metrics.enqueued(job_type, queue, n)
         if due:
             ground.waker.wake()
         everybody_served = len(due) < self._batch
@@ -79,12 +86,14 @@ class Scheduler:
         trouble: Exception | None = None
         # A quota that has no room for a round's ticks may have room for one.
         for limit in (self._ticks_per_round, 1):
+            before = self._made.copy()
             try:
                 async with conn.transaction():
                     return await self._settle(conn, schedule, job, limit)
             except psycopg.OperationalError:
                 raise  # nothing to do with this schedule
             except (psycopg.Error, ContractError) as error:
+                self._made = before
                 trouble = translate(error) or error
                 if not isinstance(trouble, LimitExceeded):
                     break
@@ -104,19 +113,19 @@ class Scheduler:
         known = await schedules.recorded(conn, schedule, due) if due else set()
         ticks: dict[datetime, UUID | None] = {at: None for at in due if at not in known}
         if schedule.paused_at is None:
-            ticks |= await _enqueue(conn, schedule, job, [at for at in running if at in ticks])
+            ticks |= await self._enqueue(conn, schedule, job, [at for at in running if at in ticks])
         await schedules.record(conn, schedule, ticks)
         await schedules.advance(conn, schedule, due[-1] if due else None)
         return more
 
-
-async def _enqueue(
-    conn: Connection, schedule: ScheduleSnapshot, job: Job[..., Any], ticks: Collection[datetime]
-) -> dict[datetime, UUID]:
-    if not ticks:
-        return {}
-    written = await jobs.enqueue(conn, schedule.org_id, [_spec(schedule, job, at) for at in ticks])
-    return {at: w.job_id for at, w in zip(ticks, written, strict=True)}
+    async def _enqueue(
+        self, conn: Connection, schedule: ScheduleSnapshot, job: Job[..., Any], ticks: Collection[datetime]
+    ) -> dict[datetime, UUID]:
+        if not ticks:
+            return {}
+        written = await jobs.enqueue(conn, schedule.org_id, [_spec(schedule, job, at) for at in ticks])
+        self._made[job.name, job.policy.queue] += sum(w.created for w in written)
+        return {at: w.job_id for at, w in zip(ticks, written, strict=True)}
 
 
 def _spec(schedule: ScheduleSnapshot, job: Job[..., Any], tick_at: datetime) -> JobSpec:

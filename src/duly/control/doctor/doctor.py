@@ -47,6 +47,7 @@ CHECKS = (
     Check("workers", flow.workers, needs=_SCHEMA),
     Check("backlog", flow.backlog, needs=_SCHEMA),
     Check("bridge", flow.bridge, needs=_SCHEMA),
+    Check("alerts", flow.alerts, needs=_SCHEMA),
     Check("invariants", flow.invariants, needs=()),
 )
 

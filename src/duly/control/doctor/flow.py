@@ -10,9 +10,11 @@ import psycopg
 
 from duly.control.doctor.finding import Complaint, Finding, Verdict, judged, skipped
 from duly.control.doctor.patient import Patient
+from duly.model.alerts import Severity, Thresholds
 from duly.model.errors import StoreUnavailable
 from duly.model.invariants import violations
 from duly.model.policy import DEADLETTER, JobPolicy, LifecyclePolicy, stored_policy
+from duly.model.system import SYSTEM_ORG
 from duly.store import health, queues
 from duly.store.health import Row
 from duly.store.queues import QueueStats, WorkerSnapshot, WorkerState
@@ -141,6 +143,21 @@ async def _queues(patient: Patient) -> tuple[Sequence[QueueStats], Sequence[Work
         stats = await queues.list_stats(conn, most=_MANY, heads=_MANY)
         known = await queues.list_workers(conn, limit=_MANY)
     return stats, known
+
+
+async def alerts(patient: Patient) -> Finding:
+    """No alert of the installation is open. Whether anybody works is looked at here: else nobody may look."""
+    patience = Thresholds().no_worker
+    found = await patient.read_as_engine("alerts", system=SYSTEM_ORG, patience=patience)
+    return judged(map(_alert, found), "none of the installation is open")
+
+
+def _alert(row: Row) -> Complaint:
+    verdict = Verdict.FAIL if row["severity"] == Severity.CRITICAL else Verdict.WARN
+    since = f"{row['fired_at'].astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    return Complaint(
+        verdict, f"{row['summary']} (since {since})", "duly alert list; see docs/operate/alerts.md"
+    )
 
 
 async def bridge(patient: Patient) -> Finding:

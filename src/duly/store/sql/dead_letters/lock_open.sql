@@ -10,7 +10,8 @@ with taken as materialized (
     limit %(limit)s
     for update skip locked
 )
-select t.job_id, t.dead_at, t.fingerprint, t.resolution, t.resolved_by, t.successor_job_id, r.correlation_id
+select t.job_id, t.job_type, t.dead_at, t.fingerprint, t.resolution, t.resolved_by, t.successor_job_id,
+       r.correlation_id
 from taken t
 left join duly.job_records r on r.org_id = t.org_id and r.job_id = t.job_id
 order by t.dead_at, t.job_id

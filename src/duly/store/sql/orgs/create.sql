@@ -1,3 +1,10 @@
--- Purpose: make an org known; a second call changes its name only. Index: the primary key.
-insert into duly.organizations (org_id, name) values (%(org_id)s, %(name)s)
-on conflict (org_id) do update set name = excluded.name, updated_at = duly.now()
+-- Purpose: make an org known; a second call changes its name only. The name that it had. Index: the primary key.
+-- Locks: its row, if there is one, so that two who rename it tell the truth about what was before.
+with before as materialized (
+    select o.name from duly.organizations o where o.org_id = %(org_id)s for update
+), made as (
+    insert into duly.organizations (org_id, name) values (%(org_id)s, %(name)s)
+    on conflict (org_id) do update set name = excluded.name, updated_at = duly.now()
+    returning org_id
+)
+select (select b.name from before b) from made

@@ -47,7 +47,7 @@ with recursive lanes as (
     select count(*) as n
     from (select from duly.dead_letters d where d.resolution is null limit %(most)s + 1) d
 )
-select q.queue, q.weight, q.paused_at, q.paused_by, q.pause_reason,
+select q.queue, q.weight, q.paused_at, q.paused_by, q.pause_reason, q.alert_depth, q.alert_wait,
        case when q.queue = 'q:deadletter' then (select n from letters) else coalesce(w.n, 0) end::bigint as waiting,
        false as more_waiting,
        (select count(*) from to_come t where t.queue = q.queue) as scheduled,
