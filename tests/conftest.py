@@ -55,10 +55,10 @@ async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
 
 
 @pytest.fixture
-async def org(app: Duly) -> uuid.UUID:
-    """An org that exists."""
+def org(sql: psycopg.Connection[tuple[object, ...]]) -> uuid.UUID:
+    """An org that exists, and whose audit trail is empty."""
     org_id = uuid.uuid4()
-    await app.create_org(org_id, "Acme")
+    sql.execute("insert into duly.organizations (org_id, name) values (%s, 'Acme')", [org_id])
     return org_id
 
 

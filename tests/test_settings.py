@@ -69,14 +69,32 @@ def _another(name: str, default: object) -> tuple[str, object]:
         case int() | float():
             return ("7777", 7777) if name == "result_max" else ("7", 7)
         case timedelta():
-            return "77.5", timedelta(seconds=77.5)
+            return "7.75", timedelta(seconds=7.75)
+        case dict():
+            return "q:video=7, q:critical=PT8S", {
+                **default,
+                "q:video": timedelta(seconds=7),
+                "q:critical": timedelta(seconds=8),
+            }
+        case tuple() if name == "webhook_allow":
+            return "intranet, ::1, 10.0.0.0/8", ("intranet", "::1", "10.0.0.0/8")
+        case tuple() if name == "alert_recipients":
+            return "email:ops@example.com, pager:ops", ("email:ops@example.com", "pager:ops")
         case tuple():
             return "q:default, q:exports", ("q:default", "q:exports")
-    if name == "public_url":
-        return "https://duly.example", "https://duly.example"
-    if name == "keep_audit":
-        return "P800D", timedelta(days=800)
-    return ("/somewhere", Path("/somewhere")) if name == "home" else ("host=somewhere", "host=somewhere")
+    others: dict[str, tuple[str, object]] = {
+        "public_url": ("https://duly.example", "https://duly.example"),
+        "metrics_port": ("9464", 9464),
+        "traces": ("otlp", "otlp"),
+        "log_format": ("json", "json"),
+        "log_level": ("debug", "debug"),
+        "job_log_level": ("off", "off"),
+        "keep_audit": ("P800D", timedelta(days=800)),
+        "smtp_url": ("smtp://mail.example", "smtp://mail.example"),
+        "mail_from": ("Duly <duly@example.com>", "Duly <duly@example.com>"),
+        "home": ("/somewhere", Path("/somewhere")),
+    }
+    return others.get(name, ("host=somewhere", "host=somewhere"))
 
 
 def test_a_stranger_in_the_environment_is_left_alone() -> None:
@@ -92,6 +110,13 @@ def test_a_stranger_in_the_environment_is_left_alone() -> None:
         ("DULY_POOL_PATIENCE", "0"),
         ("DULY_POOL_PATIENCE", "nan"),
         ("DULY_PAYLOAD_INLINE_MAX", "32k"),
+        ("DULY_ALERT_WAITS", "q:default"),
+        ("DULY_SMTP_URL", "http://foo"),
+        ("DULY_MAIL_FROM", "foo"),
+        ("DULY_WEBHOOK_ALLOW", "http://foo/"),
+        ("DULY_WEBHOOK_ALLOW", "10.0.0.0/33"),
+        ("DULY_WEBHOOK_ALLOW", "10.0.0.300"),
+        ("DULY_ALERT_RECIPIENTS", "ops@example.com"),
     ],
 )
 def test_a_bad_value_names_its_field_and_its_variable(variable: str, value: str) -> None:

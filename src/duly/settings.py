@@ -7,18 +7,27 @@ import re
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
+from email.utils import parseaddr
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from duly.model.alerts import WAITS, Thresholds
 from duly.model.errors import ConfigurationError
 from duly.model.policy import DEADLETTER, QUEUES
 from duly.model.retention import Retention
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+# A first look, so that what cannot be meant is refused at the start; who uses them reads them closely.
+_MAIL_SERVER = re.compile(r"smtps?://[^\s/]+")
+_MAILBOX = re.compile(r"[^\s@]+@[^\s@]+")
+_RECIPIENT = re.compile(r"[a-z][a-z0-9_]*:.*\S")
+# The last part of a name is no number: 10.0.0.300 is a wrong address.
+_HOST = re.compile(r"([\w-]+\.)*(?!\d+\.?$)[\w-]+\.?")
 
 
 def _kept(kind: str) -> Any:
@@ -110,6 +119,33 @@ class Settings(BaseModel):
         description="Whether workers also do the chores: lost leases, schedules, maintenance. Some should.",
     )
 
+    log_format: Literal["console", "json"] = Field(
+        default="console", description="Lines for people, or JSON lines; `--json` asks for these too."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] | None = Field(
+        default=None,
+        description="How much is written on stderr; by default `info`, of `duly up` `warning`. "
+        "`--log-level` wins.",
+    )
+    job_log_level: Literal["debug", "info", "warning", "error", "critical", "off"] = Field(
+        default="info", description="Lines of `ctx.log` from this level on are kept with the job, and shown."
+    )
+    traces: Literal["otlp", "global"] | None = Field(
+        default=None,
+        description="Where spans go: `otlp` to the collector that the `OTEL_*` variables name, `global` to "
+        "the tracer provider of your program. Without it there are none. Needs `duly[traces]`.",
+    )
+
+    metrics_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="Where `duly worker` tells `/metrics`, `/livez` and `/readyz`; without it, nowhere.",
+    )
+    metrics_host: str = Field(
+        default="127.0.0.1", min_length=1, description="The address of that port; nobody has to log in there."
+    )
+
     reconcile_every: timedelta = Field(
         default=timedelta(seconds=10),
         gt=timedelta(0),
@@ -137,6 +173,65 @@ class Settings(BaseModel):
         default=None, description="The claim that is true for those who look after the installation."
     )
 
+    webhook_allow: tuple[str, ...] = Field(
+        default=(),
+        description="Host names, addresses and networks that webhooks may be at although they are not "
+        "public, also without TLS; separated by commas in the environment.",
+    )
+    webhook_timeout: timedelta = Field(
+        default=timedelta(seconds=15),
+        gt=timedelta(0),
+        le=timedelta(minutes=1),
+        description="What one try to deliver a webhook may take.",
+    )
+    webhook_disable_after: timedelta = Field(
+        default=timedelta(days=3),
+        gt=timedelta(0),
+        description="How long a webhook may fail, with nothing delivered, before it is disabled.",
+    )
+
+    smtp_url: str | None = Field(
+        default=None,
+        repr=False,  # may hold a password
+        description="The mail server: `smtp://user:password@host:587`, always encrypted unless it says "
+        "`?starttls=never`; or `smtps://`. Without it, no mail is sent.",
+    )
+    mail_from: str = Field(
+        default="",
+        description="In whose name mail is sent: `Duly <duly@example.com>`. Needed with `smtp_url`.",
+    )
+
+    alert_recipients: tuple[str, ...] = Field(
+        default=(),
+        description="Who is told what is wrong with the installation, and when it is over: "
+        "`email:ops@example.com`, `in_app:anna`, `webhook:` and the id of an endpoint of the org `Duly`; "
+        "separated by commas in the environment.",
+    )
+    alert_locale: str = Field(default="en", min_length=2, description="In which language they are told.")
+    alert_queue_depth: int = Field(
+        default=Thresholds().queue_depth, ge=1, description="More waiting jobs in a queue are an alert."
+    )
+    alert_wait: timedelta = Field(
+        default=Thresholds().wait, gt=timedelta(0), description="A longer wait in a queue is an alert."
+    )
+    alert_waits: dict[str, timedelta] = Field(
+        default={**WAITS},
+        description="The same for single queues, as `q:critical=30,q:default=300` in the environment.",
+    )
+    alert_dead_per_hour: int = Field(
+        default=Thresholds().dead_per_hour, ge=0, description="More dead jobs within an hour are an alert."
+    )
+    alert_no_worker: timedelta = Field(
+        default=Thresholds().no_worker,
+        gt=timedelta(0),
+        description="No living worker for longer than that is an alert, and fails `/healthz`.",
+    )
+    alert_relay_lag: timedelta = Field(
+        default=Thresholds().relay_lag,
+        gt=timedelta(0),
+        description="Events that are passed on later than that are an alert.",
+    )
+
     keep_events: timedelta = _kept("events")
     keep_partial_results: timedelta = _kept("partial_results")
     keep_final_results: timedelta = _kept("final_results")
@@ -144,6 +239,7 @@ class Settings(BaseModel):
     keep_schedule_ticks: timedelta = _kept("schedule_ticks")
     keep_audit: timedelta | None = _kept("audit")
     keep_stopped_workers: timedelta = _kept("stopped_workers")
+    keep_notifications: timedelta = _kept("notifications")
 
     @property
     def retention(self) -> Retention:
@@ -166,7 +262,18 @@ class Settings(BaseModel):
             return float(value)
         return value
 
-    @field_validator("worker_queues", mode="before")
+    @field_validator("alert_waits", mode="before")
+    @classmethod
+    def _by_queue(cls, value: Any) -> Any:
+        """Pairs of a queue and its seconds; those that are not named keep their own."""
+        if isinstance(value, str):
+            pairs = [part.strip().rpartition("=") for part in value.split(",")]
+            if not all(queue for queue, _, _ in pairs):
+                raise ValueError("no queues with their seconds; write q:critical=30,q:default=300")
+            value = {queue: float(said) if _NUMBER.fullmatch(said) else said for queue, _, said in pairs}
+        return {**WAITS, **value} if isinstance(value, dict) else value
+
+    @field_validator("worker_queues", "webhook_allow", "alert_recipients", mode="before")
     @classmethod
     def _by_commas(cls, value: Any) -> Any:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
@@ -179,6 +286,37 @@ class Settings(BaseModel):
         except ProgrammingError:
             # What it says may hold the password.
             raise ValueError("no address of PostgreSQL; write postgresql://user@host/database") from None
+        return value
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _is_a_mail_server(cls, value: str | None) -> str | None:
+        # Not shown: it may hold a password.
+        if value is not None and not _MAIL_SERVER.match(value):
+            raise ValueError("no address of a mail server; write smtp://user:password@host:587, or smtps://")
+        return value
+
+    @field_validator("mail_from")
+    @classmethod
+    def _is_a_mailbox(cls, value: str) -> str:
+        if value and not _MAILBOX.fullmatch(parseaddr(value)[1]):
+            raise ValueError("no address of mail; write Duly <duly@example.com>")
+        return value
+
+    @field_validator("webhook_allow")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            if not _HOST.fullmatch(one) and not _is_network(one):
+                raise ValueError(f"{one!r} is no host, address or network; write intranet.example,10.0.0.0/8")
+        return value
+
+    @field_validator("alert_recipients")
+    @classmethod
+    def _are_recipients(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            if not _RECIPIENT.fullmatch(one):
+                raise ValueError(f"{one!r} names no channel and whom; write email:ops@example.com")
         return value
 
     @field_validator("home")
@@ -210,6 +348,14 @@ class Settings(BaseModel):
             known = f"set DULY_{field.upper()} rightly"
             fix = f"one of {sorted(cls.model_fields)}" if first["type"] == "extra_forbidden" else known
             raise ConfigurationError(first["msg"], field=field, fix=fix) from None
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _from_file(file: Path | None) -> dict[str, Any]:

@@ -29,6 +29,14 @@ def test_growth_has_a_figure_for_every_size(tmp_path: Path) -> None:
         assert 0 < point["finish_ms"]["p50"] <= point["finish_ms"]["p99"]
 
 
+def test_what_it_costs_to_see_is_measured_in_one_run(tmp_path: Path) -> None:
+    found = measured("observe", tmp_path, "--jobs", "200", "--rounds", "1", "--warm-ups", "0")
+    assert found["rates"].keys() == {"bare", "events", "all", "talking"}
+    assert all(rate > 0 for rates in found["rates"].values() for rate in rates)
+    cost = found["overhead"]["logs, metrics and events"]["middle"]
+    assert cost == 1 - found["rates"]["all"][0] / found["rates"]["bare"][0]
+
+
 def test_a_sustained_run_counts_the_jobs_that_it_did(tmp_path: Path) -> None:
     found = measured("sustained", tmp_path, "--minutes", "0.1", "--every", "2")
     assert found["samples"][-1]["finished"] > 0

@@ -94,6 +94,7 @@ def _declare(app: Duly, stage: Stage) -> None:
     @app.job("demo.flaky", retry=RetryPolicy(delays=(timedelta(milliseconds=1), timedelta(hours=1))))
     async def flaky(ctx: Context, name: str) -> None:
         """Always fails; the second time, when the test says so."""
+        ctx.log.warning("row %d <b>looks</b> odd", ctx.attempt)
         if ctx.attempt == 2:
             await _either(stage.steps[name], ctx)
         raise ValueError(f"row {ctx.attempt} is no number")

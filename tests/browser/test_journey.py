@@ -220,6 +220,7 @@ async def test_why_an_attempt_failed_is_said_while_others_follow(visitor: Visito
     visitor.stage.steps["f"].set()
     await expect(page.locator("#last-failure")).to_have_text("Attempt 2 failed: row 2 is no number")
     await expect(page.locator("#says")).to_contain_text("It is tried again from")
+    await expect(page.locator("#lines li").first).to_contain_text("warning row 1 <b>looks</b> odd")
     await visitor.shoot("job-retrying")
 
 

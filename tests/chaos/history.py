@@ -56,6 +56,7 @@ def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
             probes=[_probe(line) for line in said if line["op"] == "probe"],
             effects=effects + list(_outside(home / "outside.log")),
             makes=_MAKES,
+            alerting=True,
             # A transaction may lie still for as long as the network or its process does, and so may a sweep.
             open_seconds=1.0 + longest,
             allowed_lateness=5.0 + longest,

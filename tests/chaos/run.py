@@ -27,7 +27,8 @@ from tests.chaos.proxy import Control
 _ACTIVE = """
 select (select count(*) from duly.job_records r left join duly.job_states s using (org_id, job_id)
         where s.finished_at is null),
-       (select count(*) from duly.claims), (select count(*) from duly.bridge_debts)
+       (select count(*) from duly.claims), (select count(*) from duly.bridge_debts),
+       (select count(*) from duly.dead_letters where alerted_at is null)
 """
 
 
@@ -154,7 +155,7 @@ async def _until_quiet(run: Run, pair: Pair) -> str:
         except psycopg.OperationalError:
             continue
         quiet = quiet + 1 if not any(found) else 0
-        seen = "{} active jobs, {} claims, {} debts".format(*found)
+        seen = "{} active jobs, {} claims, {} debts, {} letters without an alert".format(*found)
         if quiet >= 3:
             return ""
     return seen

@@ -7,16 +7,19 @@ import signal
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from duly import Duly
+from duly import Actor, Context, Duly, context
 from duly.model.audit_chain import verify
+from duly.store import audit
 from duly.upkeep.sealer import Sealer
 from tests.cli.conftest import ROOT, Ended, Run
 from tests.store.settling import settle
+from tests.worker.working import PATIENCE, TWICE, working
 
 
 def lines(done: Ended) -> list[dict[str, Any]]:
@@ -138,6 +141,102 @@ async def test_what_was_tampered_with_ends_with_one_and_is_named(
         reports = (await duly("audit", "verify", *words, "--json")).document["reports"]
         [broken] = [report for report in reports if not report["ok"]]
         assert (broken["broken_at"], broken["problems"][0]["entry_id"]) == (1, str(row[0]))
+
+
+SWAPPED = """
+    update duly.audit_entries e set {0} = o.{0} from duly.audit_entries o
+    where (e.target_id, o.target_id) in (('2', '3'), ('3', '2'))
+"""
+TAMPERINGS = {
+    "a row is changed": ("entry changed", "update duly.audit_entries set reason = '' where target_id = '2'"),
+    "a row is removed": ("entry missing", "delete from duly.audit_entries where target_id = '2'"),
+    "two rows change places": ("entry moved", SWAPPED.format("commit_xid")),
+    "two rows say what the other said": ("entry changed", SWAPPED.format("detail")),
+    "two seals change places": (
+        "seal changed",
+        "update duly.audit_seals set seal_seq = -seal_seq;"
+        "update duly.audit_seals set seal_seq = 3 + seal_seq",
+    ),
+}
+"""What somebody does who can write to the database, and what is said of it."""
+
+
+async def test_a_changed_a_removed_and_a_reordered_row_are_found_in_the_database_and_in_a_file(
+    duly: Run, app: Duly, org: uuid.UUID, sql: psycopg.Connection, tmp_path: Path
+) -> None:
+    for number in (1, 2, 3, 4):
+        async with (await app.ground()).database.engine_session() as conn:
+            what = {"action": "item.sold", "target_type": "item", "target_id": str(number)}
+            await audit.record(conn, org_id=org, actor=Actor.user("u1"), **what, detail={"n": number})
+        if number > 2:
+            settle(sql)
+            await Sealer(app).once()
+    sql.execute(
+        "create table entries as table duly.audit_entries; create table seals as table duly.audit_seals"
+    )
+    for kind, statements in TAMPERINGS.values():
+        sql.execute(statements)
+        file = tmp_path / "export.jsonl"
+        file.write_text((await duly("audit", "export", "--org", org)).out)
+        for words in (("--org", org), ("--file", file)):
+            done = await duly("audit", "verify", *words)
+            assert (done.code, kind in done.out) == (1, True), (kind, words, done)
+        sql.execute("truncate duly.audit_entries, duly.audit_seals")
+        sql.execute("insert into duly.audit_entries table entries; insert into duly.audit_seals table seals")
+    assert (await duly("audit", "verify", "--org", org)).code == 0
+
+
+async def test_a_file_can_be_cut_off_unnoticed_but_for_a_head_that_was_kept(
+    duly: Run, sealed: uuid.UUID, tmp_path: Path
+) -> None:
+    file = tmp_path / "export.jsonl"
+    file.write_text((await duly("audit", "export", "--org", sealed)).out)
+    done = await duly("audit", "verify", "--file", file, "--json")
+    [report] = done.document["reports"]
+    assert (done.code, report["sealed"], report["unsealed"]) == (0, 3, 0)
+    assert (await duly("audit", "verify", "--file", file, "--expect", report["head"])).code == 0
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join(lines[:2]))
+    assert (await duly("audit", "verify", "--file", file)).code == 0
+    assert (await duly("audit", "verify", "--file", file, "--expect", report["head"])).code == 1
+    file.write_text(lines[-1])
+    assert (await duly("audit", "verify", "--file", file)).code == 1
+    later = ("--kept-since", "2100-01-01T00:00:00Z")
+    assert (await duly("audit", "verify", "--file", file, *later)).code == 0
+    for text, code in (("", 4), ("{}", 4), ("no json", 4)):
+        file.write_text(text)
+        assert (await duly("audit", "verify", "--file", file)).code == code, text
+    assert (await duly("audit", "verify", "--file", tmp_path / "nothing")).code == 2
+
+
+async def test_what_became_of_jobs_is_told_under_the_names_of_the_audit(
+    duly: Run, org: uuid.UUID, app: Duly, sql: psycopg.Connection
+) -> None:
+    @app.job("shop.try", retry=TWICE)
+    async def attempt(ctx: Context) -> None:
+        ctx.progress(50)
+        raise ValueError("no")
+
+    await app.create_project(org, project := uuid.uuid4(), "Berlin")
+    trace = {"request_id": "req-7", "correlation_id": "cor-7"}
+    with context(org_id=org, actor=Actor.user("u1"), project_id=project, **trace):
+        handle = await attempt.enqueue()
+        async with working(app):
+            await handle.wait(PATIENCE)
+    settle(sql)
+    told = lines(await duly("audit", "events", "--org", org))
+    mine = [event for event in told if event["job_id"] == str(handle.job_id)]
+    assert [(event["action"], event["attempt"]) for event in mine] == [
+        ("job.enqueued", 0), ("job.started", 1), ("job.retried", 1), ("job.started", 2),
+        ("job.deadlettered", 2), ("job.failed", 2),
+    ]  # fmt: skip
+    whose = {"org_id": str(org), "project_id": str(project), "job_type": "shop.try", **trace}
+    for event in mine:
+        assert {name: event[name] for name in whose} == whose
+        assert all(event[name] for name in ("occurred_at", "actor_type", "actor_id"))
+    assert (mine[0]["actor_type"], mine[0]["actor_id"]) == ("user", "u1")
+    rest = lines(await duly("audit", "events", "--org", org, "--after", mine[-1]["cursor"]))
+    assert rest == told[told.index(mine[-1]) + 1 :]
 
 
 async def test_which_trail_to_verify_must_be_said(duly: Run, sealed: uuid.UUID) -> None:

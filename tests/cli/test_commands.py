@@ -35,14 +35,29 @@ async def ids(
     made = await duly("enqueue", "shop.sell", "--json")
     key = (await duly("key", "create", "ci", "--scope", "jobs:read", *WHY, "--json")).document["key"]
     more = {"waiting": made.document["job_id"], "key": key["key_id"], "new": uuid.uuid4(), "org": org}
-    return {**found, **more}
+    return {**found, **more, **await _telling(duly)}
+
+
+async def _telling(duly: Run) -> dict[str, Any]:
+    """An endpoint with a message, a notification and a subscription."""
+    hook = await duly("webhook", "create", "https://example.com/hook", "--event", "*", *WHY, "--json")
+    endpoint = hook.document["endpoint"]["endpoint_id"]
+    message = await duly("webhook", "test", endpoint, *WHY, "--json")
+    told = await duly("notify", "send", "job.completed", "--to", "in_app:u1", "--bucket", "first", "--json")
+    added = await duly("subscription", "add", "in_app:u1", "--json")
+    return {
+        "hook": endpoint,
+        "message": message.document["message_id"],
+        "told": told.document["notifications"][0]["notification_id"],
+        "subscription": added.document["subscription_id"],
+    }
 
 
 LINES = """
 migrate
 doctor
 reconcile --dry-run
-org create Acme --id {new}
+org create Acme --id {new} {why}
 enqueue shop.greet --payload {payload} --key k --priority 5 --at 2100-01-01T00:00:00Z --subject s-1
 jobs list --status queued --limit 1
 jobs show {waiting}
@@ -56,6 +71,8 @@ queue create q:slow 2 {why}
 queue pause q:slow {why}
 queue resume q:slow {why}
 queue weight q:slow 3 {why}
+queue set q:slow --alert-depth 50 --alert-wait 60s {why}
+alert list --all --kind queue_depth --limit 1
 limit set --org {org} --type shop.greet --max-running 3 --starts-per-second 2.5 {why}
 limit pause --type shop.greet {why}
 limit resume --type shop.greet {why}
@@ -86,12 +103,36 @@ org suspend {new} {why}
 org resume {new} {why}
 org show {new}
 org list --limit 1
+webhook create https://example.com/more --event job.failed {why}
+webhook list
+webhook show {hook}
+webhook change {hook} --description chat {why}
+webhook rotate {hook} {why}
+webhook test {hook} {why}
+webhook deliveries {hook} --limit 1
+webhook resend {hook} --failed-since 2026-01-01T00:00:00Z {why}
+webhook disable {hook} {why}
+webhook enable {hook} {why}
+webhook remove {hook} {why}
+template set job.failed --subject Oops --body Sorry {why}
+template list
+notify preview job.failed
+template remove job.failed {why}
+notify send job.completed --to in_app:u1
+notify list --limit 1
+notify show {told}
+notify suppress email:eve@example.com {why}
+notify suppressed
+notify unsuppress email:eve@example.com {why}
+subscription add in_app:u1 --type shop.greet
+subscription list
+subscription remove {subscription}
 audit list --limit 2
 audit verify
 """
 SERVERS = {"worker", "serve", "up"}
 """They run until they are told to stop."""
-STREAMS = {"feed", "audit export"}
+STREAMS = {"feed", "audit export", "audit events", "jobs logs"}
 """One line of JSON for each of what they tell, for people too."""
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from duly import wiring
 from duly.cli import migrate
 from duly.cli.exits import MEANINGS, exit_code
 from duly.devdb.errors import DevdbError
 from duly.model import errors
+from duly.wiring import ground
 from tests.cli.conftest import Run
 
 CODES = {
@@ -61,7 +61,7 @@ async def test_only_a_mistake_of_the_program_shows_a_traceback(
     monkeypatch.delenv("DULY_DATABASE_URL")
     monkeypatch.delenv("DULY_DATABASE_DIRECT_URL", raising=False)
     monkeypatch.delenv("DULY_APP", raising=False)
-    monkeypatch.setattr(wiring, "open_server", lack)
+    monkeypatch.setattr(ground, "open_server", lack)
     done = await duly("migrate")
     assert done.code == 5
     assert done.err.startswith("error: PostgreSQL is not here: set DULY_PG_BINDIR (")

@@ -12,6 +12,10 @@ CHANGES = {
     *("limit set", "limit pause", "limit resume", "schedule create", "schedule pause", "schedule resume"),
     *("schedule run", "schedule delete", "dead replay", "dead replay-many", "dead discard", "dead fix"),
     *("key create", "key rotate", "key revoke", "member set", "member remove", "org suspend", "org resume"),
+    *("org create", "queue set"),
+    *(f"webhook {word}" for word in ("create", "change", "disable", "enable", "remove", "rotate")),
+    *("webhook test", "webhook resend"),
+    *("notify suppress", "notify unsuppress", "template set", "template remove"),
 }
 
 
@@ -32,4 +36,5 @@ def test_every_command_answers_programs_and_every_change_asks_who_and_why(path: 
     asked = {name: options[name].required for name in ("--reason", "--actor") if name in options}
     assert (path in CHANGES) == ("--reason" in asked)
     if path in CHANGES:
-        assert asked == {"--reason": True, "--actor": False}
+        # An org is the first thing that there is: why is plain.
+        assert asked == {"--reason": path != "org create", "--actor": False}

@@ -64,6 +64,32 @@ def dead_without_an_event(told: Honest) -> uuid.UUID | None:
     return told.dead.job_id
 
 
+@breaks("I11")
+def a_letter_without_its_alert(told: Honest) -> uuid.UUID | None:
+    told.history.alerts.clear()
+    return told.dead.job_id
+
+
+@breaks("I11")
+def nobody_alerted_although_somebody_looked(told: Honest) -> uuid.UUID | None:
+    told.history.alerts.clear()
+    told.history.dead_letters[0]["alerted_at"] = None
+    object.__setattr__(told.history, "alerting", True)
+    return told.dead.job_id
+
+
+@breaks("I11")
+def two_alerts_of_one_letter(told: Honest) -> uuid.UUID | None:
+    told.history.alerts.extend(list(told.history.alerts))
+    return told.dead.job_id
+
+
+@breaks("I11")
+def an_alert_of_the_living(told: Honest) -> uuid.UUID | None:
+    told.history.alerts.append({"org_id": ORG, "job_id": told.refused.job_id})
+    return told.refused.job_id
+
+
 @breaks("I12")
 def a_final_result_is_missing(told: Honest) -> uuid.UUID | None:
     told.history.results.pop()

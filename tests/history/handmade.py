@@ -99,7 +99,9 @@ class Tale:
     def failed(self, outcome: str = "failed") -> Tale:
         self.row["outcome"] = outcome
         if outcome == "dead":
-            self.history.dead_letters.append({"org_id": self.row["org_id"], "job_id": self.job_id})
+            mine = {"org_id": self.row["org_id"], "job_id": self.job_id}
+            self.history.dead_letters.append({**mine, "alerted_at": self.at})
+            self.history.alerts.append(mine)
             self.tell("deadlettered", "failed")
         self.tell("failed", "failed")
         return self

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.metrics import MetricWrapperBase
 from typer.main import get_command
 
 from duly import Duly
 from duly.cli.exits import MEANINGS
 from duly.cli.program import program
+from duly.control import figures
 from duly.http import problems
 from duly.http.problems import status_of
 from duly.http.rates import TooManyRequests
 from duly.model import errors
 from duly.model.diagram import mermaid
+from duly.observe import metrics
 from duly.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +32,10 @@ def states() -> str:
 def settings() -> str:
     lines = ["| setting | variable | default | meaning |", "|---|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        default = "" if field.default is None else f"`{field.default}`"
+        said = field.default
+        if isinstance(said, dict):
+            said = ", ".join(f"{key}={value}" for key, value in said.items())
+        default = "" if said is None else f"`{said}`"
         lines.append(f"| `{name}` | `DULY_{name.upper()}` | {default} | {field.description} |")
     return "\n".join(lines)
 
@@ -88,8 +95,33 @@ def _kinds(kind: type[errors.DulyError]) -> list[type[errors.DulyError]]:
     return [kind, *below] if kind.__module__.startswith("duly.model") else below
 
 
+def counted() -> str:
+    """Every metric that processes count."""
+    found = [metric for metric in vars(metrics).values() if isinstance(metric, MetricWrapperBase)]
+    rows = []
+    for metric in found:
+        [told] = metric.describe()
+        name = f"{told.name}_total" if told.type == "counter" else told.name
+        rows.append(_metric(name, told.type, metric._labelnames, told.documentation))
+    return _metrics(rows)
+
+
+def asked() -> str:
+    """Every figure that the database is asked for."""
+    return _metrics([_metric(one.name, "gauge", one.labels, one.help) for one in figures.ALL])
+
+
+def _metric(name: str, kind: str, labels: Sequence[str], meaning: str) -> str:
+    return f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |"
+
+
+def _metrics(rows: list[str]) -> str:
+    return "\n".join(["| metric | kind | labels | meaning |", "|---|---|---|---|", *rows])
+
+
 PAGES = {
     "docs/concepts/states.md": {"states": states},
+    "docs/operate/metrics.md": {"counted": counted, "asked": asked},
     "docs/reference/settings.md": {"settings": settings},
     "docs/reference/errors.md": {"errors": tree},
     "docs/reference/cli.md": {"commands": cli, "exits": exits},

@@ -27,11 +27,13 @@ NOT_DESCRIBED = re.compile(
     r"|(jobs\.\d+\.)?scheduled_for|expires_at"  # not in the past
     r"|Idempotency-Key|(jobs\.\d+\.)?idempotency_key"  # of one request only
     r"|cron|timezone|queue"  # a grammar of its own
+    r"|url|event_types|job_types|secret"  # of hosts and kinds that there are
+    r"|to|template_key|subject|body|bucket"  # channels and templates have a grammar of their own
     r"|name|scopes|burst|max_waiting|freshness|sources.*",  # one with, or without, another
     re.DOTALL,
 )
 """Fields whose right values a schema cannot describe: valid by the document, they may yet be refused."""
-PATHS_THAT_ARE_ALSO_IDS = re.compile(r"/v1/jobs/bulk|/v1/dead-letters/replay")
+PATHS_THAT_ARE_ALSO_IDS = re.compile(r"/v1/jobs/bulk|/v1/dead-letters/replay|/v1/notifications/preview")
 """To other methods they are a job whose id is no id."""
 
 
@@ -80,6 +82,15 @@ def _settings(address: str, key: str, org: Furniture) -> dict[str, Any]:
             "path.key_id": _often("keys"),
             "path.user_id": _often("members"),
             "path.org_id": _often("orgs"),
+            "path.endpoint_id": _often("webhooks"),
+            "path.message_id": _often("messages"),
+            "path.notification_id": _often("notifications"),
+            "path.subscription_id": _often("subscriptions"),
+            "path.template_key": _often("templates"),
+            "body.template_key": _often("templates"),
+            "body.to": _often("recipients"),
+            "body.to[*]": _often("recipients"),
+            "query.to": _often("recipients"),
             "body.job_type": _often("job types"),
             "body.jobs[*].job_type": _often("job types"),
         },
@@ -103,6 +114,12 @@ def _known(org: Furniture) -> dict[str, list[object]]:
         "keys": [org.key.key.key_id],
         "members": [org.member],
         "orgs": [org.org_id],
+        "webhooks": [org.webhook.endpoint.endpoint_id],
+        "messages": [org.message],
+        "notifications": [org.notification],
+        "subscriptions": [org.subscription],
+        "templates": [org.template],
+        "recipients": ["in_app:u1", "email:anna@example.com"],
         "job types": ["report.build", "report.fail"],
     }
 

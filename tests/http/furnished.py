@@ -14,6 +14,9 @@ from duly.control.keys import Keys, NewKey
 from duly.control.members import Members
 from duly.control.schedules import Schedules
 from duly.model.access import Role
+from duly.model.alerts import Thresholds
+from duly.upkeep.alerts import Alerter
+from duly.webhooks.endpoints import NewSecret
 from tests.http.conftest import ALL, ANNA
 from tests.worker.working import ONCE, PATIENCE, working
 
@@ -38,6 +41,12 @@ class Furniture:
     schedule: str
     member: str
     key: NewKey
+    webhook: NewSecret
+    message: str
+    """What the webhook is told; it is never sent."""
+    notification: uuid.UUID
+    subscription: uuid.UUID
+    template: str
 
 
 def declare(app: Duly) -> None:
@@ -63,11 +72,23 @@ async def furnish(app: Duly, name: str) -> Furniture:
     file, subject = f"{name} report.csv", f"{name}-subject"
     with context(org_id=org_id, actor=Actor.user(f"{name}-user"), request_id=f"{name}-request"):
         done, dead, analysis, waiting = await _jobs(app, subject, file)
+    await Alerter(app, Thresholds()).once()
     schedule = f"{name}-nightly"
     await Schedules(app).create(
         org_id, schedule, cron="0 3 * * *", job_type="report.build", actor=ANNA, reason=name
     )
     await Members(app).set(org_id, f"{name}-member", Role.VIEWER, actor=ANNA, reason=name)
+    why: dict[str, Any] = {"actor": ANNA, "reason": name}
+    webhook = await app.webhooks.create(org_id, f"https://{name}.example.com", ["*"], **why)
+    template = await app.notifications.templates.set(
+        org_id, f"{name.lower()}.greeting", "en", subject=f"Hello from {name}", body="Hello", **why
+    )
+    to = f"in_app:{name}-user"
+    [sent] = await app.notifications.send(
+        org_id, template.template_key, {}, to=[to], job_id=done.job_id, actor=ANNA
+    )
+    subscription = await app.subscriptions.subscribe(org_id, to, job_id=waiting.job_id, actor=ANNA)
+    await app.notifications.suppressions.add(org_id, f"email:{name}@example.com", **why)
     ref = await (await app.ground()).blobs.put(org_id, name.encode())
     return Furniture(
         org_id=org_id,
@@ -84,6 +105,11 @@ async def furnish(app: Duly, name: str) -> Furniture:
         schedule=schedule,
         member=f"{name}-member",
         key=await Keys(app).create(org_id, f"{name}-key", ALL, actor=ANNA, reason=name),
+        webhook=webhook,
+        notification=sent.notification_id,
+        subscription=subscription.subscription_id,
+        template=template.template_key,
+        message=(await app.webhooks.deliveries.test(org_id, webhook.endpoint.endpoint_id, **why)).message_id,
     )
 
 

@@ -25,9 +25,16 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PUT", "/v1/members/{user_id}"): {**WHY, "role": "viewer"},
     ("PATCH", "/v1/platform/orgs/{org_id}"): {**WHY, "status": "suspended"},
     ("POST", "/v1/platform/orgs/{org_id}/keys"): {**WHY, "name": "k", "scopes": ["jobs:read"]},
+    ("POST", "/v1/webhooks/{endpoint_id}/resend-failed"): {**WHY, "since": "2026-01-01T00:00:00Z"},
+    ("PUT", "/v1/notification-templates/{template_key}"): {**WHY, "subject": "s", "body": "b"},
 }
 """Of changes that need more than their reason."""
-NAMED = {"subject_id", "project_id", "correlation_id", "target_id", "org_id", "after", "blob", "fingerprint"}
+WITHOUT_REASON = {"/v1/subscriptions/{subscription_id}"}
+"""What is ended without saying why."""
+NAMED = {
+    *("subject_id", "project_id", "correlation_id", "target_id", "org_id", "job_id"),
+    *("after", "blob", "fingerprint"),
+}
 """Fields of queries and bodies that can say what is somebody's; `mentions` or the pages have each of them."""
 
 
@@ -72,6 +79,11 @@ def _ids(name: str, path: str, org: Furniture) -> list[object]:
         "key_id": [org.key.key.key_id],
         "user_id": [org.member],
         "org_id": [org.org_id],
+        "endpoint_id": [org.webhook.endpoint.endpoint_id],
+        "message_id": [org.message],
+        "notification_id": [org.notification],
+        "subscription_id": [org.subscription],
+        "template_key": [org.template],
     }[name]
 
 
@@ -85,8 +97,9 @@ class Mention:
     body: str | None = None
 
 
-def mentions(org: Furniture, project: str) -> list[Mention]:
-    """Every way to say what this org has, other than by a path."""
+def mentions(org: Furniture, project: str, asker: Furniture) -> list[Mention]:
+    """Every way for another to say what this org has, other than by a path."""
+    log = f"/v1/webhooks/{asker.webhook.endpoint.endpoint_id}/deliveries"
     job = '{"job_type": "report.build", "project_id": "{}"}'
     schedule = '{"name": "s", "cron": "0 3 * * *", "reason": "r",' + job[1:]
     return [
@@ -94,6 +107,8 @@ def mentions(org: Furniture, project: str) -> list[Mention]:
         Mention(org.subject, "GET", "/v1/jobs?metadata=batch:{}"),
         Mention(org.key.key.key_id, "GET", "/v1/audit?target_id={}"),
         Mention(org.dead, "GET", "/v1/audit?target_id={}"),
+        Mention(org.done, "GET", log + "?job_id={}"),
+        *_about_telling(org),
         Mention(project, "POST", "/v1/jobs", job),
         Mention(project, "POST", "/v1/jobs/bulk", f'{{"jobs": [{job}]}}'),
         Mention(project, "POST", "/v1/schedules", schedule),
@@ -103,6 +118,21 @@ def mentions(org: Furniture, project: str) -> list[Mention]:
         Mention(org.org_id, "PUT", "/v1/platform/limits", '{"reason": "r", "org_id": "{}"}'),
         Mention(org.org_id, "POST", "/v1/platform/limits/pause", '{"reason": "r", "org_id": "{}"}'),
         Mention(org.org_id, "POST", "/v1/platform/orgs", '{"reason": "r", "name": "n", "org_id": "{}"}'),
+    ]
+
+
+def _about_telling(org: Furniture) -> list[Mention]:
+    send, endpoint = '{"template_key": "job.failed", "to": [', org.webhook.endpoint.endpoint_id
+    return [
+        Mention(org.done, "GET", "/v1/notifications?job_id={}"),
+        Mention(org.done, "GET", "/v1/subscriptions?all=true&job_id={}"),
+        Mention(f"{org.name}-user", "GET", "/v1/notifications?recipient={}"),
+        Mention(org.done, "POST", "/v1/notifications", send + '"in_app:u"], "job_id": "{}"}'),
+        Mention(endpoint, "POST", "/v1/notifications", send + '"webhook:{}"]}'),
+        Mention(org.template, "POST", "/v1/notifications/preview", '{"template_key": "{}"}'),
+        Mention(org.notification, "POST", "/v1/inbox/read", '{"notification_ids": ["{}"]}'),
+        Mention(org.waiting, "POST", "/v1/subscriptions", '{"job_id": "{}"}'),
+        Mention(endpoint, "POST", "/v1/subscriptions", '{"to": "webhook:{}"}'),
     ]
 
 
@@ -130,6 +160,8 @@ def lookalike(text: str, chance: random.Random) -> str:
         return re.sub("[0-9a-f]{64}", lambda found: found[0][::-1], text)
     if UUID_TEXT.fullmatch(text):
         return str(uuid.UUID(int=uuid.UUID(text).int ^ chance.randrange(1, 2**32)))
+    if parts := re.fullmatch("(evt|msg)_([0-9a-f]{32})_([0-9]+)", text):
+        return f"{parts[1]}_{lookalike(str(uuid.UUID(parts[2])), chance).replace('-', '')}_{parts[3]}"
     return text[:-4] + "".join(chance.sample("0123456789", 4))
 
 
@@ -146,4 +178,6 @@ def belongings(sql: psycopg.Connection[Any], org: Furniture) -> dict[str, list[A
 def told_apart(org: Furniture) -> set[str]:
     """The texts by which one would know that something is this org's."""
     ids = (org.org_id, org.done, org.result, org.waiting, org.dead, org.analysis, org.findings)
-    return {*map(str, ids), org.name, org.blob.split("/")[1], org.key.key.key_id, org.key.text}
+    texts = {org.name, org.blob.split("/")[1], org.key.key.key_id, org.key.text, org.webhook.secret}
+    told = {str(org.notification), str(org.subscription), org.template}
+    return {*map(str, ids), str(org.webhook.endpoint.endpoint_id), org.message, *told, *texts}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import uuid
 from pathlib import Path
@@ -65,6 +66,7 @@ async def test_a_bug_is_told_by_its_id_alone(
         raise RuntimeError("password=hunter2")
 
     monkeypatch.setattr("duly.control.jobs.Jobs.list", broken)
+    caplog.set_level(logging.INFO)
     async with caller(create_app(app), await key_of(app, org)) as client:
         answer = await client.get("/v1/jobs", headers={"x-request-id": "r-9"})
     assert (answer.status_code, answer.json()["code"], answer.json()["request_id"]) == (
@@ -73,7 +75,10 @@ async def test_a_bug_is_told_by_its_id_alone(
         "r-9",
     )
     assert "hunter2" not in answer.text
-    assert "r-9" in caplog.text
+    [line] = [record for record in caplog.records if record.exc_info]
+    assert vars(line).items() >= {"request_id": "r-9", "org_id": str(org)}.items()
+    [access] = [record for record in caplog.records if record.name == "duly.http.access"]
+    assert vars(access).items() >= {"route": "/v1/jobs", "status": 500, "request_id": "r-9"}.items()
 
 
 async def test_nothing_of_a_request_is_left_behind(http: httpx.AsyncClient, api: FastAPI) -> None:

@@ -10,12 +10,15 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from duly import Duly
+from duly import Actor, Duly
+from duly.control.deadletter import DeadLetters
 from duly.control.limits import Limits
 from duly.http.options import HttpOptions
 from duly.model.access import Principal
+from duly.model.outcome import Retry
+from duly.store.session import Database
 from tests.control.deadletter.conftest import bury, send
-from tests.control.deadletter.letters import Bury
+from tests.control.deadletter.letters import BOOM, Bury, end_one
 from tests.http.asking import JSON, NOT_TEXTS, WHY, check_blind
 from tests.http.conftest import ANNA, caller, key_of
 
@@ -84,6 +87,33 @@ async def test_many_are_replayed_and_any_ended_job_is_done_again(
     assert (unfinished.status_code, unfinished.json()["code"]) == (409, "conflict")
     no_letter = await http.post(f"/v1/jobs/{rerun.json()['job_id']}/replay", json=WHY)
     assert (no_letter.status_code, no_letter.json()["code"]) == (404, "job.unknown")
+
+
+async def test_jobs_of_dulys_own_are_not_the_tenants_to_stop_or_to_repeat(
+    http: httpx.AsyncClient, app: Duly, org: uuid.UUID, database: Database
+) -> None:
+    said = {"target_type": "sheet", "target_id": "7", "after": {"n": 2}}
+    job = (await http.post("/v1/audit/changes", json=said)).json()["job_id"]
+    before = (await http.get("/v1/audit")).json()
+
+    async def check(path: str, body: dict[str, Any] = WHY) -> None:
+        refused = await http.post(f"/v1/jobs/{job}/{path}", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (403, "auth.forbidden"), refused.text
+        assert refused.json()["errors"][0]["message"] == "duly.enrich_audit is Duly's own work"
+
+    await check("cancel")
+    await end_one(database, Retry(BOOM))
+    await check("replay")
+    await check("rerun")
+    again = {name: {} for name in ("before", "names")} | {"reason": None, "locale": "en"}
+    await check("fix", {**WHY, "payload": {**said, **again}})
+    many = await http.post("/v1/dead-letters/replay", json={**WHY, "per_second": 10})
+    assert (many.json()["jobs"], [one["job_id"] for one in many.json()["left"]]) == ([], [job])
+    assert (await http.get("/v1/audit")).json() == before
+    handle = await DeadLetters(app).replay(org, job, Actor.operator("olga"), "it may run now")
+    assert await app.jobs.cancel(org, handle.job_id, actor=Actor.operator("olga"), reason="no") == "canceled"
+    job = str(handle.job_id)
+    await check("rerun")  # it has no letter
 
 
 async def test_a_job_explains_itself(http: httpx.AsyncClient, app: Duly, bury: Bury, send: Any) -> None:

@@ -19,6 +19,8 @@ from duly.control.queues import Queues
 from duly.http.options import HttpOptions
 from tests.http.asking import NOT_TEXTS, WHY, check_blind, platform_key
 from tests.http.conftest import ANNA, caller, key_of
+from tests.store.settling import settle
+from tests.worker.working import PATIENCE, working
 
 BOB = "auth0|bob/1"
 PLACE = "/v1/members/" + quote(BOB, safe="")
@@ -150,8 +152,40 @@ async def test_the_audit_trail_is_read_and_verified(
     wrong = (await http.get("/v1/audit/verify", params={"expect": "ab" * 32})).json()
     assert (wrong["ok"], wrong["problems"][0]["kind"]) == (False, "head_unknown")
     theirs = (await stranger.get("/v1/audit")).json()["entries"]
-    assert [entry["action"] for entry in theirs] == ["key.created"]
-    assert (await stranger.get("/v1/audit/verify")).json()["unsealed"] == 1
+    assert [entry["action"] for entry in theirs] == ["key.created", "org.created"]
+    assert (await stranger.get("/v1/audit/verify")).json()["unsealed"] == 2
+
+
+async def test_a_change_is_described_by_a_job_and_what_became_of_jobs_is_told(
+    http: httpx.AsyncClient,
+    stranger: httpx.AsyncClient,
+    app: Duly,
+    api: FastAPI,
+    org: uuid.UUID,
+    sql: psycopg.Connection,
+) -> None:
+    said = {"target_type": "sheet", "target_id": "7", "before": {"n": 1}, "after": {"n": 2}, "locale": "de"}
+    key = {"idempotency-key": "sheet-7-2"}
+    done = await http.post("/v1/audit/changes", json={**said, **WHY, "names": {"n": "Zahl"}}, headers=key)
+    assert (done.status_code, done.headers["location"]) == (202, done.json()["status_url"])
+    again = await http.post("/v1/audit/changes", json={**said, "after": {"n": 3}}, headers=key)
+    assert (again.status_code, again.json()["code"]) == (422, "idempotency.reused")
+    async with working(app):
+        await app.handle(done.json()["job_id"], org_id=org).wait(PATIENCE)
+    [entry] = (await http.get("/v1/audit", params={"action": "sheet.changed"})).json()["entries"]
+    assert (entry["detail"]["summary"], entry["actor_type"]) == ("Zahl: 1 → 2", "api_key")
+    assert entry["reason"] == WHY["reason"]
+    settle(sql)
+    told = (await http.get("/v1/audit/events")).json()
+    assert [one["action"] for one in told["events"]] == ["job.enqueued", "job.started", "job.succeeded"]
+    rest = (await http.get("/v1/audit/events", params={"after": told["events"][0]["cursor"]})).json()
+    assert rest["events"] == told["events"][1:]
+    assert (await stranger.get("/v1/audit/events")).json()["events"] == []
+    async with caller(api, await key_of(app, org, "jobs:read", "jobs:write", "operate")) as operator:
+        assert (await operator.post("/v1/audit/changes", json=said)).status_code == 403
+        assert (await operator.get("/v1/audit/events")).status_code == 403
+        plain = {"job_type": "duly.enrich_audit", "payload": said}
+        assert (await operator.post("/v1/jobs", json=plain)).json()["code"] == "job_type.unknown"
 
 
 async def test_what_is_wrong_is_named(

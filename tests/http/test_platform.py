@@ -72,6 +72,7 @@ async def test_queues_are_made_weighed_and_paused(platform: httpx.AsyncClient, a
         ("pause", {}, {"pause_reason": WHY["reason"]}),
         ("resume", {}, {"pause_reason": None}),
         ("weight", {"weight": 5}, {"weight": 5}),
+        ("alerts", {"alert_depth": 7, "alert_wait": 1.5}, {"alert_depth": 7, "alert_wait": 1.5}),
     ):
         done = await platform.post(f"/v1/platform/queues/q:slow/{verb}", json={**WHY, **more})
         assert (done.status_code, {**done.json(), **shown}) == (200, done.json())
@@ -81,7 +82,9 @@ async def test_queues_are_made_weighed_and_paused(platform: httpx.AsyncClient, a
     [slow] = [one for one in listed if one["queue"] == "q:slow"]
     assert (slow["weight"], slow["waiting"]) == (5, {"count": 0, "at_least": False})
     actions = [action for action, _, _ in await trail(app, SYSTEM_ORG)]
-    assert actions[-4:] == ["queue.created", "queue.paused", "queue.resumed", "queue.weighed"]
+    assert actions[-5:] == [
+        *("queue.created", "queue.paused", "queue.resumed", "queue.weighed", "queue.alerts_set")
+    ]
 
 
 async def test_workers_and_figures_are_shown(platform: httpx.AsyncClient, app: Duly) -> None:
@@ -162,4 +165,4 @@ async def test_an_admin_of_an_org_may_do_nothing_here(
             answer = await http.request(method, where, json={**WHY, "name": "x", "weight": 1})
             assert (answer.status_code, answer.json()["code"]) == (403, "auth.forbidden"), (method, path)
             asked += 1
-    assert asked == 16
+    assert asked == 18

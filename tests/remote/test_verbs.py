@@ -57,6 +57,10 @@ async def test_jobs_that_end_otherwise_raise(client: AsyncClient, app: Duly) -> 
         await canceled.wait(0)
     with pytest.raises(errors.WaitTimeout):
         await canceled.wait(timedelta(seconds=0.05))
+    told = await canceled.subscribe(outcomes=["canceled"], locale="de")
+    assert told == await canceled.subscribe(outcomes=["canceled"], locale="de")
+    [listed] = (await client.request("GET", "/v1/subscriptions"))["subscriptions"]
+    assert (listed["subscription_id"], listed["channel"]) == (str(told), "in_app")
     first, again = await canceled.cancel("not needed"), await canceled.cancel("not needed")
     assert first.status == again.status == Status.CANCELED
     with pytest.raises(errors.JobCanceled, match="not needed"):

@@ -62,15 +62,28 @@ def run(name: str | None, work: Callable[[Duly], Awaitable[T]], *, needed: bool 
 
 def read_payload(given: str) -> dict[str, Any]:
     """A payload as it was given: itself, in a file, or on stdin."""
-    text: str | bytes = given
-    if given == "-":
-        text = sys.stdin.buffer.read()
-    elif given.startswith("@"):
-        try:
-            text = Path(given[1:]).read_bytes()
-        except (OSError, ValueError) as error:
-            raise PayloadRefused(str(error), field="payload", fix="name a file with JSON") from None
-    value = rules.parse(text)
+    value = rules.parse(_read(given, "payload", "name a file with JSON"))
     if not isinstance(value, dict):
         raise PayloadRefused("not an object", field="payload", fix="pass a JSON object")
     return value
+
+
+def read_text(given: str, field: str) -> str:
+    """A text as it was given: itself, in a file, or on stdin."""
+    fix = "name a file with text in UTF-8"
+    try:
+        found = _read(given, field, fix)
+        return found if isinstance(found, str) else found.decode()
+    except UnicodeDecodeError:
+        raise PayloadRefused("no UTF-8", field=field, fix=fix) from None
+
+
+def _read(given: str, field: str, fix: str) -> str | bytes:
+    if given == "-":
+        return sys.stdin.buffer.read()
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_bytes()
+    except (OSError, ValueError) as error:
+        raise PayloadRefused(str(error), field=field, fix=fix) from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -12,7 +14,8 @@ from duly.cli.application import run
 from duly.cli.exits import ExitCode
 from duly.cli.options import After, AppName, AsJson, Org, Size, moment
 from duly.cli.show import Columns, print_json, print_lines, print_table
-from duly.control.audit import AuditReport
+from duly.control.audit_report import AuditReport, verify_rows
+from duly.model import payload
 from duly.wiring import Duly
 
 group = typer.Typer(help="The audit trail, and its seals.", no_args_is_help=True, rich_markup_mode=None)
@@ -23,7 +26,7 @@ _COLUMNS: Columns = {
     "action": "action",
     "target": lambda entry: f"{entry.target_type} {entry.target_id}",
     "reason": "reason",
-    "detail": "detail",
+    "detail": lambda entry: entry.detail.get("summary") or entry.detail,
     "entry": "entry_id",
 }
 
@@ -58,15 +61,26 @@ def verify(
         str | None,
         typer.Option(help="The head that an earlier run printed; the chain must still contain it."),
     ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="What `duly audit export` wrote, instead of the database; - for stdin."),
+    ] = None,
+    kept_since: Annotated[
+        str | None,
+        typer.Option(help="With --file: sealed entries of before may be gone, as 2026-11-01T00:00:00Z."),
+    ] = None,
     app: AppName = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the audit trail with its seals; ends with 1 if something was changed, and says what."""
-    if org is None and not everybody:
-        raise typer.BadParameter("say which: --org, or --all")
+    if file is None and org is None and not everybody:
+        raise typer.BadParameter("say which: --org, --all, or --file")
     if everybody and expect is not None:
         raise typer.BadParameter("a head is that of one org: use it with --org", param_hint="--expect")
-    found = run(app, lambda duly: _reports(duly, None if everybody else org, expect))
+    if file is None:
+        found = run(app, lambda duly: _reports(duly, None if everybody else org, expect))
+    else:
+        found = verify_rows(_rows(file), expect=expect, kept_since=moment(kept_since, "--kept-since"))
     if as_json:
         print_json({"reports": found})
     else:
@@ -83,6 +97,37 @@ def export(
 ) -> None:
     """Every entry and every seal of an org, a line of JSON each, in the order of the chain."""
     run(app, lambda duly: _export(duly, org))
+
+
+@group.command()
+def events(
+    org: Org,
+    after: Annotated[
+        str | None, typer.Option("--after", help="The cursor of the last one you have; else from the oldest.")
+    ] = None,
+    app: AppName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As always here: a line of JSON an event.")] = True,
+) -> None:
+    """What became of the jobs of an org, as job.enqueued or job.succeeded, a line of JSON each."""
+    run(app, lambda duly: _events(duly, org, after))
+
+
+async def _events(duly: Duly, org: UUID, after: str | None) -> None:
+    more = True
+    while more:
+        page = await duly.audit.events(org, limit=500, after=after)
+        for event in page.events:
+            print_json(event)
+        after, more = page.after, page.more
+
+
+def _rows(file: Path) -> Iterable[dict[str, Any]]:
+    """The lines of an export, read as strictly as payloads."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(str(error), param_hint="--file") from None
+    return [payload.parse(line) for line in text.split("\n") if line.strip()]
 
 
 async def _reports(duly: Duly, org: UUID | None, expect: str | None) -> list[AuditReport]:

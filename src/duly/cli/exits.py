@@ -24,7 +24,7 @@ MEANINGS = {
     ExitCode.OK: "done",
     ExitCode.JOB_ENDED_BADLY: "the watched job ended badly, or a check failed (doctor, audit)",
     ExitCode.USAGE: "the command or the settings are wrong",
-    ExitCode.NOT_FOUND: "no such job, job type, org, project, queue, schedule, key, member; or an old cursor",
+    ExitCode.NOT_FOUND: "nothing of that id or name: a job, an org, a key, a webhook ...; or an old cursor",
     ExitCode.REFUSED: "refused: the contract, the state of things, or a limit",
     ExitCode.NO_DATABASE: "the database cannot be reached, or its schema is of another version",
     ExitCode.INTERNAL: "an error of ours, or workers that had to be killed",

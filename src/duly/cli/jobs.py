@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from duly.cli.application import run
 from duly.cli.exits import ExitCode
+from duly.cli.job_log import print_log
 from duly.cli.options import (
     ActorName,
     After,
@@ -131,6 +133,23 @@ def watch(job_id: JobId, org: Org, app: AppName = None, as_json: AsJson = False)
     ended = run(app, lambda duly: watch_job(duly.handle(job_id, org_id=org), as_json=as_json))
     if ended.status is not Status.COMPLETED:
         raise typer.Exit(ExitCode.JOB_ENDED_BADLY)
+
+
+@group.command()
+def logs(
+    job_id: JobId,
+    org: Org,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Only of this attempt.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for more until the job has ended.")] = False,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """What its handler logged with `ctx.log`; as JSON, a line each."""
+    with suppress(KeyboardInterrupt):  # the way to stop following
+        run(
+            app,
+            lambda duly: print_log(duly, org, job_id, attempt=attempt, follow=follow, as_json=as_json),
+        )
 
 
 @group.command()

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
 from duly.cli.application import run
-from duly.cli.options import ActorName, After, AppName, AsJson, Reason, Size, acting, moment
+from duly.cli.options import ActorName, After, AppName, AsJson, Owner, Reason, Size, acting, moment
 from duly.cli.show import Columns, print_json, print_table
 from duly.control.keys import NewKey
 from duly.model.access import Scope
-from duly.model.system import SYSTEM_ORG
-
-
-def _whose(given: str | UUID) -> UUID:
-    try:
-        return SYSTEM_ORG if given == "platform" else UUID(str(given))
-    except ValueError:
-        raise typer.BadParameter("use the id of an org, or the word platform") from None
-
 
 group = typer.Typer(help="API keys of an org.", no_args_is_help=True, rich_markup_mode=None)
-Owner = Annotated[
-    UUID,
-    typer.Option(
-        "--org",
-        envvar="DULY_ORG",
-        parser=_whose,
-        metavar="UUID",
-        help="The org it is about; the word platform for keys of the installation.",
-    ),
-]
 KeyId = Annotated[
     str, typer.Argument(help="The third part of its text; not the whole text.", show_default=False)
 ]

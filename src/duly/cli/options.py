@@ -11,6 +11,7 @@ from uuid import UUID
 import typer
 
 from duly.model.job import Actor, ActorType
+from duly.model.system import SYSTEM_ORG
 
 
 def _known_type(name: str | None) -> str | None:
@@ -20,11 +21,28 @@ def _known_type(name: str | None) -> str | None:
     return name
 
 
+def _whose(given: str | UUID) -> UUID:
+    try:
+        return SYSTEM_ORG if given == "platform" else UUID(str(given))
+    except ValueError:
+        raise typer.BadParameter("use the id of an org, or the word platform") from None
+
+
 AppName = Annotated[
     str | None,
     typer.Option("--app", envvar="DULY_APP", help="Where your job types are declared, as module:attribute."),
 ]
 Org = Annotated[UUID, typer.Option("--org", envvar="DULY_ORG", help="The org it is about.")]
+Owner = Annotated[
+    UUID,
+    typer.Option(
+        "--org",
+        envvar="DULY_ORG",
+        parser=_whose,
+        metavar="UUID",
+        help="The org it is about; the word platform for what is the installation's.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable: JSON on stdout, nothing else.")]
 ActorName = Annotated[
     str | None,

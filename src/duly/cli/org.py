@@ -25,12 +25,14 @@ _FACTS = ("org_id", "name", "status", "created_at", "updated_at")
 def create(
     name: Annotated[str, typer.Argument(help="What the org is called.", show_default=False)],
     org_id: Annotated[UUID | None, typer.Option("--id", help="Its id; a new one if left out.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in the audit trail.")] = None,
+    actor: ActorName = None,
     app: AppName = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an org known; one that is known gets the name. Prints its id."""
-    made, called = org_id or uuid4(), checked_text("name", name) or ""
-    run(app, lambda duly: duly.create_org(made, called))
+    made, called, why = org_id or uuid4(), checked_text("name", name) or "", checked_text("reason", reason)
+    run(app, lambda duly: duly.create_org(made, called, actor=acting(actor), reason=why))
     print_json({"org_id": made, "name": called}) if as_json else print(made)
 
 

@@ -12,6 +12,7 @@ import psycopg
 import typer
 
 from duly.cli import (
+    alert,
     audit,
     dead,
     doctor,
@@ -22,12 +23,16 @@ from duly.cli import (
     limit,
     member,
     migrate,
+    notify,
     org,
     queue,
     reconcile,
     schedule,
     serve,
+    subscription,
+    template,
     up,
+    webhook,
     worker,
 )
 from duly.cli.exits import ExitCode, exit_code
@@ -56,10 +61,15 @@ program.add_typer(queue.group, name="queue")
 program.add_typer(limit.group, name="limit")
 program.add_typer(dead.group, name="dead")
 program.add_typer(schedule.group, name="schedule")
+program.add_typer(alert.group, name="alert")
 program.add_typer(audit.group, name="audit")
 program.add_typer(org.group, name="org")
 program.add_typer(member.group, name="member")
 program.add_typer(key.group, name="key")
+program.add_typer(webhook.group, name="webhook")
+program.add_typer(notify.group, name="notify")
+program.add_typer(template.group, name="template")
+program.add_typer(subscription.group, name="subscription")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

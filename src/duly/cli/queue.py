@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import timedelta
+from typing import Annotated, Any
 
 import typer
 
 from duly.cli.application import run
-from duly.cli.options import ActorName, AppName, AsJson, Reason, acting
+from duly.cli.options import ActorName, AppName, AsJson, Reason, acting, number
 from duly.cli.show import Columns, print_json, print_table
 from duly.store.queues import Queue
 
@@ -22,6 +23,7 @@ _QUEUE: Columns = {
     "by": "paused_by",
     "reason": "pause_reason",
 }
+_ALERTS: Columns = {"queue": "queue", "alert depth": "alert_depth", "alert wait": "alert_wait"}
 _COUNTS: Columns = {
     "queue": "queue",
     "waiting": "waiting",
@@ -99,6 +101,33 @@ def weight(
     """Give it another share of the workers' free slots."""
     changed = run(app, lambda duly: duly.queues.set_weight(queue, weight, actor=acting(actor), reason=reason))
     _show(changed, as_json)
+
+
+@group.command("set")
+def set_alerts(
+    queue: Name,
+    reason: Reason,
+    alert_depth: Annotated[
+        str | None, typer.Option(help="More waiting jobs are an alert; none: as the settings say.")
+    ] = None,
+    alert_wait: Annotated[
+        str | None, typer.Option(help="A longer wait is an alert, in seconds; none: as the settings say.")
+    ] = None,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say when somebody is told of it; what is left out stays."""
+    wanted: dict[str, Any] = {}
+    if alert_depth is not None:
+        wanted["depth"] = number(alert_depth, "--alert-depth", int)
+    if alert_wait is not None:
+        seconds = number(alert_wait.removesuffix("s"), "--alert-wait", float)
+        wanted["wait"] = None if seconds is None else timedelta(seconds=seconds)
+    changed = run(
+        app, lambda duly: duly.queues.set_alerts(queue, **wanted, actor=acting(actor), reason=reason)
+    )
+    print_json(changed) if as_json else print_table([changed], _ALERTS)
 
 
 def workers(app: AppName = None, as_json: AsJson = False) -> None:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from duly.cli.application import find
-from duly.cli.logs import write_logs
 from duly.cli.options import AppName, AsJson
 from duly.cli.show import print_json
-from duly.cli.worker import HowMuch, LogLevel
+from duly.cli.verbosity import HowMuch, write_logs
 from duly.model.errors import ConfigurationError
 from duly.wiring import Duly
 
@@ -32,17 +31,18 @@ def serve(
     app: AppName = None,
     host: Host = "127.0.0.1",
     port: Port = PORT,
-    log_level: HowMuch = LogLevel.INFO,
+    log_level: HowMuch = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve the HTTP API and the pages until SIGTERM or Ctrl-C. Jobs are done by `duly worker`."""
-    write_logs(as_json=as_json, level=log_level)
-    asyncio.run(_serve(find(app, needed=True), host, port, as_json=as_json))
+    found = find(app, needed=True)
+    write_logs(found.settings, log_level, as_json=as_json)
+    asyncio.run(_serve(found, host, port, as_json=as_json))
 
 
 async def _serve(app: Duly, host: str, port: int, *, as_json: bool) -> None:
     stop = told_to_stop()
-    async with app, listening(app, host, port) as address:
+    async with app, listening(app, host, port) as address, app.watched():
         if as_json:
             print_json({"event": "ready", "url": address})
         else:

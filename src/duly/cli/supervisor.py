@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from duly.cli.exits import ExitCode
@@ -22,8 +22,11 @@ _HOPELESS = (ExitCode.USAGE, ExitCode.NOT_FOUND, ExitCode.REFUSED)
 class Supervisor:
     """Keeps so many processes of one command alive until it is told to stop."""
 
-    def __init__(self, command: Sequence[str], processes: int) -> None:
+    def __init__(
+        self, command: Sequence[str], processes: int, *, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._command = command
+        self._environment = environment
         self._processes = processes
         self._children: set[asyncio.subprocess.Process] = set()
         self._stopping = asyncio.Event()
@@ -42,6 +45,11 @@ class Supervisor:
             os.close(self._lifeline)
             os.close(ours)
         return self._code
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that live."""
+        return [child.pid for child in self._children]
 
     def _told(self) -> None:
         """The first signal drains, the second kills."""
@@ -86,7 +94,7 @@ class Supervisor:
     async def _one(self) -> int:
         # In a session of its own: Ctrl-C reaches us alone, and we tell it once.
         child = await asyncio.create_subprocess_exec(
-            *self._command, stdin=self._lifeline, start_new_session=True
+            *self._command, stdin=self._lifeline, start_new_session=True, env=self._environment
         )
         self._children.add(child)
         if self._stopping.is_set():

@@ -10,11 +10,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from duly.cli.application import find
-from duly.cli.logs import write_logs
 from duly.cli.options import AppName, AsJson, acting
 from duly.cli.serve import PORT, Host, Port, listening, told_to_stop
 from duly.cli.show import print_json
-from duly.cli.worker import HowMuch, LogLevel
+from duly.cli.verbosity import HowMuch, LogLevel, write_logs
 from duly.model.access import SCOPES_OF, Role
 from duly.wiring import Duly
 
@@ -40,12 +39,13 @@ def up(
     app: AppName = None,
     host: Host = "127.0.0.1",
     port: Port = PORT,
-    log_level: HowMuch = LogLevel.WARNING,
+    log_level: HowMuch = None,
     as_json: AsJson = False,
 ) -> None:
     """Run everything in one process, to try it: database, service and worker. Without --app, the analysis."""
-    write_logs(as_json=as_json, level=log_level)
-    asyncio.run(_until_told(find(app), host, port, as_json=as_json))
+    found = find(app)
+    write_logs(found.settings, log_level, as_json=as_json, otherwise=LogLevel.WARNING)
+    asyncio.run(_until_told(found, host, port, as_json=as_json))
 
 
 async def _until_told(app: Duly, host: str, port: int, *, as_json: bool) -> None:
@@ -72,7 +72,7 @@ async def running(app: Duly, host: str = "127.0.0.1", port: int = PORT) -> Async
     app.include_analyze()
     app.migrate()
     async with app:
-        await app.create_org(_ORG, "Demo")
+        await app.create_org(_ORG, "Demo", actor=acting(None), reason="duly up")
         made = await app.keys.create(
             _ORG, "duly up", SCOPES_OF[Role.ADMIN], expires_at=datetime.now(UTC) + _KEY_LASTS,
             actor=acting(None), reason="duly up",

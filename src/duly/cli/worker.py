@@ -7,33 +7,23 @@ import json
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from datetime import timedelta
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from duly.cli.application import find
 from duly.cli.exits import ExitCode
-from duly.cli.logs import write_logs
+from duly.cli.monitored import Monitor, telling
 from duly.cli.options import AppName, AsJson
 from duly.cli.show import print_json
 from duly.cli.supervisor import Supervisor
+from duly.cli.verbosity import HowMuch, write_logs
 from duly.model.errors import ConfigurationError
+from duly.settings import Settings
 from duly.wiring import Duly
 from duly.worker.worker import Worker
-
-
-class LogLevel(StrEnum):
-    """How much the workers write."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-HowMuch = Annotated[LogLevel, typer.Option("--log-level", help="How much they write on stderr.")]
 
 
 def worker(
@@ -49,7 +39,14 @@ def worker(
     name: Annotated[
         str | None, typer.Option(help="What the workers are called; by default host:pid.")
     ] = None,
-    log_level: HowMuch = LogLevel.INFO,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Tell /metrics, /livez and /readyz of all processes here."),
+    ] = None,
+    metrics_host: Annotated[
+        str | None, typer.Option(help="The address of that port; by default 127.0.0.1.")
+    ] = None,
+    log_level: HowMuch = None,
     as_json: AsJson = False,
 ) -> None:
     """Do jobs until SIGTERM or Ctrl-C, then drain; a second signal kills. A process that dies is replaced."""
@@ -57,32 +54,49 @@ def worker(
         find(app, needed=True)
     given = {"queues": queues, "slots": slots, "threads": threads, "isolated": isolated, "drain": drain}
     choices = {key: value for key, value in {**given, "name": name}.items() if value is not None}
-    write_logs(as_json=as_json, level=log_level)
-    again = [sys.executable, "-m", "duly.cli", "worker-process", f"--app={app}", f"--log-level={log_level}"]
+    settings = Settings.load(metrics_port=metrics_port, metrics_host=metrics_host)
+    write_logs(settings, log_level, as_json=as_json)
+    again = [sys.executable, "-m", "duly.cli", "worker-process", f"--app={app}"]
     again += [f"--choices={json.dumps(choices)}", *(["--json"] if as_json else [])]
-    code = asyncio.run(Supervisor(again, processes).run())
-    raise typer.Exit(code)
+    again += [f"--log-level={log_level}"] if log_level else []
+    raise typer.Exit(asyncio.run(_supervise(again, processes, settings, as_json=as_json)))
+
+
+async def _supervise(again: list[str], processes: int, settings: Settings, *, as_json: bool) -> int:
+    if settings.metrics_port is None:
+        return await Supervisor(again, processes).run()
+    monitor = Monitor(settings.metrics_host, settings.metrics_port, processes)
+    parent = Supervisor([*again, "--monitored"], processes, environment=monitor.environment)
+    async with monitor.listening(lambda: parent.pids) as address:
+        if as_json:
+            print_json({"event": "metrics", "url": address})
+        else:
+            print(f"metrics {address}", flush=True)
+        return await parent.run()
 
 
 def worker_process(
     choices: Annotated[str, typer.Option(hidden=True)] = "{}",
+    monitored: Annotated[bool, typer.Option("--monitored", hidden=True)] = False,
     app: AppName = None,
-    log_level: HowMuch = LogLevel.INFO,
+    log_level: HowMuch = None,
     as_json: AsJson = False,
 ) -> None:
     """One of the processes."""
-    write_logs(as_json=as_json, level=log_level)
-    asyncio.run(_work(find(app, needed=True), _read(choices), as_json=as_json))
+    found = find(app, needed=True)
+    write_logs(found.settings, log_level, as_json=as_json)
+    asyncio.run(_work(found, _read(choices), monitored=monitored, as_json=as_json))
 
 
-async def _work(app: Duly, choices: dict[str, Any], *, as_json: bool) -> None:
+async def _work(app: Duly, choices: dict[str, Any], *, monitored: bool, as_json: bool) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     lifeline = _take_lifeline()
     loop.add_reader(lifeline, _hear, loop, lifeline, stop)
-    async with app, app.worker(when_stuck=lambda: os._exit(ExitCode.INTERNAL), **choices) as working:
+    working = app.worker(when_stuck=lambda: os._exit(ExitCode.INTERNAL), **choices)
+    async with app, telling(app, working) if monitored else nullcontext(), working:
         await working.listening.wait()
         _say_ready(working, as_json=as_json)
         await stop.wait()

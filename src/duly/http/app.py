@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from duly.analyze import JOB_TYPE
 from duly.client.app import App
 from duly.http import (
+    alerts,
     analyze,
     audit,
     events,
@@ -18,10 +19,13 @@ from duly.http import (
     feed,
     files,
     health,
+    job_logs,
     jobs,
     keys,
     letters,
     members,
+    notification_rules,
+    notifications,
     org,
     pages,
     platform_limits,
@@ -34,17 +38,22 @@ from duly.http import (
     schedules,
     sessions,
     submit,
+    subscriptions,
     types,
+    webhook_deliveries,
+    webhooks,
 )
 from duly.http.document import document
 from duly.http.edge import Edge
 from duly.http.options import HttpOptions
 from duly.http.service import Service
+from duly.http.traced import Traced
 
 _ROOMS = (
     jobs,
     submit,
     events,
+    job_logs,
     files,
     results,
     explanation,
@@ -53,7 +62,13 @@ _ROOMS = (
     schedules,
     types,
     feed,
+    webhooks,
+    webhook_deliveries,
+    notifications,
+    notification_rules,
+    subscriptions,
     org,
+    alerts,
     audit,
     keys,
     members,
@@ -90,6 +105,8 @@ def create_app(app: App, options: HttpOptions | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        # Its own would name paths and queries, and tell the messages of errors; ours say less.
+        telemetry={"tracing": False, "logs": False},
     )
     api.state.service = service
     problems.install(api)
@@ -102,5 +119,7 @@ def create_app(app: App, options: HttpOptions | None = None) -> FastAPI:
         body_max=service.options.body_max,
         limits={files.UPLOADS: service.options.upload_max},
     )
+    if service.options.traces is not None:
+        api.add_middleware(Traced, traces=service.options.traces)  # outermost: the edge is below its span
     api.openapi = lambda: document(api)  # type: ignore[method-assign]
     return api

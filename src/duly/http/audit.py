@@ -1,22 +1,27 @@
 """The audit trail of an org: who changed what and why, and whether it is as it was written."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from duly.http.answers import as_json
+from duly.control.audited import OWN_TARGETS
+from duly.control.enrichment import Versions, enrichment
+from duly.http.answers import accepted, as_json
 from duly.http.caller import Caller
-from duly.http.params import After, Limit, Shown
+from duly.http.params import After, Limit, Reason, Shown, Text
 from duly.http.problems import documented
 from duly.http.service import Service
+from duly.http.shapes import Accepted, Strict
 from duly.http.strict import StrictRoute
+from duly.http.submit import IdempotencyKey, enqueued
 from duly.http.values import Moment
 from duly.model.access import Scope
 from duly.model.job import ActorType
+from duly.model.states import Status
 
 
 class EntryShown(Shown):
@@ -40,6 +45,53 @@ class AuditShown(Shown):
 
     entries: list[EntryShown]
     after: str | None
+
+
+class AuditEventShown(Shown):
+    """What became of a job, as the audit calls it; `cursor` asks for what follows."""
+
+    event_id: str
+    action: str = Field(examples=["job.enqueued", "job.succeeded"])
+    occurred_at: datetime
+    actor_type: ActorType
+    actor_id: str
+    job_id: UUID
+    job_type: str
+    project_id: UUID | None
+    attempt: int
+    status: Status
+    request_id: str
+    correlation_id: str
+    trace_id: str | None
+    detail: dict[str, Any]
+    cursor: str
+
+
+class AuditEvents(Shown):
+    """Some events in the order of commits; `after` asks for those that follow, now or later."""
+
+    events: list[AuditEventShown]
+    after: str
+    more: bool = Field(description="Whether to ask again at once: a page may be short, even empty.")
+
+
+class NewChange(Strict):
+    """Two versions of a record of yours."""
+
+    target_type: str = Field(
+        pattern="^[a-z][a-z0-9_]*$",
+        max_length=100,
+        examples=["run_sheet"],
+        description="None of Duly's own, as `key`.",
+        json_schema_extra={"not": {"enum": [*sorted(OWN_TARGETS)]}},
+    )
+    target_id: Text
+    before: dict[str, Any] = Field(default={}, description="As it was. Both together may have 256 KiB.")
+    after: dict[str, Any] = Field(default={}, description="As it is.")
+    reason: Reason | None = None
+    locale: Literal["en", "de"] = Field(default="en", description="In which language it is said.")
+    names: dict[str, str] = Field(default={}, description="How fields are called, by name or path.")
+    hide: list[str] = Field(default=[], max_length=100, description="Fields that are never shown.")
 
 
 class ChainProblem(Shown):
@@ -66,7 +118,7 @@ class Verified(Shown):
 
 
 def routes(service: Service) -> APIRouter:
-    """To be read, never to be written."""
+    """To be read and appended to, never to be changed."""
     api = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=StrictRoute)
     administers = Annotated[Caller, service.allows(Scope.ADMIN)]
 
@@ -88,6 +140,26 @@ def routes(service: Service) -> APIRouter:
             who.org_id, action=action, target_id=target_id, since=since, limit=limit, after=after
         )
         return as_json(AuditShown.model_validate(page))
+
+    @api.get("/events", response_model=AuditEvents, responses=documented(410))
+    async def job_events(who: administers, limit: Limit = 100, after: After = None) -> Response:
+        """What became of the org's jobs, under the names of an audit, in the order of commits."""
+        await service.check_everything(who)
+        page = await service.audit.events(who.org_id, limit=limit, after=after)
+        return as_json(AuditEvents.model_validate(page))
+
+    @api.post("/changes", status_code=202, response_model=Accepted, responses=documented(409, 413, 415))
+    async def describe_change(
+        request: NewChange, who: administers, idempotency_key: IdempotencyKey = None
+    ) -> Response:
+        """Have an entry written that says what differs between two versions of a record.
+
+        Secrets, personal data and what is to be hidden are told as changed, and not shown.
+        """
+        said = {"org_id": who.org_id, "actor": who.actor, "idempotency_key": idempotency_key}
+        call = await enrichment(service.app, Versions(**dict(request)), said)
+        handle = await enqueued(service, who, call)
+        return accepted(who, handle.job_id, None, replayed=not handle.created)
 
     @api.get("/verify", response_model=Verified, responses=documented())
     async def verify(

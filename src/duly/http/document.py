@@ -19,6 +19,8 @@ _TAGS = {
     "dead letters": "What died, and what is done about it.",
     "schedules": "What is to be done again and again.",
     "feed": "Every event of the org, in the order of commits.",
+    "webhooks": "Being told of events, over HTTP and signed.",
+    "notifications": "People are told: by mail, in the product, by other channels; also how jobs end.",
     "org": "The org of the credential: figures, limits, queues, projects.",
     "audit": "Who changed what and why, and the proof that nobody changed it since.",
     "keys": "API keys of the org.",

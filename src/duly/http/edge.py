@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
@@ -12,7 +13,8 @@ from fastapi import HTTPException
 from starlette.requests import Request
 
 from duly.client.context import Surroundings, Within
-from duly.http import problems
+from duly.http import access, problems
+from duly.observe import metrics
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -39,7 +41,7 @@ class TooLarge(HTTPException):
 
 
 class Edge:
-    """Names the request, bounds its body, and sets the headers that every answer has.
+    """Names the request, bounds its body, sets the headers that every answer has, and has it noted.
 
     Plain ASGI: it adds no task and no copy to streams.
     """
@@ -61,17 +63,27 @@ class Edge:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         most = self._limits.get(path, self._body_max)
 
+        started, began, status = time.perf_counter(), 0.0, 500
+
         async def sending(message: Message) -> None:
+            nonlocal began, status
             if message["type"] == "http.response.start":
+                began, status = time.perf_counter(), message["status"]
                 message["headers"] = _completed(scope, message["headers"])
             await send(message)
 
         here = Surroundings(request_id=scope["duly.request_id"], traceparent=scope["duly.traceparent"])
         with Within(here):
-            if _declared(headers) > most:
-                await problems.of_http(Request(scope), TooLarge(most))(scope, receive, sending)
-            else:
-                await self._app(scope, _bounded(receive, most), sending)
+            try:
+                if _declared(headers) > most:
+                    await problems.of_http(Request(scope), TooLarge(most))(scope, receive, sending)
+                else:
+                    await self._app(scope, _bounded(receive, most), sending)
+            finally:
+                ended = time.perf_counter()
+                access.note(scope, status, ended - started)
+                route = access.route_of(scope) or ""
+                metrics.answered(scope["method"], route, status, (began or ended) - started)
 
 
 def _bounded(receive: Receive, most: int) -> Receive:

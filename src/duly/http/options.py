@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from duly.http.tokens import Issuer
 from duly.model.access import Principal
+from duly.model.alerts import Thresholds
 from duly.model.errors import ConfigurationError
 from duly.model.retention import Retention
+
+if TYPE_CHECKING:
+    from duly.observe.traces import Traces
 
 May = Callable[[Principal, str, str], Awaitable[bool]]
 """`await may(principal, subject_id, action)`: whether they may `submit`, `read` or `change` jobs about it."""
@@ -31,6 +36,10 @@ class HttpOptions:
     """How long things are kept: results say when they expire."""
     body_max: int = 2 * 2**20
     upload_max: int = 32 * 2**20
+    webhook_allow: tuple[str, ...] = ()
+    """Hosts and networks that webhooks may be at although they are not public."""
+    no_worker: timedelta = Thresholds().no_worker
+    """How long there may be no living worker before the installation is said to be unwell."""
     requests_per_second: float = 100.0
     """Of an org, in one process, once the burst is spent."""
     burst: int = 500
@@ -42,6 +51,9 @@ class HttpOptions:
     believed_for: timedelta = timedelta(seconds=5)
     """How long a credential that was checked is believed without asking again: the longest that one which
     was revoked still works."""
+
+    traces: Traces | None = None
+    """Where spans of requests are made, if they are wanted."""
 
     def __post_init__(self) -> None:
         if len(self.issuers) > 1:

@@ -36,14 +36,29 @@ class NewWeight(Why):
     weight: Weight
 
 
+class NewAlerts(Why):
+    """From when on somebody is told of a queue: what is left out, or null, is as the settings say."""
+
+    alert_depth: Annotated[int, Field(ge=1, le=9_999), NUMERIC] | None = Field(
+        default=None, description="More waiting jobs than that are an alert."
+    )
+    alert_wait: float | None = Field(
+        default=None, ge=1, le=31_536_000, strict=True, description="A wait of more seconds is an alert."
+    )
+
+
 class QueueShown(Shown):
-    """A queue: how much weight it has, and whether it is paused."""
+    """A queue: how much weight it has, whether it is paused, and from when on somebody is told."""
 
     queue: str
     weight: int
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    alert_depth: int | None = Field(description="More waiting jobs are an alert; null: as the settings say.")
+    alert_wait: timedelta | None = Field(
+        description="A wait of more seconds is an alert; null: as the settings say."
+    )
 
 
 class QueueStatsShown(QueueShown):
@@ -145,6 +160,15 @@ def routes(service: Service) -> APIRouter:
     async def weigh_queue(name: Name, request: NewWeight, who: runs) -> Response:
         """Give it another share of the workers' free slots."""
         done = await service.queues.set_weight(name, request.weight, actor=who.actor, reason=request.reason)
+        return as_json(QueueShown.model_validate(done))
+
+    @api.post("/queues/{name}/alerts", response_model=QueueShown, responses=refusals)
+    async def set_alerts(name: Name, request: NewAlerts, who: runs) -> Response:
+        """Say from how many waiting jobs, and from how long a wait on, somebody is told."""
+        wait = None if request.alert_wait is None else timedelta(seconds=request.alert_wait)
+        done = await service.queues.set_alerts(
+            name, depth=request.alert_depth, wait=wait, actor=who.actor, reason=request.reason
+        )
         return as_json(QueueShown.model_validate(done))
 
     return api

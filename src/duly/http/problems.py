@@ -165,7 +165,10 @@ def of_trouble(request: Request, error: Exception, code: str = errors.StoreError
 
 def of_bug(request: Request, error: Exception) -> Response:
     """What should not happen. The log has it; the caller gets the id that finds it there."""
-    log.error("request %s failed", request.scope.get("duly.request_id"), exc_info=error)
+    request_id, org_id = request.scope.get("duly.request_id"), request.scope.get("duly.org_id")
+    # Said here: the request is over already.
+    ids = {"request_id": request_id, "org_id": org_id and str(org_id)}
+    log.error("request %s failed", request_id, exc_info=error, extra=ids)
     return answer(request, 500, "duly.error", "something went wrong here; the log has it by the request's id")
 
 

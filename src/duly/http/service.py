@@ -15,9 +15,11 @@ from fastapi import Depends, Request
 
 from duly.client.app import App
 from duly.client.context import Surroundings, enter, surroundings
+from duly.control.alerts import Alerts
 from duly.control.audit import Audit
 from duly.control.deadletter import DeadLetters
 from duly.control.feed import Feed
+from duly.control.figures import Figures
 from duly.control.jobs import Jobs
 from duly.control.keys import Keys
 from duly.control.limits import Limits
@@ -37,6 +39,9 @@ from duly.http.tokens import Tokens
 from duly.model.access import Scope
 from duly.model.errors import Forbidden, LimitExceeded, UnknownJob
 from duly.model.job import JobSnapshot
+from duly.notify import Notifications, Subscriptions
+from duly.webhooks.endpoints import Webhooks
+from duly.webhooks.guard import Guard
 
 
 class Service:
@@ -53,11 +58,16 @@ class Service:
         self.limits = Limits(app)
         self.feed = Feed(app)
         self.audit = Audit(app)
+        self.alerts = Alerts(app)
         self.keys = Keys(app)
         self.members = Members(app)
         self.orgs = Orgs(app)
         self.overview = Overview(app)
+        self.figures = Figures(app)
+        self.notifications = Notifications(app)
+        self.subscriptions = Subscriptions(app)
         self.sessions = Sessions(app)
+        self.webhooks = Webhooks(app, Guard(options.webhook_allow))
         self.watch = Watch(app)
         self.rates = Rates(options.requests_per_second, options.burst)
         self.secure = options.public_url.startswith("https:")
@@ -89,6 +99,7 @@ class Service:
     async def caller(self, request: Request, scope: Scope) -> Caller:
         """Whoever sent it, if they may; what follows in this task is in their name."""
         found = await self.authenticator.principal(request)
+        request.scope["duly.org_id"] = found.org_id
         self.rates.admit(request, found)
         found.require(scope)
         outer = surroundings()

@@ -20,9 +20,9 @@ class Scope(StrEnum):
     WRITE = "jobs:write"
     """Have jobs done, and cancel them."""
     OPERATE = "operate"
-    """Replay, fix and discard what died; schedules."""
+    """Replay, fix and discard what died; schedules; what webhooks were told."""
     ADMIN = "admin"
-    """Keys, members and the audit trail of the org."""
+    """Keys, members, webhooks and the audit trail of the org."""
     PLATFORM = "platform"
     """The installation itself: orgs, queues, limits, workers."""
 

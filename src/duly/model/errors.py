@@ -12,15 +12,20 @@ DulyError                     duly.error              the root: catch this one f
 ├── NotFound                  not_found               nothing of that id in this org
 │   ├── CursorExpired         cursor.expired          what follows this place of a feed is not kept any more
 │   ├── UnknownArtifact       artifact.unknown
+│   ├── UnknownDelivery       delivery.unknown
 │   ├── UnknownJob            job.unknown
 │   ├── UnknownJobType        job_type.unknown
 │   ├── UnknownKey            key.unknown
 │   ├── UnknownMember         member.unknown
+│   ├── UnknownNotification   notification.unknown
 │   ├── UnknownOrg            org.unknown
 │   ├── UnknownProject        project.unknown
 │   ├── UnknownQueue          queue.unknown
 │   ├── UnknownResult         result.unknown
-│   └── UnknownSchedule       schedule.unknown
+│   ├── UnknownSchedule       schedule.unknown
+│   ├── UnknownSubscription   subscription.unknown
+│   ├── UnknownTemplate       template.unknown
+│   └── UnknownWebhook        webhook.unknown
 ├── Conflict                  conflict                the job's state forbids it
 │   ├── AlreadyFinished       job.finished
 │   ├── AlreadyResolved       dead_letter.resolved
@@ -129,6 +134,12 @@ class UnknownArtifact(NotFound):
     code = "artifact.unknown"
 
 
+class UnknownDelivery(NotFound):
+    """No message of that id to this webhook, or one that is no longer kept."""
+
+    code = "delivery.unknown"
+
+
 class UnknownJob(NotFound):
     """No job of that id in this org."""
 
@@ -151,6 +162,12 @@ class UnknownMember(NotFound):
     """No member of that id in this org."""
 
     code = "member.unknown"
+
+
+class UnknownNotification(NotFound):
+    """No notification of that id in this org."""
+
+    code = "notification.unknown"
 
 
 class UnknownOrg(NotFound):
@@ -181,6 +198,24 @@ class UnknownSchedule(NotFound):
     """No schedule of that name in this org."""
 
     code = "schedule.unknown"
+
+
+class UnknownSubscription(NotFound):
+    """No subscription of that id in this org."""
+
+    code = "subscription.unknown"
+
+
+class UnknownTemplate(NotFound):
+    """No template of that key and language."""
+
+    code = "template.unknown"
+
+
+class UnknownWebhook(NotFound):
+    """No webhook of that id in this org."""
+
+    code = "webhook.unknown"
 
 
 class Conflict(DulyError):

@@ -41,6 +41,9 @@ AUDIT_NAMES: MappingProxyType[EventType, str] = MappingProxyType(
 )
 """Where the audit trail calls a fact by another name."""
 
+AUDITED = frozenset(EventType) - {EventType.PROGRESSED, EventType.PARTIAL}
+"""The facts that an audit asks for: what became of a job, not how far it is."""
+
 _ON_THE_BUS = (
     EventType.QUEUED,
     EventType.STARTED,

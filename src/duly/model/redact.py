@@ -6,6 +6,8 @@ import re
 
 LONGEST = 2_000
 """How many characters of a text are kept."""
+SHORT = 300
+"""How many of one that is told beside others: in a line of a log, in a list of changes."""
 
 SECRET_NAME = re.compile(
     r"(^|[_\-.]|(?-i:(?<=[a-z0-9])(?=[A-Z])))(password|passwd|passphrase|secret|private[_-]?key|api[_-]?key|access[_-]?key"
@@ -26,6 +28,7 @@ SECRET_VALUE = re.compile(
     r"|(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}"
     r"|://[^/\s:@]{1,256}:[^/\s@]{1,256}@"
     r"|\bduly_[a-z]+_[A-Za-z0-9]{6,}_[A-Za-z0-9]{16,}\b"
+    r"|\bwhsec_[A-Za-z0-9+/]{24,}={0,2}"
 )
 """A text of the shape of a credential, whatever its name."""
 
@@ -33,7 +36,8 @@ _MASK = "[redacted]"
 # Of a message that is a whole response body, only so much is read.
 _READ = 16 * LONGEST
 _BREAKS = frozenset(" \t\r\n\"',;&")
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+# Also what ends a line elsewhere, and what turns the direction of the text that follows.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 # The shapes above tell that a text holds a secret; these reach to its end.
 _SHAPES = (
@@ -43,6 +47,13 @@ _SHAPES = (
     (SECRET_VALUE, _MASK),
     # How pydantic shows what it refused.
     (re.compile(r"input_value=.*?(?=, input_type=|$)", re.MULTILINE), f"input_value={_MASK}"),
+)
+# How PostgreSQL shows what it refused, on lines of their own: row, JSON, statement, parameters.
+_REFUSED = re.compile(
+    r"(?<=^DETAIL:  Failing row contains )\((?s:.*)|(?<=^DETAIL:  Token )\".*\"(?= is invalid)"
+    r"|(?<=JSON data, line )\d+: .*|(?<=^LINE )\d+: .*'.*"
+    r"|(?<= portal parameter )\$.*|(?<= with parameters: )\$.*",
+    re.MULTILINE,
 )
 _PERSONAL = (
     (re.compile(r"(?<![\w.+%\-])[\w.+%\-]++@[\w\-]++(?:\.[\w\-]++)+"), "[email]"),
@@ -79,10 +90,17 @@ def redact(text: str, longest: int = LONGEST) -> str:
     text = printable(_head(text))
     for shape, mask in _SHAPES:
         text = shape.sub(mask, text)
+    if "\n" in text:
+        text = _REFUSED.sub(_MASK, text)
     text = _SCHEME.sub(_scheme, _named(text))
     for shape, mask in _PERSONAL:
         text = shape.sub(mask, text)
     text = _WORD.sub(_word, text)
+    return cut(text, longest)
+
+
+def cut(text: str, longest: int = SHORT) -> str:
+    """No longer than that."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -10,6 +10,7 @@ from duly.remote.answers import (
     Event,
     Freshness,
     JobStatus,
+    LogLine,
     Result,
     Snapshot,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Filters",
     "Freshness",
     "JobStatus",
+    "LogLine",
     "RemoteJob",
     "Result",
     "Snapshot",

@@ -32,6 +32,12 @@ class Accepted(Lenient):
     job_id: UUID
 
 
+class Subscribed(Lenient):
+    """Somebody will be told how a job ends."""
+
+    subscription_id: UUID
+
+
 class BulkAccepted(Lenient):
     """Many of them, in their order."""
 
@@ -126,6 +132,24 @@ class EventPage(Lenient):
     """Some events in their order."""
 
     events: list[Event]
+
+
+class LogLine(Lenient):
+    """One line that the handler of a job has logged."""
+
+    attempt: int
+    line_seq: int
+    level: str
+    message: str
+    logged_at: datetime | None = None
+    fields: dict[str, Any] = {}
+
+
+class LogPage(Lenient):
+    """Some lines in their order; none are left if it is empty."""
+
+    lines: list[LogLine]
+    after: str | None = None
 
 
 class Snapshot(Lenient):

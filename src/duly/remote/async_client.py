@@ -15,7 +15,7 @@ from uuid import UUID
 import httpx
 
 from duly.remote import files
-from duly.remote.answers import Artifact, Event, JobStatus, Result, Snapshot
+from duly.remote.answers import Artifact, Event, JobStatus, LogLine, Result, Snapshot
 from duly.remote.asking import Patience
 from duly.remote.bodies import Choices, Filters, Payload, Submission, identifier
 from duly.remote.line import told_async
@@ -81,6 +81,10 @@ class AsyncClient:
         """What is kept under a permalink: the latest snapshot, or one by its number."""
         return await self._run(self._verbs.result_of(identifier("result_id", result_id), seq))
 
+    def logs(self, job_id: UUID | str, attempt: int | None = None) -> AsyncIterator[LogLine]:
+        """What the handler of a job has logged so far, attempt by attempt; pages are read as needed."""
+        return self._each(self._verbs.logs(identifier("job_id", job_id), attempt))
+
     async def upload(self, source: files.Upload) -> str:
         """Keep bytes, the content of a path or of an open file; the reference is for payloads."""
         return await self._run(self._verbs.upload(source))
@@ -144,6 +148,10 @@ class AsyncRemoteJob:
         """The partial results so far, oldest first; they stay when the job fails or is canceled."""
         return await self._run(self._verbs.partials(self.job_id))
 
+    def logs(self, attempt: int | None = None) -> AsyncIterator[LogLine]:
+        """What its handler has logged so far, attempt by attempt."""
+        return self._client.logs(self.job_id, attempt)
+
     async def artifacts(self) -> list[Artifact]:
         """The files the job has left, by name."""
         return await self._run(self._verbs.artifacts(self.job_id))
@@ -159,6 +167,12 @@ class AsyncRemoteJob:
     async def cancel(self, reason: str) -> JobStatus:
         """Ask for the end: `canceled` at once if it waited, else the status it still has. Idempotent."""
         return await self._run(self._verbs.cancel(self.job_id, reason))
+
+    async def subscribe(
+        self, to: str | None = None, *, outcomes: Iterable[str] | None = None, locale: str = "en"
+    ) -> UUID:
+        """Have somebody told how it ends: the caller, or `email:anna@example.com`. Idempotent; its id."""
+        return await self._run(self._verbs.subscribe(self.job_id, to, outcomes, locale))
 
     @property
     def _verbs(self) -> Verbs:

@@ -23,7 +23,7 @@ from duly.remote.steps import Asked, Flow, Tell
 from duly.remote.watching import Watching
 
 M = TypeVar("M", bound=BaseModel)
-_SNAPSHOTS = 500
+_SNAPSHOTS = _LINES = 500
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _JSON = {"content-type": "application/json"}
 
@@ -60,6 +60,16 @@ class Verbs(Watching):
         asked = _posted(f"/v1/jobs/{job_id}/cancel", {"reason": reason})
         return read(JobStatus, (yield from answered(asked, self.patience)))
 
+    def subscribe(
+        self, job_id: UUID, to: str | None, outcomes: Iterable[str] | None, locale: str
+    ) -> Flow[UUID]:
+        """Have somebody told how it ends; asked twice, it is the same."""
+        body: dict[str, Any] = {"job_id": str(job_id), "locale": locale}
+        body |= {} if to is None else {"to": to}
+        body |= {} if outcomes is None else {"outcomes": [*outcomes]}
+        asked = _posted("/v1/subscriptions", body)
+        return read(answers.Subscribed, (yield from answered(asked, self.patience))).subscription_id
+
     def result(self, job_id: UUID, timeout: timedelta | float | None) -> Flow[Any]:
         """Wait for its end and take the result."""
         job = yield from self.wait(job_id, timeout)
@@ -88,6 +98,17 @@ class Verbs(Watching):
             if not page.snapshots:
                 break
         return found
+
+    def logs(self, job_id: UUID, attempt: int | None) -> Flow[None]:
+        """Tells the lines that its handler has logged, page by page."""
+        params: dict[str, Any] = {"limit": _LINES} | ({} if attempt is None else {"attempt": attempt})
+        while True:
+            page = yield from self._got(answers.LogPage, f"/v1/jobs/{job_id}/logs", params)
+            for line in page.lines:
+                yield Tell(line)
+            if not page.lines:
+                return
+            params["after"] = page.after
 
     def artifacts(self, job_id: UUID) -> Flow[list[Artifact]]:
         """The files it has left."""

@@ -127,6 +127,11 @@ async def list_members(conn: Connection, org_id: UUID, after: str, *, limit: int
     return [Member.model_validate(row) for row in found]
 
 
+async def list_admins(conn: Connection, org_id: UUID, *, limit: int) -> list[str]:
+    """Who administers an org, however many others belong to it."""
+    return [row["user_id"] for row in await rows(conn, "members/admins", {"org_id": org_id, "limit": limit})]
+
+
 async def role_of(conn: Connection, org_id: UUID, user_id: str) -> Role | None:
     """What somebody is in an active org."""
     row = await first(conn, "members/role", {"org_id": org_id, "user_id": user_id})

@@ -115,6 +115,7 @@ class LockedLetter:
     """A letter that nobody else can resolve before our transaction ends."""
 
     job_id: UUID
+    job_type: str
     dead_at: datetime
     fingerprint: str
     resolution: str | None
@@ -156,6 +157,8 @@ class Replayed(NamedTuple):
     created: bool
     """Whether it is new, or was there already."""
     run_at: datetime | None = None
+    job_type: str = ""
+    queue: str = ""
 
 
 class Replays(NamedTuple):
@@ -281,6 +284,6 @@ async def replay(conn: Connection, order: Order, wanted: Sequence[Wanted]) -> Re
     )
     rows = await cursor.fetchall()
     return Replays(
-        done={row[0]: Replayed(row[2], row[1] == "created", row[3]) for row in rows if row[1] != "held"},
+        done={row[0]: Replayed(row[2], row[1] == "created", *row[3:]) for row in rows if row[1] != "held"},
         held={row[0]: row[2] for row in rows if row[1] == "held"},
     )

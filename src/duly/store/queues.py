@@ -16,7 +16,7 @@ from duly.store.statements import statement
 
 
 class Queue(BaseModel):
-    """A queue: how much weight it has, and whether it is paused."""
+    """A queue: how much weight it has, whether it is paused, and from when on somebody is told."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -25,6 +25,10 @@ class Queue(BaseModel):
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    alert_depth: int | None
+    """More waiting jobs than that are an alert; None: what the settings say."""
+    alert_wait: timedelta | None
+    """A longer wait than that is an alert; None: what the settings say."""
 
 
 class Count(BaseModel):

@@ -12,9 +12,12 @@ from duly.store.pool import Connection
 from duly.store.statements import statement
 
 
-async def create_org(conn: Connection, org_id: UUID, name: str) -> None:
-    """Make an org known."""
-    await conn.execute(statement("orgs/create"), {"org_id": org_id, "name": name})
+async def create_org(conn: Connection, org_id: UUID, name: str) -> str | None:
+    """Make an org known, or give it this name; the name that it had before, if it was known."""
+    cursor = await conn.execute(statement("orgs/create"), {"org_id": org_id, "name": name})
+    row = await cursor.fetchone()
+    assert row is not None
+    return None if row[0] is None else str(row[0])
 
 
 async def list_orgs(conn: Connection, after: UUID, *, limit: int) -> list[tuple[UUID, datetime]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from duly.store.pool import Connection
 from duly.store.statements import statement
 
 _USUAL = LifecyclePolicy()
+_PARTS = _FOUND = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,25 @@ async def held(conn: Connection, *, at_least: timedelta, limit: int) -> Found:
 async def lost(conn: Connection, *, limit: int) -> Found:
     """Jobs whose workers are gone, or silent for too long."""
     return await (await conn.execute(statement("suspects/lost"), {"limit": limit})).fetchall()
+
+
+async def suspicious(conn: Connection, lifecycles: Iterable[LifecyclePolicy]) -> tuple[Found, bool]:
+    """Jobs of all orgs that look suspicious, each once; and whether there may be more.
+
+    Up to 200 of each kind. Nothing younger than the strictest of the policies needs a look.
+    """
+    known = [_USUAL, *lifecycles]
+    queued = min(policy.queued_stale_after for policy in known)
+    running = min(policy.running_stale_after for policy in known)
+    some, end = await waiting(conn, Part(), at_least=queued, steps=_PARTS, limit=_FOUND)
+    kinds = [
+        some,
+        await overdue(conn, at_least=queued, limit=_FOUND),
+        await held(conn, at_least=running, limit=_FOUND),
+        await lost(conn, limit=_FOUND),
+    ]
+    found = list(dict.fromkeys(job for kind in kinds for job in kind))
+    return found, end is not None or any(len(kind) >= _FOUND for kind in kinds)
 
 
 async def walk(conn: Connection, after: Step, *, steps: int) -> tuple[Found, Step | None]:

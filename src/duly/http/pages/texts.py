@@ -206,6 +206,8 @@ _TEXTS = {
     "partials.earlier": ("and {n} earlier ones", "und {n} frühere"),
     "partials.large": ("Too large for this page: as JSON", "Zu groß für diese Seite: als JSON"),
     "partials.part": ("Part {n}", "Teil {n}"),
+    "log.title": ("Log", "Protokoll"),
+    "log.attempt": ("attempt {n}", "Versuch {n}"),
     # A result
     "result.title": ("Result", "Ergebnis"),
     "result.final": ("Final", "Endgültig"),

@@ -19,6 +19,7 @@ _TABLES = {
         select org_id, job_id, result_kind, result_seq, chunk_key, payload_ref, created_at
         from duly.result_snapshots""",
     "dead_letters": "select * from duly.dead_letters",
+    "alerts": "select org_id, target::uuid as job_id from duly.alerts where kind = 'dead_letter'",
     "ledger": "select * from duly.ledger",
     "schedules": "select * from duly.schedules",
     "ticks": "select * from duly.schedule_ticks",

@@ -143,6 +143,10 @@ class History:
     results: list[dict[str, Any]] = field(default_factory=list)
     """The table duly.result_snapshots, without payloads."""
     dead_letters: list[dict[str, Any]] = field(default_factory=list)
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    """The table duly.alerts, those of dead letters: with `org_id` and `job_id`."""
+    alerting: bool = False
+    """Whether somebody looked for dead letters to the end, so that each must have its alert."""
     ledger: list[dict[str, Any]] = field(default_factory=list)
     schedules: list[dict[str, Any]] = field(default_factory=list)
     ticks: list[dict[str, Any]] = field(default_factory=list)

@@ -5,12 +5,15 @@ import { base, call, showProblem } from "./api.js";
 import { ending } from "./ending.js";
 import { say, tell, the, timeOf } from "./dom.js";
 import { ended, Follower } from "./follow.js";
+import { Log } from "./log.js";
 import { Snapshots } from "./snapshots.js";
 import { number, progress, t, time } from "./words.js";
 
 const page = the("job");
 const jobId = page.dataset.job;
 const may = JSON.parse(page.dataset.may);
+const LAST_LINES = 1500;
+const log = new Log(the("lines"), jobId);
 /** @type {Snapshots | null} */
 let snapshots = null;
 
@@ -75,6 +78,11 @@ async function showPartials(job) {
   the("partials").hidden = snapshots.count === 0;
 }
 
+async function showLog() {
+  await log.update();
+  the("log").hidden = the("lines").childElementCount === 0;
+}
+
 /** @param {any} job */
 async function show(job) {
   document.title = `${progress(job)} % · ${t(`status.${job.status}`)} · Duly`;
@@ -84,8 +92,11 @@ async function show(job) {
     the("note").textContent = "";
     the("partials-title").textContent = t("partials.kept");
     the("ending").replaceChildren(ending(job, may, the("problem")));
+    // Its last lines are written a moment after its end.
+    setTimeout(() => showLog().catch(() => {}), LAST_LINES);
   }
   await showPartials(job);
+  await showLog();
 }
 
 async function cancel() {

@@ -82,10 +82,20 @@ def _bridged(found: Findings, story: Story, job: Row, mine: list[Effect], makes:
 
 @promise
 def i11(book: Book, found: Findings) -> None:
-    """Dead, if and only if there is one dead letter and one event job.deadlettered."""
+    """Dead, if and only if there is one dead letter, one event job.deadlettered, and one alert.
+
+    The alert comes a little later: unless somebody alerted to the end, of letters that say so.
+    """
     letters = Counter(key_of(row) for row in book.history.dead_letters)
-    for key in letters.keys() - book.stories.keys():
+    alerts = Counter(key_of(row) for row in book.history.alerts)
+    for key in (letters.keys() | alerts.keys()) - book.stories.keys():
         found.report("a dead letter of a job that does not exist", key)
+    for row in book.history.dead_letters:
+        wanted = int(book.history.alerting or row.get("alerted_at") is not None)
+        if alerts.pop(key_of(row), 0) != wanted:
+            found.report(f"its dead letter has not {wanted} alerts", key_of(row))
+    for key in alerts:
+        found.report("an alert of a job that has no dead letter", key)
     for story, job in book.jobs:
         told = sum(event["event_type"] == _DEADLETTERED for event in story.events)
         dead, kept = job["outcome"] == "dead", letters[story.key]

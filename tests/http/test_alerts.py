@@ -1,0 +1,71 @@
+"""Alerts over HTTP: an org sees its own, whoever runs the installation its own; anybody may ask how it is."""
+
+from __future__ import annotations
+
+import uuid
+
+import httpx
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from duly import Duly
+from duly.http import health as room
+from duly.model.alerts import Thresholds
+from duly.model.system import SYSTEM_ORG
+from duly.upkeep.alerts import Alerter
+from tests.http.asking import platform_key
+from tests.http.conftest import caller, key_of
+from tests.store.tenancy import insert
+from tests.worker.working import working
+
+
+async def test_an_org_sees_its_alerts_and_the_platform_its_own(
+    http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID,
+    sql: psycopg.Connection,
+) -> None:  # fmt: skip
+    for n in range(3):
+        insert(sql, "dead_letters", org, job_id=uuid.uuid4(), resolution=None, error_code=f"e{n}")
+    insert(
+        sql, "alerts", SYSTEM_ORG, kind="queue_depth", target="q:default", resolved_at="2026-11-15T12:00:00Z"
+    )
+    await Alerter(app, Thresholds()).once()
+    page = (await http.get("/v1/alerts", params={"limit": 2})).json()
+    rest = (await http.get("/v1/alerts", params={"limit": 2, "after": page["after"]})).json()
+    found = page["alerts"] + rest["alerts"]
+    assert ({one["kind"] for one in found}, len({one["target"] for one in found})) == ({"dead_letter"}, 3)
+    assert "org_id" not in found[0]
+    assert (await http.get("/v1/alerts", params={"kind": "webhook_failing"})).json()["alerts"] == []
+    assert (await http.get("/v1/alerts", params={"kind": "x"})).status_code == 422
+    assert (await stranger.get("/v1/alerts", params={"all": True})).json() == {"alerts": [], "after": None}
+    assert (await http.get("/v1/platform/alerts")).status_code == 403
+    async with caller(api, await key_of(app, org, "jobs:read")) as reader:
+        assert (await reader.get("/v1/alerts")).status_code == 403
+    async with caller(api, await platform_key(app)) as platform:
+        assert (await platform.get("/v1/platform/alerts")).json()["alerts"] == []
+        [over] = (await platform.get("/v1/platform/alerts", params={"all": True})).json()["alerts"]
+        assert (over["kind"], over["resolved_at"]) == ("queue_depth", "2026-11-15T12:00:00Z")
+
+
+async def test_whether_the_installation_works_is_not_whether_this_process_can_serve(
+    api: FastAPI, app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_FRESH", 0)
+    async with caller(api, None) as anybody:
+
+        async def health() -> tuple[int, list[str]]:
+            answer = await anybody.get("/healthz")
+            return answer.status_code, answer.json()["reasons"]
+
+        async with working(app):
+            assert await health() == (200, [])
+        ago = "now() - interval '6 minutes'"
+        sql.execute(f"update duly.workers set heartbeat_at = {ago}, stopped_at = {ago}")
+        assert await health() == (503, ["no_worker"]), "nobody has to have looked"
+        insert(sql, "alerts", SYSTEM_ORG, kind="dead_rate", severity="critical")
+        insert(sql, "alerts", SYSTEM_ORG, alert_id=uuid.uuid4(), kind="queue_depth", severity="warning")
+        monkeypatch.setattr(room, "_FRESH", 3600)
+        assert await health() == (503, ["dead_rate", "no_worker"])
+        sql.execute("delete from duly.alerts")
+        assert await health() == (503, ["dead_rate", "no_worker"]), "the database is not asked for everybody"
+        assert (await anybody.get("/readyz")).status_code == 200

@@ -1,0 +1,64 @@
+"""What a job logged, by HTTP: for who may see the job, page by page."""
+
+from __future__ import annotations
+
+import uuid
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from duly import AsyncClient, Context, Duly
+from duly.http.options import HttpOptions
+from duly.model.access import Principal
+from duly.model.errors import UnknownJob
+from tests.http.asking import check_blind
+from tests.http.conftest import key_of
+from tests.worker.working import TWICE, working
+
+
+async def _may(who: Principal, subject_id: str, action: str) -> bool:
+    return action == "submit" or subject_id != "hidden"
+
+
+@pytest.fixture
+def options() -> HttpOptions:
+    return HttpOptions(may=_may)
+
+
+async def test_the_lines_of_a_job_are_read_by_who_may_see_it(
+    app: Duly, org: uuid.UUID, api: FastAPI, http: httpx.AsyncClient, stranger: httpx.AsyncClient, key: str
+) -> None:
+    @app.job("talk.twice", retry=TWICE)
+    async def twice(ctx: Context) -> None:
+        ctx.log.info("one", extra={"processed": 1, "secret": "no"})
+        ctx.log.warning("two")
+        if ctx.attempt == 1:
+            raise ValueError("again")
+
+    transport = httpx.ASGITransport(api, raise_app_exceptions=False)
+    async with AsyncClient("http://duly.test", key, transport=transport) as client:
+        job = await client.submit("talk.twice")
+        path = f"/v1/jobs/{job.job_id}/logs"
+        assert (await http.get(path)).json() == {"lines": [], "after": None}
+        async with working(app):
+            await job.wait(60)
+        told = [(line.attempt, line.level, line.message) async for line in job.logs()]
+        assert told == [(n, *line) for n in (1, 2) for line in (("info", "one"), ("warning", "two"))]
+        assert [line.attempt async for line in client.logs(str(job.job_id), attempt=2)] == [2, 2]
+        with pytest.raises(UnknownJob):
+            [line async for line in client.logs(uuid.uuid4())]
+
+    page = (await http.get(path, params={"limit": 1})).json()
+    assert (page["lines"][0]["message"], page["lines"][0]["fields"]) == ("one", {"processed": 1})
+    rest = (await http.get(path, params={"after": page["after"]})).json()
+    assert [line["message"] for line in rest["lines"]] == ["two", "one", "two"]
+    for wrong in ({"after": "x"}, {"attempt": "0"}, {"limit": "0"}, {"about": "1"}):
+        assert (await http.get(path, params=wrong)).status_code == 422, wrong
+
+    await check_blind(stranger, "GET", "/v1/jobs/{}/logs", job.job_id)
+    hidden = {"job_type": "talk.twice", "subject_id": "hidden"}
+    other = uuid.UUID((await http.post("/v1/jobs", json=hidden)).json()["job_id"])
+    await check_blind(http, "GET", "/v1/jobs/{}/logs", other)
+    http.headers["authorization"] = f"Bearer {await key_of(app, org, 'jobs:write')}"
+    assert (await http.get(path)).status_code == 403

@@ -1,0 +1,167 @@
+"""Notifications over HTTP: everybody for themselves, operators for others, admins for the rules."""
+
+from __future__ import annotations
+
+import uuid
+
+import httpx
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from duly import Actor, Duly
+from duly.http.app import create_app
+from duly.http.options import HttpOptions
+from duly.model.access import Principal
+from tests.http.asking import WHY
+from tests.http.conftest import caller, key_of
+from tests.notify.telling import ready, take
+
+MAIL = "email:anna@example.com"
+
+
+@pytest.fixture
+async def reader(app: Duly, api: FastAPI, org: uuid.UUID) -> httpx.AsyncClient:
+    """Somebody who may see jobs and have them done, and no more."""
+    return caller(api, await key_of(app, org, "jobs:read", "jobs:write"))
+
+
+async def test_people_are_told_and_read_what_they_were_told(
+    http: httpx.AsyncClient, reader: httpx.AsyncClient, app: Duly, org: uuid.UUID
+) -> None:
+    me = (await reader.get("/v1/notification-preferences")).json()["to"]
+    said = {
+        "template_key": "job.failed",
+        "payload": {"job_type": "report.build"},
+        "to": [me, MAIL],
+        "locale": "de",
+    }
+    first = await http.post("/v1/notifications", json=said)
+    assert first.status_code == 202
+    assert [one["created"] for one in first.json()["notifications"]] == [True, True]
+    again = (await http.post("/v1/notifications", json=said)).json()["notifications"]
+    assert [one["created"] for one in again] == [False, False]
+    await take(ready(app))
+    [told] = (await reader.get("/v1/inbox", params={"unread": "true"})).json()["notifications"]
+    assert (told["subject"], told["read_at"]) == ("report.build ist fehlgeschlagen", None)
+    assert (await http.get("/v1/inbox")).json() == {"notifications": [], "unread": 0, "after": None}
+    ids = {"notification_ids": [told["notification_id"]]}
+    assert (await http.post("/v1/inbox/read", json=ids)).json() == {"read": 0}
+    assert (await reader.post("/v1/inbox/read", json=ids)).json() == {"read": 1}
+    assert (await reader.get("/v1/inbox")).json()["unread"] == 0
+    listed = (await http.get("/v1/notifications", params={"channel": "email"})).json()["notifications"]
+    assert [(one["recipient"], one["delivery_status"]) for one in listed] == [("anna@example.com", "pending")]
+    shown = (await http.get(f"/v1/notifications/{told['notification_id']}")).json()
+    assert (shown["delivery_status"], shown["attempt_count"], shown["read_at"] is None) == ("sent", 1, False)
+
+
+async def test_nobody_writes_to_strangers_who_may_only_look(
+    reader: httpx.AsyncClient, http: httpx.AsyncClient, app: Duly, org: uuid.UUID
+) -> None:
+    me = (await reader.get("/v1/notification-preferences")).json()["to"]
+    for method, path, body in (
+        ("POST", "/v1/notifications", {"template_key": "job.failed", "to": [MAIL]}),
+        ("POST", "/v1/notifications", {"template_key": "job.failed", "to": [me]}),
+        ("POST", "/v1/notifications/preview", {"subject": "s", "body": "b"}),
+        ("GET", "/v1/notifications", None),
+        ("POST", "/v1/subscriptions", {"to": MAIL}),
+        ("POST", "/v1/subscriptions", {"to": "in_app:somebody"}),
+        ("GET", "/v1/subscriptions?all=true", None),
+        ("PUT", "/v1/notification-preferences", {"to": MAIL, "wanted": False}),
+        ("GET", f"/v1/notification-preferences?to={MAIL}", None),
+        ("PUT", "/v1/notification-templates/job.failed", {**WHY, "subject": "s", "body": "b"}),
+        ("GET", "/v1/notification-suppressions", None),
+        ("POST", "/v1/notification-suppressions", {**WHY, "to": me}),
+        ("DELETE", f"/v1/notification-suppressions?to={MAIL}&reason=r", None),
+    ):
+        answer = await reader.request(method, path, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (403, "auth.forbidden"), (method, path)
+    mine = await reader.post("/v1/subscriptions", json={"outcomes": ["failed"]})
+    assert (mine.status_code, f"in_app:{mine.json()['recipient']}") == (201, me)
+    others = (await http.post("/v1/subscriptions", json={"to": MAIL, "locale": "de"})).json()
+    assert [
+        one["subscription_id"] for one in (await reader.get("/v1/subscriptions")).json()["subscriptions"]
+    ] == [mine.json()["subscription_id"]]
+    assert len((await http.get("/v1/subscriptions?all=true")).json()["subscriptions"]) == 2
+    for client, which, status in (
+        (reader, others, 404),
+        (reader, mine.json(), 204),
+        (reader, mine.json(), 404),
+        (http, others, 204),
+    ):
+        place = f"/v1/subscriptions/{which['subscription_id']}"
+        assert (await client.delete(place)).status_code == status
+    wanted = await reader.put(
+        "/v1/notification-preferences", json={"template_key": "job.failed", "wanted": False}
+    )
+    assert [(one["template_key"], one["wanted"]) for one in wanted.json()["preferences"]] == [
+        ("job.failed", False)
+    ]
+
+
+async def test_words_are_tried_out_kept_and_forgotten(
+    http: httpx.AsyncClient, sql: psycopg.Connection
+) -> None:
+    place = "/v1/notification-templates/invoice.due"
+    words = {"subject": "Rechnung {{ n }}", "body": "{% if n > 3 %}{{ n|number }}{% endif %}"}
+    tried = await http.post(
+        "/v1/notifications/preview", json={**words, "payload": {"n": 1234}, "locale": "de"}
+    )
+    assert tried.json() == {"subject": "Rechnung 1234", "body": "1.234"}
+    for body, problem in (
+        ("{{ x.__class__ }}", "line 1: '__class__' cannot be read"),
+        ("{{ missing }}", "'missing' is undefined"),
+        ("{{ 1e999|upper }}", "line 1: a number is too large"),
+    ):
+        refused = await http.post("/v1/notifications/preview", json={"subject": "s", "body": body})
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0] | {"fix": ""} == {"field": "body", "message": problem, "fix": ""}
+    assert (await http.put(f"{place}?locale=de-at", json={**WHY, **words})).json()["locale"] == "de-AT"
+    said = {"template_key": "invoice.due", "to": ["in_app:u"], "payload": {"n": 5}}
+    assert (await http.post("/v1/notifications", json=said)).json()["code"] == "template.unknown"
+    assert (await http.post("/v1/notifications", json={**said, "locale": "de-AT"})).status_code == 202
+    assert [one["locale"] for one in (await http.get("/v1/notification-templates")).json()["templates"]] == [
+        "de-AT"
+    ]
+    assert (await http.get(place)).status_code == 404
+    assert (await http.delete(f"{place}?locale=de-AT&reason=r")).status_code == 204
+    held = await http.post("/v1/notification-suppressions", json={**WHY, "to": MAIL})
+    assert (held.status_code, held.json()["recipient"]) == (200, "anna@example.com")
+    for _ in range(2):
+        gone = await http.delete("/v1/notification-suppressions", params={"to": MAIL, "reason": "r"})
+        assert gone.status_code == 204
+    assert (await http.get("/v1/notification-suppressions")).json()["suppressions"] == []
+
+
+async def test_who_may_not_see_a_job_is_not_told_of_it(app: Duly, org: uuid.UUID) -> None:
+    @app.job("report.build")
+    async def build() -> int:
+        return 1
+
+    handle = await build.options(org_id=org, actor=Actor.user("u"), subject_id="secret").enqueue()
+
+    key = await key_of(app, org)
+    async with caller(create_app(app, HttpOptions()), key) as client:
+        me = (await client.get("/v1/notification-preferences")).json()["to"]
+        told = {"template_key": "job.failed", "to": [me], "payload": {"subject_id": "secret"}}
+        for about in ({"job_id": str(handle.job_id)}, {"bucket": "b"}):
+            assert (await client.post("/v1/notifications", json={**told, **about})).status_code == 202
+        await take(ready(app))
+
+    async def may(who: Principal, subject_id: str, action: str) -> bool:
+        return False
+
+    async with caller(create_app(app, HttpOptions(may=may)), key) as client:
+        for body, status in (
+            ({"job_id": str(handle.job_id)}, 404),
+            ({}, 403),
+            ({"job_type": "report.build"}, 403),
+        ):
+            assert (await client.post("/v1/subscriptions", json=body)).status_code == status
+        said = {"template_key": "job.failed", "to": ["in_app:u"], "job_id": str(handle.job_id)}
+        assert (await client.post("/v1/notifications", json=said)).json()["code"] == "job.unknown"
+        for path in ("/v1/notifications", "/v1/subscriptions?all=true"):
+            assert (await client.get(path)).status_code == 403
+        plain, about = (await client.get("/v1/inbox")).json()["notifications"]
+        assert "secret" in plain["body"]
+        assert (about["job_id"], about["subject"], about["body"]) == (str(handle.job_id), None, None)
