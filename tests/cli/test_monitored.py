@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -42,11 +43,13 @@ def shop(app: Duly) -> dict[str, Any]:
 
 
 async def test_processes_count_together_and_those_that_ended_stay_counted(
-    app: Duly, acting: uuid.UUID, service: Start, tmp_path: Path
+    app: Duly, acting: uuid.UUID, service: Start
 ) -> None:
     jobs = shop(app)
-    place = {**SHORT, "TMPDIR": str(tmp_path)}
-    with service("--processes", "2", "--metrics-port", "0", **place) as till:
+    with (
+        TemporaryDirectory(dir="/tmp") as short,
+        service("--processes", "2", "--metrics-port", "0", **SHORT, TMPDIR=short) as till,
+    ):
         address = till.until("metrics ")
         base = address.removesuffix("/metrics")
         assert httpx.get(f"{base}/livez").json() == {"status": "ok", "reasons": []}
@@ -68,14 +71,23 @@ async def test_processes_count_together_and_those_that_ended_stay_counted(
         assert of(later, "jobs_succeeded_total", job_type="shop.greet") == 3
         assert of(later, "jobs_started_total", job_type="shop.crash") == 2
         assert of(later, "duly_lease_losses_total", job_type="shop.crash") == 1
-        [folder] = tmp_path.glob("duly-metrics-*")
+        [folder] = Path(short).glob("duly-metrics-*")
         left = {int(file.stem.rpartition("_")[2]) for file in folder.glob("*.db")}
         assert 0 in left  # what is left of those that ended
         for pid in left - {0}:
             os.kill(pid, 0)
         till.process.send_signal(signal.SIGTERM)
         assert till.end() == 0
-    assert not list(tmp_path.glob("duly-metrics-*"))
+        assert not list(Path(short).glob("duly-metrics-*"))
+
+
+def test_sockets_fit_however_long_the_path_of_temporary_files_is(service: Start, tmp_path: Path) -> None:
+    deep = tmp_path / ("deep" * 30)
+    deep.mkdir()
+    with service("--metrics-port", "0", **SHORT, TMPDIR=str(deep)) as till:
+        address = till.until("metrics ")
+        till.until("ready ")
+        assert httpx.get(address.replace("/metrics", "/readyz")).json()["status"] == "ok"
 
 
 def test_a_port_that_is_taken_is_said_at_once(service: Start) -> None:

@@ -11,13 +11,16 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from duly.model.errors import ConfigurationError
 from duly.observe import bygone, exposition
 from duly.observe.server import Answer, ask, health, listen, listen_at
 from duly.wiring import Duly
 from duly.worker.worker import Worker
+
+_LONGEST_SOCKET = 104
+"""Bytes of a path, on every system that has such sockets."""
 
 
 @asynccontextmanager
@@ -47,7 +50,7 @@ class Monitor:
         self._host = host
         self._port = port
         self._processes = processes
-        self._folder = TemporaryDirectory(prefix="duly-metrics-", ignore_cleanup_errors=True)
+        self._folder = _folder()
         self._reading = asyncio.Lock()
         self._pids: Callable[[], Iterable[int]] = tuple
 
@@ -97,6 +100,13 @@ class Monitor:
 
     async def _ask(self, pid: int, target: str) -> Answer | None:
         return await ask(_socket(Path(self._folder.name), pid), target)
+
+
+def _folder() -> TemporaryDirectory[str]:
+    """Where the temporary files are, if the path of a socket there is not longer than one may be."""
+    fits = len(os.fsencode(_socket(Path(gettempdir(), "duly-metrics-12345678"), 2**31))) < _LONGEST_SOCKET
+    place = None if fits else "/tmp"  # noqa: S108, others cannot look into what is made there
+    return TemporaryDirectory(prefix="duly-metrics-", dir=place, ignore_cleanup_errors=True)
 
 
 def _socket(folder: Path, pid: int) -> Path:
