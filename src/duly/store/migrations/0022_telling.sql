@@ -37,7 +37,7 @@ create table duly.job_logs (
     primary key (org_id, job_id, attempt, line_seq)
 ) partition by range (job_id);
 insert into duly.partitioned_tables (parent, key_column, key_kind, step, ahead, storage, dated_in, dated_by, names_blobs)
-values ('job_logs', 'job_id', 'uuid7', 'week', 2, '', 'job_logs', 'logged_at', false);
+values ('job_logs', 'job_id', 'uuid7', 'week', 8, '', 'job_logs', 'logged_at', false);
 create table duly.job_logs_default partition of duly.job_logs default;
 select duly.lock_partition('job_logs_default');
 select duly.isolate('duly.job_logs');
@@ -115,7 +115,7 @@ create table duly.webhook_deliveries (
 create index webhook_deliveries_due on duly.webhook_deliveries (org_id, endpoint_id, due_at) where status = 'pending' and not follows;
 create index webhook_deliveries_by_time on duly.webhook_deliveries (org_id, endpoint_id, created_at desc, job_id desc, event_seq desc);
 insert into duly.partitioned_tables (parent, key_column, key_kind, step, ahead, storage, dated_in, dated_by, names_blobs)
-values ('webhook_deliveries', 'job_id', 'uuid7', 'week', 2, '', 'webhook_deliveries', 'created_at', false);
+values ('webhook_deliveries', 'job_id', 'uuid7', 'week', 8, '', 'webhook_deliveries', 'created_at', false);
 create table duly.webhook_deliveries_default partition of duly.webhook_deliveries default;
 select duly.lock_partition('webhook_deliveries_default');
 select duly.isolate('duly.webhook_deliveries');
