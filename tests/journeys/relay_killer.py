@@ -22,7 +22,7 @@ from duly import Duly
 from duly.upkeep.loop import keep_up
 from duly.upkeep.relay import Relay
 from duly.webhooks.deliverer import Deliverer, DeliveryOptions
-from duly.webhooks.guard import Guard
+from duly.webhooks.places import Places
 from duly.webhooks.sender import Sender, trusted
 
 LEASE = timedelta(seconds=0.5)
@@ -38,7 +38,7 @@ def make_app(url: str, direct_url: str, blobs: str) -> Duly:
 def chores(app: Duly) -> list[Any]:
     """With a lease that is soon over."""
     options = DeliveryOptions(limit=timedelta(seconds=5), lease=LEASE)
-    return [Relay(app, look=50), Deliverer(app, Guard(["127.0.0.1"]), options)]
+    return [Relay(app, look=50), Deliverer(app, Places(["127.0.0.1"]), options)]
 
 
 class Fuse:

@@ -10,7 +10,7 @@ import pytest
 
 from duly import Duly
 from duly.webhooks.deliverer import Deliverer, DeliveryOptions
-from duly.webhooks.guard import Guard
+from duly.webhooks.places import Places
 from tests.webhooks.delivering import Make
 from tests.webhooks.receiver import Receiver, receiving
 
@@ -28,7 +28,7 @@ async def make(app: Duly) -> AsyncIterator[Make]:
 
     def deliverer(**options: Any) -> Deliverer:
         given = {"limit": timedelta(seconds=5), **options}
-        made.append(Deliverer(app, Guard(["127.0.0.1"]), DeliveryOptions(**given)))
+        made.append(Deliverer(app, Places(["127.0.0.1"]), DeliveryOptions(**given)))
         return made[-1]
 
     yield deliverer

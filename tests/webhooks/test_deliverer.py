@@ -14,6 +14,7 @@ from duly.store.deliveries import Claimed, Told, Tried
 from duly.upkeep.relay import Relay
 from duly.webhooks.courier import Courier
 from duly.webhooks.guard import Guard
+from duly.webhooks.places import Places
 from duly.webhooks.sender import Sender
 from tests.store.settling import settle
 from tests.webhooks.delivering import Conn, Make, deliver, make_due
@@ -247,7 +248,7 @@ async def test_a_try_that_breaks_off_or_cannot_be_written_down_stops_nobody(
         endpoint(sql, org, receiver.url(path))
     await job(app, org)
     chore = make()
-    chore._courier = Clumsy(Sender(Guard(["127.0.0.1"]), limit=5, connections=4), "")
+    chore._courier = Clumsy(Sender(Guard(Places(["127.0.0.1"])), limit=5, connections=4), "")
     await deliver(sql, app, chore)
     assert messages(sql, "status, tries, held_by, try_log -> 0 ->> 'error'") == [
         ("pending", 1, None, "not sent: RuntimeError"),

@@ -19,7 +19,9 @@ from duly.webhooks import lookups
 from duly.webhooks.addresses import is_public
 from duly.webhooks.guard import Guard, Refused
 from duly.webhooks.lookups import EACH, Crowded, Lookups, owner
-from duly.webhooks.sender import Answer, Sender
+from duly.webhooks.pace import Answer
+from duly.webhooks.places import Places
+from duly.webhooks.sender import Sender
 from tests.webhooks.receiver import receiving
 
 PRIVATE = (
@@ -65,13 +67,13 @@ def test_only_addresses_that_are_everybodys_are_public() -> None:
 )
 def test_an_address_that_cannot_be_right_is_refused_when_it_is_given(url: Any) -> None:
     with pytest.raises(errors.ContractError) as refused:
-        Guard().check_url(url)
+        Places().check_url(url)
     assert refused.value.field == "url"
     assert refused.value.fix
 
 
 def test_what_the_installation_allows_may_be_private_and_plain() -> None:
-    guard = Guard(["Receiver.internal", "10.0.0.0/8", "127.0.0.1"])
+    guard = Places(["Receiver.internal", "10.0.0.0/8", "127.0.0.1"])
     for url in ("http://receiver.internal:81/x", "http://10.1.2.3/", "https://example.com:8443/a?b=c"):
         assert guard.check_url(url) == url
     for url in ("http://127.0.0.2/", "http://other.internal/"):
@@ -83,7 +85,7 @@ def test_what_the_installation_allows_may_be_private_and_plain() -> None:
     "host", ["localhost", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "[::1]", "[::ffff:127.0.0.1]"]
 )
 async def test_loopback_is_refused_however_it_is_written(host: str) -> None:
-    async with receiving() as receiver, Sender(Guard(), limit=5, connections=1) as sender:
+    async with receiving() as receiver, Sender(Guard(Places()), limit=5, connections=1) as sender:
         answer = await sender.send(f"https://{host}:{receiver.port}/200", {}, b"{}")
     assert answer.status is None
     assert answer.error
@@ -99,7 +101,7 @@ async def test_a_name_is_resolved_once_and_only_the_address_that_was_looked_at_i
         assert host == "hook.test"
         return next(said)
 
-    guard = Guard(["127.0.0.2"], resolve)
+    guard = Guard(Places(["127.0.0.2"]), resolve)
     async with receiving("127.0.0.2") as right, receiving("127.0.0.1") as wrong:
         stream = await guard.connect_tcp("hook.test", right.port)
         assert stream.get_extra_info("server_addr") == ("127.0.0.2", right.port)
@@ -116,9 +118,9 @@ async def test_a_name_that_takes_too_long_is_no_connection() -> None:
         return []
 
     with pytest.raises(httpcore.ConnectTimeout):
-        await Guard((), never).connect_tcp("hook.test", 443, timeout=0.01)
+        await Guard(Places(), never).connect_tcp("hook.test", 443, timeout=0.01)
     with pytest.raises(Refused):
-        await Guard().connect_unix_socket("/run/docker.sock")
+        await Guard(Places()).connect_unix_socket("/run/docker.sock")
 
 
 async def test_nobody_learns_which_names_there_are_inside() -> None:
@@ -127,7 +129,7 @@ async def test_nobody_learns_which_names_there_are_inside() -> None:
             raise socket.gaierror
         return {"inside.test": ["10.0.0.1"], "both.test": ["8.8.8.8", "10.0.0.1"]}.get(host, [])
 
-    async with Sender(Guard((), resolve), limit=5, connections=1) as sender:
+    async with Sender(Guard(Places(), resolve), limit=5, connections=1) as sender:
         hosts = ("unknown.test", "inside.test", "both.test", "empty.test")
         errors = {(await sender.send(f"https://{host}/", {}, b"{}")).error for host in hosts}
     assert errors == {"refused: the host has no public address"}
@@ -156,7 +158,7 @@ async def test_names_that_take_for_ever_are_a_burden_to_none_but_those_who_use_t
     try:
         async with (
             receiving() as receiver,
-            Sender(Guard(["127.0.0.1", "good.test"]), limit=5, connections=200) as sender,
+            Sender(Guard(Places(["127.0.0.1", "good.test"])), limit=5, connections=200) as sender,
         ):
             slow = [asyncio.create_task(send(one, "https://slow.test/")) for one in orgs * 10]
             async with asyncio.timeout(4):

@@ -16,8 +16,9 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from duly.store.deliveries import Claimed, Key
 from duly.webhooks.guard import Guard
 from duly.webhooks.message import body, message_id
-from duly.webhooks.pace import RETRIES, judged
-from duly.webhooks.sender import Answer, Sender, trusted
+from duly.webhooks.pace import RETRIES, Answer, judged
+from duly.webhooks.places import Places
+from duly.webhooks.sender import Sender, trusted
 from duly.webhooks.signing import signed
 from tests.webhooks.certificates import self_signed
 from tests.webhooks.receiver import Receiver, receiving
@@ -29,13 +30,13 @@ KEY = Key(uuid.uuid4(), uuid.uuid4(), uuid.UUID("0190b2c1-0000-7000-8000-0000000
 
 
 async def answer(receiver: Receiver, path: str, limit: float = 10) -> Answer:
-    async with Sender(Guard(ALLOW), limit=limit, connections=2) as sender:
+    async with Sender(Guard(Places(ALLOW)), limit=limit, connections=2) as sender:
         return await sender.send(receiver.url(path), {"webhook-id": "evt_1"}, b'{"a": 1}')
 
 
 async def test_what_arrives_is_a_plain_post_and_2xx_means_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    async with receiving() as receiver, Sender(Guard(ALLOW), limit=10, connections=2) as sender:
+    async with receiving() as receiver, Sender(Guard(Places(ALLOW)), limit=10, connections=2) as sender:
         for path in ("/200?a=b", "/204"):
             found = await sender.send(receiver.url(path), {"webhook-id": "evt_1"}, b'{"a": 1}')
             assert (found.error, found.retry_after) == (None, None)
@@ -158,7 +159,7 @@ async def test_a_certificate_must_be_believed_and_be_the_hosts(
 
     async def found(host: str) -> Answer:
         trust = trusted.__wrapped__()
-        guard = Guard(["127.0.0.0/8"], here)
+        guard = Guard(Places(["127.0.0.0/8"]), here)
         async with Sender(guard, limit=10, connections=1, trust=trust) as sender:
             return await sender.send(receiver.url("/200", host, "https"), {}, b"{}")
 

@@ -41,7 +41,7 @@ from duly.model.errors import Forbidden, LimitExceeded, UnknownJob
 from duly.model.job import JobSnapshot
 from duly.notify import Notifications, Subscriptions
 from duly.webhooks.endpoints import Webhooks
-from duly.webhooks.guard import Guard
+from duly.webhooks.places import Places
 
 
 class Service:
@@ -67,7 +67,7 @@ class Service:
         self.notifications = Notifications(app)
         self.subscriptions = Subscriptions(app)
         self.sessions = Sessions(app)
-        self.webhooks = Webhooks(app, Guard(options.webhook_allow))
+        self.webhooks = Webhooks(app, Places(options.webhook_allow))
         self.watch = Watch(app)
         self.rates = Rates(options.requests_per_second, options.burst)
         self.secure = options.public_url.startswith("https:")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from duly.notify.templates import Words
+from duly.notify.words import Words
 
 _ABOUT_DE = """{% if job_id %}Auftrag: {{ job_id }}
 {% endif %}{% if subject_id %}Betrifft: {{ subject_id }}

@@ -21,7 +21,7 @@ from duly.notify.channels import Bounced, Message, known
 from duly.notify.notifications import Notifications
 from duly.notify.recipients import Recipient
 from duly.notify.telling import own_templates, words_of
-from duly.notify.templates import Words
+from duly.notify.words import Words
 from duly.observe import metrics
 from duly.store import notifications as store
 from duly.store.notifications import DeliveryStatus, Due, Settled

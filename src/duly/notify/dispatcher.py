@@ -28,7 +28,7 @@ from duly.notify.channels import known
 from duly.notify.delivery import DELIVERER, JOB_TYPE, Result
 from duly.notify.recipients import IN_APP, WEBHOOK
 from duly.notify.telling import own_templates, words_of
-from duly.notify.templates import Words
+from duly.notify.words import Words
 from duly.observe import metrics
 from duly.store import jobs
 from duly.store import notifications as store

@@ -28,8 +28,8 @@ from duly.notify.recipients import (
     checked_key,
     checked_locale,
 )
-from duly.notify.templates import Words
 from duly.notify.wording import Templates, checked_payload, resolved, unknown_template
+from duly.notify.words import Words
 from duly.store import jobs, notifications, schedules, wording
 from duly.store.notifications import DeliveryStatus, NewNotification, Notification
 from duly.store.pool import Connection

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 from duly.model.errors import ContractError
-from duly.notify.templates import Words, render
 from duly.notify.wording import resolved, unknown_template
+from duly.notify.words import Words, render
 from duly.store import wording
 from duly.store.notifications import Due
 from duly.store.pool import Connection

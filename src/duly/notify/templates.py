@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import (
     ChainableUndefined,
@@ -28,19 +28,13 @@ from duly.model.errors import ContractError
 from duly.model.redact import printable, redact
 from duly.notify.filters import FILTERS, LONGEST_TEXT, each, joined, written
 from duly.notify.grammar import LOOP, TESTS, problem
+from duly.notify.words import Words
 
 LONGEST_SUBJECT = 200
 LONGEST_SOURCE = {"subject": 1_000, "body": 32 * 1024}
 _CPU_SECONDS = 0.1
 _MISSING = "have it in the payload, or ask `is defined`"
 _FIX = "use text, values, if, one level of for, comparisons and the filters of the guide"
-
-
-class Words(NamedTuple):
-    """What a message says: as a template, or as it is told."""
-
-    subject: str
-    body: str
 
 
 class _Environment(ImmutableSandboxedEnvironment):

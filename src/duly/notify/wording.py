@@ -21,7 +21,7 @@ from duly.model.errors import Conflict, ContractError, UnknownTemplate
 from duly.model.job import Actor
 from duly.notify.builtin import BUILT_IN
 from duly.notify.recipients import checked_key, checked_locale, fallbacks
-from duly.notify.templates import Words, check, render
+from duly.notify.words import Words, check, render
 from duly.store import wording
 from duly.store.pool import Connection
 from duly.store.wording import OwnTemplate

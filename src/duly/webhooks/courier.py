@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from datetime import UTC, datetime
 
 from duly.store.deliveries import Claimed, Told, Tried
+from duly.webhooks.guard import Guard
 from duly.webhooks.lookups import owner
 from duly.webhooks.message import CONTENT_TYPE, body, message_id
-from duly.webhooks.pace import broken_off, hopeless, judged, unsent
-from duly.webhooks.sender import Answer, Sender
+from duly.webhooks.pace import Answer, broken_off, hopeless, judged, unsent
+from duly.webhooks.places import Places
+from duly.webhooks.sender import Sender, trusted
 from duly.webhooks.signing import signed
 
 log = logging.getLogger("duly.webhooks")
@@ -47,3 +50,10 @@ class Courier:
         content = body(claimed, told.event if claimed.data is None else None, self._public_url)
         headers = signed(message_id(claimed), int(time.time()), content, told.secrets)
         return await self._sender.send(told.url, {**headers, "content-type": CONTENT_TYPE}, content)
+
+
+async def opened(places: Places, limit: float, connections: int, public_url: str) -> Courier:
+    """A courier with connections of its own; whose certificates are believed is read on a thread."""
+    trust = await asyncio.to_thread(trusted)
+    sender = Sender(Guard(places), limit=limit, connections=connections, trust=trust)
+    return Courier(sender, public_url)

@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID, uuid4
 
 import psycopg
@@ -24,11 +25,12 @@ from duly.observe import metrics
 from duly.store import deliveries
 from duly.store.deliveries import Claimed, Told, Tried
 from duly.store.session import retrying
-from duly.webhooks.courier import Courier
 from duly.webhooks.giving_up import give_up
-from duly.webhooks.guard import Guard
 from duly.webhooks.pace import broken_off, hopeless
-from duly.webhooks.sender import Sender, trusted
+from duly.webhooks.places import Places
+
+if TYPE_CHECKING:
+    from duly.webhooks.courier import Courier
 
 log = logging.getLogger("duly.webhooks")
 _SOON, _AT_MOST = timedelta(milliseconds=50), timedelta(seconds=1)
@@ -71,9 +73,9 @@ class Deliverer:
 
     name = "deliverer"
 
-    def __init__(self, app: App, guard: Guard, options: DeliveryOptions | None = None) -> None:
+    def __init__(self, app: App, places: Places, options: DeliveryOptions | None = None) -> None:
         self._app = app
-        self._guard = guard
+        self._places = places
         self._options = options or DeliveryOptions()
         self._lease = self._options.lease or 2 * self._options.limit + timedelta(seconds=15)
         self._holder = uuid4()
@@ -154,12 +156,13 @@ class Deliverer:
         return walk.claimed, told
 
     async def _open(self) -> Courier:
-        """Made when there is something to send: most installations have no webhooks."""
+        """Loaded and made when there is something to send: it takes a moment, and most have no webhooks."""
         if self._courier is None:
-            trust, limit = await asyncio.to_thread(trusted), self._options.limit.total_seconds()
-            most = _SLOW_MOST * self._options.most
-            sender = Sender(self._guard, limit=limit, connections=most, trust=trust)
-            self._courier = Courier(sender, self._options.public_url)
+            await asyncio.to_thread(import_module, "duly.webhooks.courier")
+            from duly.webhooks.courier import opened
+
+            limit, most = self._options.limit.total_seconds(), _SLOW_MOST * self._options.most
+            self._courier = await opened(self._places, limit, most, self._options.public_url)
         return self._courier
 
     async def _settle(self) -> int:

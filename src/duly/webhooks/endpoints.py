@@ -23,7 +23,7 @@ from duly.store.pool import Connection
 from duly.webhooks.changes import endpoint_key, known, note, under_lock
 from duly.webhooks.delivery_log import Deliveries
 from duly.webhooks.endpoint_rules import checked_event_types, checked_job_types, checked_secret, new_secret
-from duly.webhooks.guard import Guard
+from duly.webhooks.places import Places
 
 MOST_ENDPOINTS = 20
 """Endpoints that an org may have."""
@@ -51,9 +51,9 @@ class EndpointPage:
 class Webhooks:
     """The endpoints of the orgs of an application. Those of the installation are the system's org's."""
 
-    def __init__(self, app: App, guard: Guard | None = None) -> None:
+    def __init__(self, app: App, places: Places | None = None) -> None:
         self._app = app
-        self._guard = guard or Guard()
+        self._places = places or Places()
         self.deliveries = Deliveries(app)
         """What they were told, and sending it again."""
 
@@ -213,7 +213,7 @@ class Webhooks:
     def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What was given of a definition, as it is kept."""
         kept: dict[str, Callable[[Any], Any]] = {
-            "url": self._guard.check_url,
+            "url": self._places.check_url,
             "event_types": checked_event_types,
             "job_types": checked_job_types,
             "description": lambda said: checked_text("description", said or None) or "",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from duly.store.deliveries import Claimed, Tried
 from duly.webhooks.message import instant
-from duly.webhooks.sender import Answer
 
 _SECOND, _MINUTE, _HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 RETRIES = (
@@ -17,6 +17,20 @@ RETRIES = (
 LONGEST_PAUSE = _HOUR
 """What a receiver may ask for at most."""
 _GONE = 410
+
+
+class Answer(NamedTuple):
+    """What came of a try."""
+
+    status: int | None
+    """As the receiver has it; None if there was no answer."""
+    error: str | None
+    """Why it did not arrive; None if it did."""
+    retry_after: float | None
+    """Seconds, if the receiver asks for a pause."""
+    seconds: float
+    asked: bool = True
+    """Whether the receiver had anything to do with it."""
 
 
 def hopeless(claimed: Claimed, error: str, at: datetime) -> Tried:

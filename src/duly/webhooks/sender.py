@@ -10,13 +10,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import NamedTuple, Self
+from typing import Self
 
 import httpcore
 
 from duly.model.errors import ContractError
 from duly.webhooks.guard import Guard, Refused
 from duly.webhooks.lookups import Crowded
+from duly.webhooks.pace import Answer
 
 _READ = 4096
 """Bytes of an answer that are read: none of them counts but the status."""
@@ -25,20 +26,6 @@ _READING = 1.0
 _CONNECTING = 5.0
 _LONGEST_ERROR = 200
 _AGENT = "duly-webhooks"
-
-
-class Answer(NamedTuple):
-    """What came of a try."""
-
-    status: int | None
-    """As the receiver has it; None if there was no answer."""
-    error: str | None
-    """Why it did not arrive; None if it did."""
-    retry_after: float | None
-    """Seconds, if the receiver asks for a pause."""
-    seconds: float
-    asked: bool = True
-    """Whether the receiver had anything to do with it."""
 
 
 @cache

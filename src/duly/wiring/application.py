@@ -116,9 +116,9 @@ class Duly(App):
     def webhooks(self) -> Webhooks:
         """Where orgs want to be told of events, and what they were told."""
         from duly.webhooks.endpoints import Webhooks
-        from duly.webhooks.guard import Guard
+        from duly.webhooks.places import Places
 
-        return Webhooks(self, Guard(self.settings.webhook_allow))
+        return Webhooks(self, Places(self.settings.webhook_allow))
 
     @cached_property
     def orgs(self) -> Orgs:

@@ -25,7 +25,7 @@ from duly.upkeep.scheduler import Scheduler
 from duly.upkeep.sealer import Sealer
 from duly.upkeep.tidier import Tidier
 from duly.webhooks.deliverer import Deliverer, DeliveryOptions
-from duly.webhooks.guard import Guard
+from duly.webhooks.places import Places
 
 
 def everything(app: App, settings: Settings) -> list[Chore]:
@@ -49,7 +49,7 @@ def watching(app: App, settings: Settings) -> list[Chore]:
     grace = max(3 * settings.reconcile_every, timedelta(minutes=1))
     return [
         Alerter(app, _thresholds(settings), recipients(settings), grace=grace),
-        Deliverer(app, Guard(settings.webhook_allow), _delivery_options(settings)),
+        Deliverer(app, Places(settings.webhook_allow), _delivery_options(settings)),
         Notifier(app, public_url=settings.public_url),
     ]
 
