@@ -37,6 +37,15 @@ class Storm:
         types = [job.name for job in self.jobs]
         self.scopes = [(org, t) for org in (*orgs, None) for t in (*types, None) if org or t]
         self.handles: list[Handle[Any]] = []
+        self.held = asyncio.Event()
+
+        @app.job("storm.fog", retry=RetryPolicy(max_attempts=4, base=MOMENT, cap=MOMENT))
+        async def fog(ctx: Context) -> None:
+            if ctx.attempt == 1:  # waits until its worker is lost: there must be something to lose
+                self.held.set()
+                await asyncio.Event().wait()
+
+        self.fog = fog
 
     def _declare(self, name: str) -> Any:
         @self.app.job(name, retry=RetryPolicy(max_attempts=4, base=MOMENT, cap=MOMENT))
@@ -58,6 +67,8 @@ class Storm:
         return work
 
     async def begin(self) -> None:
+        with context(org_id=self.orgs[0], actor=ADMIN):
+            self.in_fog = await self.fog.enqueue()
         for org in self.orgs:
             with context(org_id=org, actor=ADMIN):
                 for job in self.jobs:
@@ -65,6 +76,7 @@ class Storm:
 
     async def meddle(self) -> None:
         limits = Limits(self.app)
+        await self.held.wait()
         for n in range(60):
             wanted = self.rng.choice(
                 [{"max_running": 1}, {"max_running": 3}, {"max_running": None}, {"starts_per_second": 200.0}]
@@ -73,17 +85,17 @@ class Storm:
             with suppress(AlreadyFinished), context(actor=ADMIN):
                 await self.rng.choice(self.handles).cancel("the storm")
             if n % 10 == 5:
-                # One that holds something: there must be something to lose.
                 self.sql.execute(
-                    """update duly.workers set lost_at = now() where lost_at is null
-                       and worker_id = (select worker_id from duly.claims limit 1)"""
+                    """update duly.workers set lost_at = now() where lost_at is null and worker_id =
+                       (select worker_id from duly.claims order by not %s = any(job_ids) limit 1)""",
+                    [self.in_fog.job_id],
                 )
                 await Reaper(self.app).once()
 
     async def end(self) -> None:
         for scope in self.scopes:
             await Limits(self.app).set(*scope, max_running=2, starts_per_second=None, **WHY)
-        for handle in self.handles:
+        for handle in (self.in_fog, *self.handles):
             await handle.wait(90)
 
 
