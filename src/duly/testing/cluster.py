@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -57,7 +58,7 @@ class Cluster:
     def fresh(self, *, migrated: bool = True) -> Iterator[FreshDatabase]:
         """A database that nobody has used before, dropped at the end."""
         name = f"duly_{uuid.uuid4().hex[:16]}"
-        template = self._template() if migrated else "template0"
+        template = self._template if migrated else "template0"
         with psycopg.connect(self._admin, autocommit=True) as conn:
             conn.execute(_SQL_CREATE.format(sql.Identifier(name), sql.Identifier(template)))
             try:
@@ -66,6 +67,7 @@ class Cluster:
             finally:
                 conn.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
+    @cached_property
     def _template(self) -> str:
         """The migrated template; the first process makes it, the others wait for it."""
         name = f"duly_template_{_fingerprint()}"
