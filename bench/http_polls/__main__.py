@@ -69,7 +69,7 @@ async def _server() -> Any:
         with cluster.fresh() as database:
             here, there = multiprocessing.get_context("spawn").Pipe()
             process = multiprocessing.get_context("spawn").Process(
-                target=serve, args=(database.url, str(uuid.uuid4()), home, there), daemon=True
+                target=serve, args=(database.direct_url, str(uuid.uuid4()), home, there), daemon=True
             )
             process.start()
             ready: Ready = await asyncio.to_thread(here.recv)

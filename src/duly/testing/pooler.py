@@ -28,7 +28,7 @@ pidfile = {home}/pid
 
 
 class Pooler:
-    """A running pgbouncer; `url` is its address for any database behind it."""
+    """A running pgbouncer, for any database behind it."""
 
     def __init__(self, server_url: str) -> None:
         program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -40,8 +40,15 @@ class Pooler:
         (self._home / "users").write_text('"postgres" ""\n')
         config = self._home / "pgbouncer.ini"
         config.write_text(_CONFIG.format(home=self._home, host=server["host"], port=server.get("port", 5432)))
-        self._process = subprocess.Popen([*_as_nobody_special(), program, "-q", str(config)])
-        self.url = f"postgresql://postgres@/postgres?host={quote(str(self._home), safe='')}&port=6432"
+        self._command = [*_as_nobody_special(), program, "-q", str(config)]
+        self._process = subprocess.Popen(self._command)
+
+    @property
+    def url(self) -> str:
+        """Its address. Some versions die of a cancel whose client has left: then another one takes over."""
+        if self._process.poll() is not None:
+            self._process = subprocess.Popen(self._command)
+        return f"postgresql://postgres@/postgres?host={quote(str(self._home), safe='')}&port=6432"
 
     def close(self) -> None:
         """Stop it and leave nothing behind."""
