@@ -42,6 +42,8 @@ def api(app: Duly, options: HttpOptions) -> FastAPI:
     return create_app(app, options)
 
 
+# The service runs in this process, and draws random numbers of its own meanwhile.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("paths", [JOBS, OTHERS, PLATFORM], ids=["jobs", "others", "platform"])
 async def test_the_document_is_true(app: Duly, api: FastAPI, paths: str) -> None:
