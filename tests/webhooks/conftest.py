@@ -1,7 +1,8 @@
-"""A receiver on loopback, and deliverers that may go there."""
+"""An endpoint; a receiver on loopback, and deliverers that may go there."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -9,10 +10,23 @@ from typing import Any
 import pytest
 
 from duly import Duly
+from duly.store.endpoints import Endpoint
 from duly.webhooks.deliverer import Deliverer, DeliveryOptions
+from duly.webhooks.endpoints import Webhooks
 from duly.webhooks.places import Places
+from tests.webhooks.administering import URL, WHY
 from tests.webhooks.delivering import Make
 from tests.webhooks.receiver import Receiver, receiving
+
+
+@pytest.fixture
+def webhooks(app: Duly) -> Webhooks:
+    return app.webhooks
+
+
+@pytest.fixture
+async def endpoint(webhooks: Webhooks, org: uuid.UUID) -> Endpoint:
+    return (await webhooks.create(org, URL, ["job.*"], **WHY)).endpoint
 
 
 @pytest.fixture

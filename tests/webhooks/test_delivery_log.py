@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from duly import Duly, errors
+from duly import errors
 from duly.store.endpoints import Endpoint
 from duly.testing import FreshDatabase
 from duly.webhooks.endpoints import Webhooks
@@ -18,16 +18,6 @@ from tests.webhooks.administering import HOUR, URL, WHY, audited, state, write
 from tests.worker.working import until
 
 WAITING = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-
-
-@pytest.fixture
-def webhooks(app: Duly) -> Webhooks:
-    return app.webhooks
-
-
-@pytest.fixture
-async def endpoint(webhooks: Webhooks, org: uuid.UUID) -> Endpoint:
-    return (await webhooks.create(org, URL, ["job.*"], **WHY)).endpoint
 
 
 async def test_the_log_shows_the_newest_first_in_pages_and_by_choice(

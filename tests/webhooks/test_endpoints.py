@@ -35,16 +35,6 @@ CARRIED = """
 """A notification that goes with a message."""
 
 
-@pytest.fixture
-def webhooks(app: Duly) -> Webhooks:
-    return app.webhooks
-
-
-@pytest.fixture
-async def endpoint(webhooks: Webhooks, org: uuid.UUID) -> Endpoint:
-    return (await webhooks.create(org, URL, ["job.*"], **WHY)).endpoint
-
-
 async def test_an_endpoint_is_made_changed_disabled_enabled_and_removed_and_each_is_audited(
     webhooks: Webhooks, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:

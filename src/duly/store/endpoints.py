@@ -74,14 +74,18 @@ async def read(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | 
 
 async def lock(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
     """One endpoint of an org, held for a change."""
-    row = await first(conn, "webhooks/lock", {"org_id": org_id, "endpoint_id": endpoint_id})
-    return Endpoint.model_validate(row) if row else None
+    return await _read_under(conn, "webhooks/lock", org_id, endpoint_id)
 
 
 async def hold(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
     """One endpoint of an org, that is not removed before the end of the transaction."""
-    row = await first(conn, "webhooks/hold", {"org_id": org_id, "endpoint_id": endpoint_id})
-    return Endpoint.model_validate(row) if row else None
+    return await _read_under(conn, "webhooks/hold", org_id, endpoint_id)
+
+
+async def _read_under(conn: Connection, name: str, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
+    # In this order: what is read is what was committed before the lock was ours.
+    await conn.execute(statement(name), {"org_id": org_id, "endpoint_id": endpoint_id})
+    return await read(conn, org_id, endpoint_id)
 
 
 async def change(conn: Connection, endpoint: Endpoint, values: Mapping[str, Any]) -> Endpoint:

@@ -1,9 +1,5 @@
--- Purpose: one endpoint of an org, to be changed. Index: the primary keys.
+-- Purpose: hold an endpoint of an org for a change. Index: the primary key.
 -- Locks: its row, against other such changes; events are relayed to it meanwhile.
-select e.org_id, e.endpoint_id, e.url, e.description, e.event_types, e.job_types, e.created_by, e.created_at, e.updated_at,
-       e.disabled_at, e.disabled_by, e.disable_reason, e.failures, e.failing_since, e.shut_until,
-       (select max(s.expires_at) from duly.webhook_secrets s
-        where s.org_id = e.org_id and s.endpoint_id = e.endpoint_id and s.expires_at > duly.now()) as old_secret_until
-from duly.webhook_endpoints e
-where e.org_id = %(org_id)s and e.endpoint_id = %(endpoint_id)s
-for no key update of e
+select endpoint_id from duly.webhook_endpoints
+where org_id = %(org_id)s and endpoint_id = %(endpoint_id)s
+for no key update
