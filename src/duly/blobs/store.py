@@ -3,10 +3,10 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 from uuid import UUID, uuid4
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from obstore import GetResult
 
 _CHUNK = 1024 * 1024
+
+
+class Kept(NamedTuple):
+    """A tenant's file."""
+
+    name: str
+    sha256: str
+    size: int
 
 
 class BlobStore:
@@ -64,14 +72,10 @@ class BlobStore:
         If `chunks` raises or the call is cancelled, nothing is kept. S3 copies at most 5 GB at once,
         which bounds a streamed blob there.
         """
-        digest, size = hashlib.sha256(), 0
+        digest = hashlib.sha256()
         temporary = f"org/{org_id}/tmp/{uuid4()}"  # noqa: S108 - a key in the store, not a shared path
         try:
-            async with obstore.open_writer_async(self._objects, temporary, max_concurrency=4) as writer:
-                async for chunk in chunks:
-                    await asyncio.to_thread(digest.update, chunk)
-                    size += len(chunk)
-                    await writer.write(chunk)
+            size = await self._write(temporary, chunks, digest)
             ref = BlobRef(org_id, digest.hexdigest(), size)
             await self._publish(temporary, ref)
         finally:
@@ -115,6 +119,52 @@ class BlobStore:
         if org_id == ref.org_id:
             await self._discard(ref.key)
 
+    async def keep(
+        self, org_id: UUID, chunks: AsyncIterator[bytes], name: str | Callable[[str], str]
+    ) -> Kept:
+        """Keep the concatenated `chunks` as a file of a tenant; of the same name, in place of the one before.
+
+        Such files are the application's to name and to remove. A name may depend on the content's hash.
+        """
+        digest = hashlib.sha256()
+        temporary = f"tenant/{org_id}/tmp/{uuid4()}"  # noqa: S108 - a key in the store, not a shared path
+        try:
+            size = await self._write(temporary, chunks, digest)
+            final = name if isinstance(name, str) else name(digest.hexdigest())
+            key = _tenant_key(org_id, final)
+            await self._sync(temporary)
+            await self._objects.copy_async(temporary, key)
+            await self._sync(*Path(key).parents)
+        finally:
+            await self._discard(temporary)
+        return Kept(final, digest.hexdigest(), size)
+
+    async def read(self, org_id: UUID, name: str) -> AsyncIterator[bytes]:
+        """Yield a tenant's file in chunks; raise BlobNotFound if there is none of this name."""
+        try:
+            found = await self._objects.get_async(_tenant_key(org_id, name))
+        except FileNotFoundError:
+            raise BlobNotFound(name) from None
+        async for chunk in found.stream(_CHUNK):
+            yield bytes(chunk)
+
+    async def has(self, org_id: UUID, name: str) -> int | None:
+        """The size of a tenant's file, or None."""
+        with suppress(FileNotFoundError):
+            return int((await self._objects.head_async(_tenant_key(org_id, name)))["size"])
+        return None
+
+    async def names(self, org_id: UUID, folder: str) -> list[str]:
+        """The names of a tenant's files in a folder and below, in their order."""
+        start = f"tenant/{org_id}/"
+        pages = self._objects.list(prefix=_tenant_key(org_id, folder))
+        return sorted([meta["path"].removeprefix(start) async for page in pages for meta in page])
+
+    async def remove(self, org_id: UUID, *names: str) -> None:
+        """Remove a tenant's files; what is not there stays away."""
+        for name in names:
+            await self._discard(_tenant_key(org_id, name))
+
     async def _open(self, ref: BlobRef, org_id: UUID) -> "GetResult":
         # One raise for both cases: another organisation's blob must look exactly like no blob.
         if org_id == ref.org_id:
@@ -124,6 +174,15 @@ class BlobStore:
                     raise BlobCorrupted(ref)
                 return found
         raise BlobNotFound(ref)
+
+    async def _write(self, key: str, chunks: AsyncIterator[bytes], digest: "hashlib._Hash") -> int:
+        size = 0
+        async with obstore.open_writer_async(self._objects, key, max_concurrency=4) as writer:
+            async for chunk in chunks:
+                await asyncio.to_thread(digest.update, chunk)
+                size += len(chunk)
+                await writer.write(chunk)
+        return size
 
     async def _publish(self, temporary: str, ref: BlobRef) -> None:
         # Synced before it is linked: a retry after a power cut trusts whatever has the right size.
@@ -143,6 +202,14 @@ class BlobStore:
     async def _sync(self, *keys: str | Path) -> None:
         if self._root is not None:
             await asyncio.to_thread(_fsync, [self._root / key for key in keys])
+
+
+def _tenant_key(org_id: UUID, name: str) -> str:
+    """Where a tenant's file lives: below its org, whatever the name says."""
+    parts = name.split("/")
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise ValueError(f"{name!r} is no name of a file: it must stay below its folder")
+    return f"tenant/{UUID(str(org_id))}/{name}"
 
 
 def _local_root(url_or_path: str | Path) -> Path | None:
