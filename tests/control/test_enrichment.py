@@ -141,7 +141,8 @@ async def test_what_is_wrong_is_named(app: Duly, org: uuid.UUID) -> None:
 
 def test_what_duly_itself_writes_about_is_nobody_elses_to_write_about() -> None:
     words: set[str] = set()
-    for path in Path(duly.__file__).parent.rglob("*.py"):
+    own = Path(duly.__file__).parent
+    for path in set(own.rglob("*.py")) - set((own / "documents").rglob("*.py")):  # written as users would
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         for call in calls:
             if ast.unparse(call.func).rpartition(".")[2] in ("note", "_note", "record"):

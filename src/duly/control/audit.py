@@ -14,7 +14,8 @@ from duly.client.context import checked_text
 from duly.client.handle import Handle
 from duly.control.asked import asked, check_known, org, text
 from duly.control.audit_report import MOST, AuditReport, read_hash, reported
-from duly.control.enrichment import Versions, enrichment
+from duly.control.audited import note
+from duly.control.enrichment import Versions, check_target, enrichment
 from duly.control.feed import Feed
 from duly.control.paging import cursor, page_size, place
 from duly.model.audit_chain import GENESIS, Chain, Problem, end_of, place_of
@@ -24,6 +25,7 @@ from duly.model.job import Actor
 from duly.store import audit
 from duly.store.audit import START, AuditEntry, Mark
 from duly.store.feed import FeedEvent
+from duly.store.session import ENGINE_ROLE, tenant_role
 
 _NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 _AT_ONCE = 1_000
@@ -164,6 +166,27 @@ class Audit:
         options = {"org_id": org(org_id), "actor": actor, "idempotency_key": idempotency_key, "conn": conn}
         [handle] = await self._app.enqueue_many([await enrichment(self._app, versions, options)])
         return handle
+
+    async def record(
+        self,
+        conn: Any,
+        org_id: UUID | str,
+        action: str,
+        target_id: str,
+        *,
+        actor: Actor,
+        reason: str | None = None,
+        **detail: Any,
+    ) -> None:
+        """Write an entry of your own in your transaction of the org: it is there if what it tells was done.
+
+        The first word of the action says what it is about, as in `invoice.deleted`.
+        """
+        who = asked(actor, reason, optional=True)
+        check_target(text("action", action).partition(".")[0], "action")
+        await conn.execute(ENGINE_ROLE)
+        await note(conn, who, org(org_id), action, text("target_id", target_id), **detail)
+        await conn.execute(tenant_role(org(org_id)))
 
     async def _verified(self, org_id: UUID, mark: Mark, wanted: bytes | None) -> AuditReport:
         chain, end = Chain(org_id, kept_since=mark.kept_since), START

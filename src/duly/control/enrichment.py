@@ -85,17 +85,20 @@ def _call(app: App, versions: Versions, options: dict[str, Any]) -> Call[Any]:
     )
 
 
-def _check(versions: Versions) -> None:
-    if not _TYPE.fullmatch(versions.target_type):
+def check_target(target_type: str, field: str = "target_type") -> None:
+    """Refuse what is no kind of thing, or what Duly itself writes about."""
+    if not _TYPE.fullmatch(target_type):
+        raise ContractError(f"{target_type!r} is no kind of thing", field=field, fix="use lower_case words")
+    if target_type in OWN_TARGETS:
         raise ContractError(
-            f"{versions.target_type!r} is no kind of thing", field="target_type", fix="use lower_case words"
-        )
-    if versions.target_type in OWN_TARGETS:
-        raise ContractError(
-            f"entries about a {versions.target_type} are Duly's own",
-            field="target_type",
+            f"entries about a {target_type} are Duly's own",
+            field=field,
             fix="use a name of your own, as invoice",
         )
+
+
+def _check(versions: Versions) -> None:
+    check_target(versions.target_type)
     size = sum(
         len(json.dumps(one, ensure_ascii=False, default=str)) for one in (versions.before, versions.after)
     )
