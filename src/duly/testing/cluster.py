@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -17,7 +16,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from duly.devdb import Server, open_server
-from duly.store.migrate import migrate, migrations
+from duly.model.schema import Schema
+from duly.store.migrate import ENGINE, migrate, migrations
 from duly.testing.pooler import Pooler
 
 # Nothing a test stores has to survive the machine; everything else is as in production.
@@ -41,6 +41,7 @@ class Cluster:
         self._server: Server | None = None if given else open_server(home, options=_FAST)
         self._admin = given or self._require().dsn()
         self._pooler = Pooler(self._admin) if os.environ.get("DULY_TEST_POOLER") else None
+        self._templates: dict[tuple[Schema, ...], str] = {}
 
     def close(self, *, wait: bool = False) -> None:
         """Leave the server; the embedded one stops with its last user, which can be waited for."""
@@ -55,10 +56,10 @@ class Cluster:
         return _with_name(self._admin, name)
 
     @contextmanager
-    def fresh(self, *, migrated: bool = True) -> Iterator[FreshDatabase]:
-        """A database that nobody has used before, dropped at the end."""
+    def fresh(self, *, migrated: bool = True, schemas: Sequence[Schema] = ()) -> Iterator[FreshDatabase]:
+        """A database that nobody has used before, also with an application's schemas; dropped at the end."""
         name = f"duly_{uuid.uuid4().hex[:16]}"
-        template = self._template if migrated else "template0"
+        template = self._template((ENGINE, *schemas)) if migrated else "template0"
         with psycopg.connect(self._admin, autocommit=True) as conn:
             conn.execute(_SQL_CREATE.format(sql.Identifier(name), sql.Identifier(template)))
             try:
@@ -67,10 +68,14 @@ class Cluster:
             finally:
                 conn.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
-    @cached_property
-    def _template(self) -> str:
+    def _template(self, schemas: tuple[Schema, ...]) -> str:
         """The migrated template; the first process makes it, the others wait for it."""
-        name = f"duly_template_{_fingerprint()}"
+        if schemas not in self._templates:
+            self._templates[schemas] = self._made_template(schemas)
+        return self._templates[schemas]
+
+    def _made_template(self, schemas: tuple[Schema, ...]) -> str:
+        name = f"duly_template_{_fingerprint(schemas)}"
         with psycopg.connect(self._admin, autocommit=True) as conn:
             conn.execute("select pg_advisory_lock(%s)", [_LOCK])
             if conn.execute(
@@ -79,7 +84,8 @@ class Cluster:
                 return name
             conn.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
             conn.execute(_SQL_CREATE.format(sql.Identifier(name), sql.Identifier("template0")))
-            migrate(self.url(name))
+            for schema in schemas:
+                migrate(self.url(name), schema)
             # Only a finished template carries the mark, so that a killed run leaves nothing to trust.
             conn.execute(sql.SQL("alter database {} is_template true").format(sql.Identifier(name)))
         return name
@@ -92,10 +98,11 @@ class Cluster:
 _SQL_CREATE = sql.SQL("create database {} template {} strategy file_copy")
 
 
-def _fingerprint() -> str:
+def _fingerprint(schemas: tuple[Schema, ...]) -> str:
     digest = hashlib.sha256()
-    for migration in migrations():
-        digest.update(migration.checksum.encode())
+    for schema in schemas:
+        for migration in migrations(schema):
+            digest.update(migration.checksum.encode())
     return digest.hexdigest()[:16]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,7 @@ from duly.devdb import Server, open_server
 from duly.devdb.errors import DevdbError
 from duly.devdb.places import prepare_home
 from duly.model.errors import ConfigurationError, StoreUnavailable
+from duly.model.schema import Schema
 from duly.settings import Settings
 from duly.store import migrate
 from duly.store.pool import PoolSize
@@ -76,8 +78,8 @@ def _blobs(settings: Settings) -> BlobStore:
         ) from error
 
 
-def embedded(home: Path | None) -> Place:
-    """The embedded server, started, with the schema of this version."""
+def embedded(home: Path | None, schemas: Sequence[Schema] = ()) -> Place:
+    """The embedded server, started, with the schemas of this version."""
     try:
         server = open_server(home)
     except DevdbError as error:
@@ -85,5 +87,6 @@ def embedded(home: Path | None) -> Place:
     with psycopg.connect(server.dsn(), autocommit=True) as conn, suppress(psycopg.errors.DuplicateDatabase):
         conn.execute(f"create database {_EMBEDDED_NAME}")
     url = server.dsn(_EMBEDDED_NAME)
-    migrate.migrate(url)
+    for schema in (migrate.ENGINE, *schemas):
+        migrate.migrate(url, schema)
     return Place(url, url, server)
