@@ -1,4 +1,4 @@
-"""Write the schema's snapshot: `./dev snapshot`."""
+"""Write the schemas' snapshots: `./dev snapshot`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from pathlib import Path
 
 import psycopg
 
+from duly.documents.schema import SCHEMA
 from duly.store.snapshot import snapshot
 from duly.testing import Cluster
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
         cluster = Cluster(Path(home, "server"))
-        with cluster.fresh() as made, psycopg.connect(made.direct_url) as conn:
-            Path(__file__).with_name("schema.txt").write_text(snapshot(conn), encoding="utf-8")
+        with cluster.fresh(schemas=[SCHEMA]) as made, psycopg.connect(made.direct_url) as conn:
+            here = Path(__file__).parent
+            (here / "schema.txt").write_text(snapshot(conn), encoding="utf-8")
+            documents = here.parent / "documents" / "schema.txt"
+            documents.write_text(snapshot(conn, SCHEMA.name), encoding="utf-8")
         cluster.close(wait=True)

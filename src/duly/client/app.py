@@ -14,13 +14,15 @@ from duly.client.context import as_uuid, checked_actor, surroundings
 from duly.client.ground import Ground, Grounds
 from duly.client.handle import Handle
 from duly.client.handling import HandlerContext, Handling, Isolation
-from duly.client.job import Call, Job
+from duly.client.job import Call, Job, SubjectOf
 from duly.client.registry import Registry, resolve_policy
 from duly.client.submit import submit, submit_sync
 from duly.client.sync import Portal, SyncHandle
+from duly.model.access import Principal
 from duly.model.errors import ConfigurationError, MissingField
 from duly.model.job import Actor
 from duly.model.policy import Category, LifecyclePolicy, RetryPolicy
+from duly.model.schema import Schema
 from duly.store import audit
 from duly.store import registry as known
 from duly.store.pool import Connection
@@ -28,6 +30,10 @@ from duly.store.pool import Connection
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound=HandlerContext)
+
+
+SubjectRule = Callable[[Principal, str, str], Awaitable[bool]]
+"""`await rule(principal, subject_id, action)`: may they `submit`, `read` or `change` jobs about it?"""
 
 
 class Declare(Protocol):
@@ -50,6 +56,10 @@ class App:
         self.registry = Registry()
         self.adapters: dict[str, Adapter] = {}
         """What keeps the product's own records true, by name."""
+        self.schemas: list[Schema] = []
+        """Tables that the application brings along: migrated with Duly's own."""
+        self.subject_rules: list[SubjectRule] = []
+        """Asked by the HTTP service about every job that has a subject; all must agree."""
         self.portal = Portal()
         self.never_retry: set[type[BaseException]] = set()
         """Errors that will not pass, whichever job type raises them: add your own."""
@@ -103,13 +113,15 @@ class App:
         allows_partial: bool = False,
         dependency: str | None = None,
         never_retry: Sequence[type[Exception]] = (),
+        subject: SubjectOf | None = None,
         on_failed: OnFailure | None = None,
         on_dead: OnFailure | None = None,
     ) -> Declare:
         """Declare a function as a job type; what is not said comes from its category.
 
         `on_failed` is told when a job of it has failed for good, `on_dead` when that was by death, in the
-        transaction that says so: `async def on_failed(failure: duly.Failure, conn) -> None`.
+        transaction that says so: `async def on_failed(failure: duly.Failure, conn) -> None`. `subject` says
+        what a job is about whose caller does not: `def subject(payload, actor) -> str | None`.
         """
         policy = resolve_policy(
             category,
@@ -125,7 +137,8 @@ class App:
         handling = Handling(isolation, memory_limit, allows_partial, dependency, tuple(never_retry))
 
         def declare(handler: Callable[..., Any]) -> Job[..., Any]:
-            return self.registry.add(self, name, handler, policy, handling, Bridge(on_failed, on_dead))
+            bridge = Bridge(on_failed, on_dead)
+            return self.registry.add(self, name, handler, policy, handling, bridge, subject)
 
         return cast(Declare, declare)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack
 
@@ -13,7 +14,7 @@ from duly.client.context import origin
 from duly.client.handling import Handling
 from duly.client.ids import job_id, result_id
 from duly.client.options import Choices, Options
-from duly.model.job import JobSpec
+from duly.model.job import Actor, JobSpec
 from duly.model.policy import JobPolicy
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 _NO_BRIDGE = Bridge()
+SubjectOf = Callable[[Mapping[str, Any], Actor], str | None]
+"""`subject(payload, actor)`: what a job is about whose caller does not say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,15 @@ class Call(Generic[R_co]):
     def spec(self) -> JobSpec:
         """The whole contract, completed from the surroundings; a missing field is an error."""
         options = self.options
+        asked = origin(options.surroundings)
         return JobSpec(
             job_id=job_id(),
             result_id=result_id(),
             job_type=self.job.name,
-            origin=origin(options.surroundings),
+            origin=asked,
             policy=options.applied_to(self.job.name, self.job.policy),
             payload=self.payload,
-            subject_id=options.subject_id,
+            subject_id=options.subject_id or self.job.about(self.payload, asked.actor),
             scheduled_for=options.scheduled_for,
             idempotency_key=options.idempotency_key,
             run_identity_hash=options.run_identity_hash,
@@ -66,6 +70,7 @@ class Job(Generic[P, R]):
         codec: Codec,
         handling: Handling,
         bridge: Bridge = _NO_BRIDGE,
+        subject: SubjectOf | None = None,
     ) -> None:
         self.app = app
         self.name = name
@@ -74,6 +79,7 @@ class Job(Generic[P, R]):
         self.codec = codec
         self.handling = handling
         self.bridge = bridge
+        self.subject = subject
         self.is_async = inspect.iscoroutinefunction(handler)
         self.place: Place = handling.isolation or ("loop" if self.is_async else "thread")
         """Where the handler runs."""
@@ -86,6 +92,10 @@ class Job(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Job {self.name}>"
+
+    def about(self, payload: str, actor: Actor) -> str | None:
+        """What a job with this payload is about, if its type says so."""
+        return None if self.subject is None else self.subject(json.loads(payload), actor)
 
     def options(self, **choices: Unpack[Choices]) -> Job[P, R]:
         """The same job type with options for the calls that follow, added to those it has."""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from duly.client.bridge import Bridge
 from duly.client.codec import Codec
 from duly.client.handling import Handling, check_context
-from duly.client.job import Job
+from duly.client.job import Job, SubjectOf
 from duly.model.errors import ConfigurationError, UnknownJobType
 from duly.model.policy import CRITICAL, DEFAULTS, Category, JobPolicy
 
@@ -49,6 +49,7 @@ class Registry:
         policy: JobPolicy,
         handling: Handling,
         bridge: Bridge,
+        subject: SubjectOf | None = None,
     ) -> Job[..., Any]:
         """Declare a handler under its name."""
         if not _NAME.fullmatch(name):
@@ -60,7 +61,7 @@ class Registry:
         if bridge:
             told = policy.lifecycle.model_copy(update={"requires_failed_bridge": True})
             policy = policy.model_copy(update={"lifecycle": told})
-        job: Job[..., Any] = Job(app, name, handler, policy, Codec(handler), handling, bridge)
+        job: Job[..., Any] = Job(app, name, handler, policy, Codec(handler), handling, bridge, subject)
         check_context(job.codec.context_type, is_async=job.is_async)
         self._jobs[name] = job
         return job

@@ -12,10 +12,11 @@ from uuid import UUID
 from duly.blobs import BlobNotFound, BlobRef
 from duly.client.app import App
 from duly.client.context import as_uuid
-from duly.control.asked import org
+from duly.control.asked import asked, org, text
+from duly.control.audited import note, transaction
 from duly.control.paging import page_size
 from duly.model.errors import ContractError, MissingField, UnknownResult
-from duly.model.job import JobSnapshot
+from duly.model.job import Actor, JobSnapshot
 from duly.model.retention import Retention
 from duly.model.states import Status
 from duly.store import jobs, results
@@ -113,6 +114,23 @@ class Results:
             job = await _found(conn, whose, which)
             found = await results.after(conn, whose, job.job_id, start, limit=size, size=_PAGE_BYTES)
         return [self._snapshot(kept, kept.payload) for kept in found]
+
+    async def erase(
+        self, org_id: UUID | str, subject_id: str, *, actor: Actor, reason: str | None = None
+    ) -> tuple[int, int]:
+        """Forget what ended jobs about a subject brought, before its time; how many snapshots and files.
+
+        The jobs and their history stay. Files go with the next clean-up.
+        """
+        whose, subject, who = org(org_id), text("subject_id", subject_id), asked(actor, reason, optional=True)
+
+        async def once(conn: Connection) -> tuple[int, int]:
+            snapshots, files = await results.erase(conn, whose, subject)
+            if snapshots or files:
+                await note(conn, who, whose, "result.erased", subject, snapshots=snapshots, files=files)
+            return snapshots, files
+
+        return await transaction(self._app, once)
 
     async def _loaded(self, org_id: UUID, kept: Kept) -> Any:
         if kept.payload_ref is None:

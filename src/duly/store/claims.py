@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg.rows import TupleRow
 
+from duly.model.job import Actor, ActorType
 from duly.store.pool import Connection
 from duly.store.statements import statement
 
@@ -61,6 +62,11 @@ class ClaimedJob(NamedTuple):
     claim_id: UUID
     waited: float = 0.0
     """Seconds from when it could have started until it was claimed."""
+
+    @property
+    def actor(self) -> Actor:
+        """Who asked for it."""
+        return Actor(ActorType(self.actor_type), self.actor_id)
 
     @property
     def fence(self) -> dict[str, Any]:

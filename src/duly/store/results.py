@@ -46,3 +46,10 @@ async def after(
     """The next snapshots of a job; values that are large, or too many bytes together, are left out."""
     values = {"org_id": org_id, "job_id": job_id, "after": seq, "limit": limit, "bytes": size}
     return [Kept(**row) for row in await rows(conn, "results/list", values)]
+
+
+async def erase(conn: Connection, org_id: UUID, subject_id: str) -> tuple[int, int]:
+    """Forget what ended jobs about a subject brought; how many snapshots and files that were."""
+    row = await first(conn, "results/erase", {"org_id": org_id, "subject_id": subject_id})
+    assert row is not None
+    return row["snapshots"], row["files"]

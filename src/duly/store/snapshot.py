@@ -18,8 +18,8 @@ _PARTS = {
                case when a.attnotnull then 'not null' end, pg_get_expr(d.adbin, d.adrelid)
         from pg_attribute a join pg_class c on c.oid = a.attrelid
         left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-        where c.relnamespace = %(schema)s::text::regnamespace and c.relkind in ('r', 'p', 'v') and a.attnum > 0
-          and not a.attisdropped and not c.relispartition
+        where c.relnamespace = %(schema)s::text::regnamespace and c.relkind in ('r', 'p', 'v')
+          and a.attnum > 0 and not a.attisdropped and not c.relispartition
     """,
     # PostgreSQL 18 lists not-null constraints here; the columns say so already.
     "constraints": """

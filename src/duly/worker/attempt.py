@@ -13,7 +13,6 @@ from duly.blobs import BlobRef
 from duly.client.context import Surroundings, enter
 from duly.client.handling import HandlerContext
 from duly.model.errors import ConfigurationError, ContractError
-from duly.model.job import Actor, ActorType
 from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Retry
 from duly.model.verdict import Verdict
 from duly.worker.classify import ending_of_error, ending_of_verdict
@@ -58,7 +57,7 @@ def _surroundings(run: Run) -> Surroundings:
     job = run.job
     return Surroundings(
         org_id=job.org_id,
-        actor=Actor(ActorType(job.actor_type), job.actor_id),
+        actor=job.actor,
         project_id=job.project_id,
         request_id=job.request_id,
         correlation_id=job.correlation_id,
