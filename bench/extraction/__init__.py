@@ -1,0 +1,1 @@
+"""How well, how fast and how safely files are read."""

@@ -1,0 +1,89 @@
+"""One file, read as a worker reads it; how it ended and what it took."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from duly.documents.elements import Engine, Page, Unreadable
+from duly.documents.engines.codes import CODES
+from duly.documents.engines.limits import Limits
+from duly.documents.engines.reader import Reader
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a file ended."""
+
+    path: Path
+    kind: str
+    """Its media type, or how its name ends where it has none."""
+    outcome: str
+    """`ok`, a stable code, or what should not have been."""
+    pages: Sequence[Page]
+    seconds: float
+    memory: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it ended as a file may."""
+        return self.outcome == "ok" or self.outcome in CODES
+
+    @property
+    def text(self) -> str:
+        """All that was read."""
+        return "\n".join(page.text for page in self.pages)
+
+
+async def tried(path: Path, engine: Engine, limits: Limits) -> Trial:
+    """Read all of a file."""
+    reader = Reader(path, path.name, engine, limits)
+    pages: list[Page] = []
+    outcome, began = "ok", time.monotonic()
+    try:
+        await reader.open()
+        numbers = range(1, reader.pages + 1)
+        pages.extend([page async for page in reader.read(numbers)])
+    except Unreadable as why:
+        outcome = why.code
+    except Exception as trouble:
+        outcome = type(trouble).__name__
+    finally:
+        await reader.close()
+    kind = reader.media_type or path.suffix.lower()
+    return Trial(path, kind, outcome, pages, time.monotonic() - began, reader.memory)
+
+
+def table(trials: Iterable[Trial]) -> str:
+    """By kind: how many ended how, the states of pages, pages a second, the most memory."""
+    by_kind: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_kind.setdefault(_short(trial.kind), []).append(trial)
+    head = f"{'kind':<22}{'files':>6}{'ok':>6}{'code':>6}{'other':>6}{'pages':>8}{'pages/s':>9}{'MB':>6}"
+    return "\n".join([head, *(_row(kind, some) for kind, some in sorted(by_kind.items()))])
+
+
+def _row(kind: str, trials: Sequence[Trial]) -> str:
+    ok = sum(t.outcome == "ok" for t in trials)
+    known = sum(t.is_known for t in trials) - ok
+    pages = sum(len(t.pages) for t in trials)
+    speed = pages / max(0.001, sum(t.seconds for t in trials))
+    memory = max(t.memory for t in trials) >> 20
+    counts = (
+        f"{len(trials):>6}{ok:>6}{known:>6}{len(trials) - ok - known:>6}{pages:>8}{speed:>9.1f}{memory:>6}"
+    )
+    return f"{kind:<22}{counts}  {_notes(trials)}"
+
+
+def _notes(trials: Sequence[Trial]) -> str:
+    notes = Counter(t.outcome.removeprefix("document.") for t in trials if t.outcome != "ok")
+    notes += Counter(page.state for t in trials for page in t.pages if page.state != "text")
+    notes += Counter(warning for t in trials for page in t.pages for warning in page.warnings)
+    return ", ".join(f"{name} {count}" for name, count in notes.most_common())
+
+
+def _short(kind: str) -> str:
+    return kind.rpartition(".")[2] if "officedocument" in kind or "opendocument" in kind else kind
