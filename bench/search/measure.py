@@ -1,0 +1,132 @@
+"""Asks the questions: how often the right passage is first, and how long it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+from figures.numbers import percentiles
+
+from duly import Actor, Duly
+from duly.documents.access import Visitor
+from duly.documents.elements import Passage
+from duly.documents.schema import statement
+from duly.documents.search.index import publish
+from duly.documents.search.plan import plan
+from duly.documents.search.query import parse
+from duly.documents.search.terms import look_up
+from search.sets import Questions
+
+_TOP = 10
+_SEED = """
+select dc.document_id, d.name, dc.text, ts_rank(to_tsvector('german', dc.text), query) as rank
+from documents.document_chunks dc
+join documents.documents d on d.org_id = dc.org_id and d.document_id = dc.document_id
+cross join lateral (select {query}) q(query)
+where to_tsvector('german', dc.text) @@ query and dc.org_id = %(org)s
+order by rank desc limit 20
+"""
+_AND = _SEED.format(query="plainto_tsquery('german', %(query)s)")
+_OR = _SEED.format(query="replace(plainto_tsquery('german', %(query)s)::text, '&', '|')::tsquery")
+
+
+async def put(app: Duly, org: UUID, passages: Sequence[str]) -> dict[UUID, int]:
+    """Each a document of its own, whose name says nothing. Where each of them is."""
+    places = {}
+    for place, text in enumerate(passages):
+        document = uuid4()
+        async with app.tenant_session(org) as conn:
+            await conn.execute(
+                """insert into documents.documents
+                       (org_id, document_id, name, sha256, size, media_type, created_by, chunk_count)
+                   values (%s, %s, %s, repeat('0', 64), 1, 'text/plain', 'system:bench', 1)""",
+                [org, document, f"{document}"],
+            )
+            passage = Passage(index=0, page=1, type="NarrativeText", text=text)
+            await publish(conn, org, document, None, f"{document}", [passage])
+        places[document] = place
+    return places
+
+
+async def ask(app: Duly, org: UUID, questions: Questions, places: dict[UUID, int]) -> dict[str, Any]:
+    """All questions through the public door; a tenth more before, which do not count."""
+    who = Visitor(org, Actor.user("bench"))
+    for question, _ in questions.asked[:: len(questions.asked) // 60 + 1]:
+        await app.documents.search(who, question)
+    ranks, times = [], []
+    for question, right in questions.asked:
+        began = time.perf_counter()
+        found = await app.documents.search(who, question)
+        times.append((time.perf_counter() - began) * 1000)
+        ranks.append(_rank([places.get(hit.document_id) for hit in found.hits[:_TOP]], right))
+    return {**_quality(ranks), "ms": percentiles(times), "questions": len(ranks)}
+
+
+@contextmanager
+def seed_index(url: str) -> Iterator[None]:
+    """The index that the seed's query wants, while it is asked."""
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute("set maintenance_work_mem = '1GB'")
+        conn.execute("create index seed on documents.document_chunks using gin (to_tsvector('german', text))")
+        conn.execute("vacuum analyze documents.document_chunks")
+        yield
+        conn.execute("drop index documents.seed")
+
+
+def ask_seed(
+    url: str, org: UUID, questions: Questions, places: dict[UUID, int], *, any_word: int = 0
+) -> dict[str, Any]:
+    """The same by the query of old, as the owner of the tables, whom no policy slows down.
+
+    It wants all words. With `any_word` so many of the questions are asked for any of them.
+    """
+    ranks, times = [], []
+    asked = questions.asked[:: len(questions.asked) // any_word + 1] if any_word else questions.asked
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute("set jit = off")
+        for question, right in asked:
+            began = time.perf_counter()
+            rows = conn.execute(_OR if any_word else _AND, {"query": question, "org": org}).fetchall()
+            times.append((time.perf_counter() - began) * 1000)
+            ranks.append(_rank([places.get(row[0]) for row in rows[:_TOP]], right))
+    return {**_quality(ranks), "ms": percentiles(times), "questions": len(ranks)}
+
+
+async def compare(app: Duly, org: UUID, questions: Questions, most: int) -> float:
+    """How many of the ten best are found by looking at few passages, of those that looking at all finds."""
+    shared = total = 0
+    for question, _ in questions.asked[:: len(questions.asked) // most + 1]:
+        async with app.tenant_session(org) as conn:
+            parsed = parse(question)
+            terms = await look_up(conn, org, parsed)
+            few = plan(parsed, terms)
+            if few is None:
+                continue
+            best = await _best(conn, org, replace(few, any=few.whole, all=None), 10_000_000)
+            shared += len(best & await _best(conn, org, few))
+            total += len(best)
+    return shared / total if total else 1.0
+
+
+async def _best(conn: Any, org: UUID, how: Any, most: int = 600) -> set[Any]:
+    values = {name: getattr(how, name) for name in ("any", "all", "wide", "whole", "terms", "weights")}
+    values |= {"org_id": org, "principal": "user:bench", "most": most, "filters": "{}"}
+    values |= {"grouped": False, "limit": _TOP, "offset": 0}
+    rows = await (await conn.execute(statement("search/find"), values)).fetchall()
+    return {(row[0], row[4]) for row in rows}
+
+
+def _rank(found: Sequence[int | None], right: int) -> int:
+    return found.index(right) + 1 if right in found else 0
+
+
+def _quality(ranks: Sequence[int]) -> dict[str, float]:
+    return {
+        "mrr": sum(1 / rank for rank in ranks if rank) / len(ranks),
+        "recall": sum(rank > 0 for rank in ranks) / len(ranks),
+    }

@@ -1,0 +1,139 @@
+"""Looks for passages in the documents of an org that somebody may see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from duly.documents.access import Visitor
+from duly.documents.schema import Connection, statement
+from duly.documents.search import highlight
+from duly.documents.search.plan import MOST, Plan, plan
+from duly.documents.search.query import Query, parse
+from duly.documents.search.shapes import Filters, Found, Hit
+from duly.documents.search.terms import Terms, look_up
+from duly.documents.search.words import storable
+from duly.model.errors import ContractError
+
+MOST_HITS = 100
+FARTHEST = 1_000
+"""Hits that can be turned to: whoever looks farther should say more of what they look for."""
+_ALL = Filters()
+_REMEMBERED = 50_000
+_stems: dict[str, frozenset[str]] = {}
+"""Of words that were shown lately: they are the same in every org."""
+
+
+async def search(
+    conn: Connection,
+    who: Visitor,
+    query: str,
+    filters: Filters = _ALL,
+    *,
+    limit: int = 20,
+    offset: int = 0,
+    group: bool = False,
+) -> Found:
+    """The best passages for a query, best first; with `group` the best one of each document."""
+    _check(limit, offset)
+    wanted = _filters(filters)
+    parsed = parse(query)
+    terms = await look_up(conn, who.org_id, parsed)
+    how = plan(parsed, terms)
+    if how is None:
+        return Found()
+    page = {"filters": wanted, "grouped": group, "limit": limit, "offset": offset}
+    rows = await _find(conn, who, how, page)
+    if not rows and offset:
+        # Past the end: how many there are is still said.
+        rows = await _find(conn, who, how, {**page, "offset": 0, "limit": 1})
+        return _found([], rows, offset, {})
+    hits, corrected = await _shown(conn, [_hit(row) for row in rows], parsed, terms)
+    return _found(hits, rows, offset, corrected)
+
+
+async def _find(conn: Connection, who: Visitor, how: Plan, page: dict[str, Any]) -> list[tuple[Any, ...]]:
+    values = {
+        "org_id": who.org_id,
+        "principal": who.principal,
+        "any": how.any,
+        "all": how.all,
+        "wide": how.wide,
+        "whole": how.whole,
+        "most": MOST,
+        "terms": how.terms,
+        "weights": how.weights,
+    }
+    return await (await conn.execute(statement("search/find"), {**values, **page})).fetchall()
+
+
+def _hit(row: Sequence[Any]) -> Hit:
+    document_id, name, node_id, doc_type, index, page, kind, language, text, score = row[:10]
+    return Hit(
+        document_id=document_id,
+        name=name,
+        node_id=node_id,
+        doc_type=doc_type,
+        chunk_index=index,
+        page=page,
+        element_type=kind,
+        language=language,
+        score=round(score or 0.0, 4),
+        text=name if text is None else text,
+    )
+
+
+def _found(
+    hits: Sequence[Hit], rows: Sequence[Sequence[Any]], offset: int, corrected: dict[str, Any]
+) -> Found:
+    total, exact = rows[0][10:12] if rows else (0, True)
+    more = bool(hits) and offset + len(hits) < total and offset + len(hits) <= FARTHEST
+    return Found(hits=tuple(hits), total=total, exact=exact, more=more, corrected=corrected)
+
+
+async def _shown(
+    conn: Connection, hits: Sequence[Hit], query: Query, terms: Terms
+) -> tuple[list[Hit], dict[str, tuple[str, ...]]]:
+    """Hits with their fragments, and corrections in words that stand there: others are nobody's business."""
+    stems = set(terms.found)
+    parts = highlight.parts(stems)
+    marked = [highlight.marks(hit.text, parts) for hit in hits]
+    unsure = {h.text[m.start : m.end] for h, ms in zip(hits, marked, strict=True) for m in ms if not m.sure}
+    stemmed = await _stemmed(conn, unsure)
+    shown = []
+    for hit, places in zip(hits, marked, strict=True):
+        fragments = highlight.fragments(hit.text, highlight.hits(hit.text, places, stems, stemmed))
+        shown.append(hit.model_copy(update={"fragments": fragments}))
+    corrected = {
+        query.words[place]: tuple(sorted({word for word, has in stemmed.items() if has & instead}))
+        for place, instead in sorted(terms.corrected.items())
+    }
+    return shown, {word: instead for word, instead in corrected.items() if instead}
+
+
+async def _stemmed(conn: Connection, words: set[str]) -> dict[str, frozenset[str]]:
+    unknown = sorted(word for word in words if word not in _stems)
+    if len(_stems) > _REMEMBERED:
+        _stems.clear()
+        unknown = sorted(words)
+    if unknown:
+        found = await conn.execute(statement("search/stems"), {"words": unknown})
+        _stems.update({word: frozenset(stems) for word, stems in await found.fetchall()})
+    return {word: _stems[word] for word in words}
+
+
+def _filters(filters: Filters) -> str:
+    said = json.dumps(filters.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
+    if "\\u0000" in said or said != storable(said):
+        raise ContractError("hold characters that are no text", field="filters", fix="leave them out")
+    return said
+
+
+def _check(limit: int, offset: int) -> None:
+    if not 1 <= limit <= MOST_HITS:
+        raise ContractError("is out of range", field="limit", fix=f"use 1 to {MOST_HITS}")
+    if not 0 <= offset <= FARTHEST:
+        raise ContractError(
+            "is too far", field="offset", fix=f"use 0 to {FARTHEST}, or say more of what to look for"
+        )
