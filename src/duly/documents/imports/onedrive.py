@@ -1,0 +1,131 @@
+"""OneDrive and SharePoint libraries, by Microsoft Graph."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from duly.documents.imports import answers
+from duly.documents.imports.checksums import Checksum, QuickXor
+from duly.documents.imports.options import Place
+from duly.documents.imports.remote import (
+    Busy,
+    Expired,
+    Gone,
+    Missing,
+    Page,
+    Refused,
+    RemoteFile,
+    Trouble,
+    Unreachable,
+)
+from duly.documents.imports.tokens import Tokens
+from duly.documents.imports.web import Web
+
+
+class OneDrive:
+    """The files of a drive."""
+
+    def __init__(self, web: Web, tokens: Tokens, place: Place, drive: str | None) -> None:
+        self._web = web
+        self._tokens = tokens
+        self._api = place.api
+        self._drive = (
+            f"{place.api}/me/drive" if drive is None else f"{place.api}/drives/{quote(drive, safe='')}"
+        )
+
+    async def changes(self, path: str, cursor: str | None) -> AsyncIterator[Page]:
+        """See `Remote`. A cursor is the link that leads on."""
+        link, more = cursor or f"{self._item(path, ':')}/delta", True
+        while more:
+            said = await self._get(self._own(link))
+            further = answers.text(said, "@odata.nextLink")
+            link, more = further or answers.text(said, "@odata.deltaLink"), bool(further)
+            yield Page(_entries(said), self._own(link), _packages(said))
+
+    async def named(self, path: str, name: str) -> RemoteFile:
+        """See `Remote`."""
+        where = name if name.startswith("id:") or not path else f"{path}/{name}"
+        if path.startswith("id:") and not name.startswith("id:"):
+            url = f"{self._item(path)}:/{quote(name)}"
+        else:
+            url = self._item(where)
+        found = _file(await self._get(url))
+        if found is None:
+            raise Missing("this is no file that can be had")
+        return found
+
+    async def again(self, file: RemoteFile) -> RemoteFile:
+        """See `Remote`."""
+        return await self.named("", f"id:{file.remote_id}")
+
+    def download(self, file: RemoteFile) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """See `Remote`."""
+        return self._web.download(self._tokens, "GET", f"{self._item(f'id:{file.remote_id}')}/content")
+
+    def checksum(self) -> Checksum:
+        """See `Remote`."""
+        return QuickXor()
+
+    def _item(self, path: str, end: str = "") -> str:
+        if path.startswith("id:"):
+            return f"{self._drive}/items/{quote(path.removeprefix('id:'), safe='')}"
+        inner = path.strip("/")
+        return f"{self._drive}/root:/{quote(inner)}{end}" if inner else f"{self._drive}/root"
+
+    async def _get(self, url: str) -> Any:
+        return await self._web.json(self._tokens, "GET", url)
+
+    def _own(self, link: str) -> str:
+        """A link that stays where it comes from: the token goes along."""
+        ours, theirs = urlsplit(self._api), urlsplit(link)
+        if ours[:2] != theirs[:2] or not theirs.path.startswith(f"{ours.path}/"):
+            raise Unreachable("the provider's answer leads elsewhere, or nowhere")
+        return link
+
+
+def explain(status: int, said: Any) -> Trouble | None:
+    """What Microsoft means."""
+    code = answers.text(said, "error", "code")
+    if status == 410 or code == "resyncRequired":
+        return Expired("the provider does not know the cursor any more")
+    if code in ("activityLimitReached", "tooManyRequests"):
+        return Busy(None)
+    if code == "malwareDetected":
+        return Refused("the provider found malware in this file", "import.malware")
+    return None
+
+
+def _entries(said: Any) -> list[RemoteFile | Gone]:
+    found: list[RemoteFile | Gone] = []
+    for item in answers.entries(said, "value"):
+        file = _file(item)
+        if "deleted" in item and answers.text(item, "id"):
+            found.append(Gone(remote_id=answers.text(item, "id")))
+        elif file is not None:
+            found.append(file)
+    return found
+
+
+def _packages(said: Any) -> int:
+    """Notebooks and the like, which are neither files nor folders."""
+    return sum("package" in item for item in answers.entries(said, "value"))
+
+
+def _file(item: Any) -> RemoteFile | None:
+    # The cTag would be the content's alone, but work accounts do not tell it in a delta.
+    remote_id, revision = answers.text(item, "id"), answers.text(item, "eTag")
+    if not isinstance(item.get("file"), dict) or "package" in item or not remote_id or not revision:
+        return None
+    above = answers.label(item.get("parentReference"), "path").partition("root:")[2]
+    name = answers.label(item, "name")
+    return RemoteFile(
+        remote_id,
+        revision,
+        name,
+        f"{unquote(above)}/{name}",
+        answers.count(item, "size"),
+        answers.text(item, "file", "hashes", "quickXorHash") or None,
+    )
