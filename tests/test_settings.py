@@ -92,7 +92,9 @@ def _another(name: str, default: object) -> tuple[str, object]:
         "keep_audit": ("P800D", timedelta(days=800)),
         "smtp_url": ("smtp://mail.example", "smtp://mail.example"),
         "mail_from": ("Duly <duly@example.com>", "Duly <duly@example.com>"),
+        "unstructured_url": ("https://reads.example", "https://reads.example"),
         "home": ("/somewhere", Path("/somewhere")),
+        "secrets_dir": ("/secrets", Path("/secrets")),
     }
     return others.get(name, ("host=somewhere", "host=somewhere"))
 
@@ -117,6 +119,7 @@ def test_a_stranger_in_the_environment_is_left_alone() -> None:
         ("DULY_WEBHOOK_ALLOW", "10.0.0.0/33"),
         ("DULY_WEBHOOK_ALLOW", "10.0.0.300"),
         ("DULY_ALERT_RECIPIENTS", "ops@example.com"),
+        ("DULY_UNSTRUCTURED_URL", "reads.example"),
     ],
 )
 def test_a_bad_value_names_its_field_and_its_variable(variable: str, value: str) -> None:

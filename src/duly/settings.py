@@ -201,6 +201,19 @@ class Settings(BaseModel):
         description="In whose name mail is sent: `Duly <duly@example.com>`. Needed with `smtp_url`.",
     )
 
+    unstructured_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="The Unstructured service that reads documents for those who agree to it; else nobody.",
+    )
+    unstructured_key: str | None = Field(default=None, repr=False, description="The key to it.")
+    unstructured_cents: float = Field(default=1.0, ge=0, description="What it takes for a page at hi_res.")
+    unstructured_fast_cents: float = Field(default=0.1, ge=0, description="What it takes for a page at fast.")
+
+    secrets_dir: Path | None = Field(
+        default=None, description="Where orgs' secrets are kept, a folder for each: `<org_id>/dropbox`."
+    )
+
     alert_recipients: tuple[str, ...] = Field(
         default=(),
         description="Who is told what is wrong with the installation, and when it is over: "
@@ -319,7 +332,7 @@ class Settings(BaseModel):
                 raise ValueError(f"{one!r} names no channel and whom; write email:ops@example.com")
         return value
 
-    @field_validator("home")
+    @field_validator("home", "secrets_dir")
     @classmethod
     def _of_this_user(cls, value: Path | None) -> Path | None:
         return value and value.expanduser()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from duly.client.app import App
+from duly.client.app import App, SubjectRule
 from duly.client.ground import Ground
 from duly.control import enrichment
 from duly.control.alerts import Alerts
@@ -39,14 +39,14 @@ from duly.upkeep.loop import keep_up
 from duly.upkeep.maintenance import MAINTENANCE_SCHEDULES
 from duly.upkeep.reconciliation import Reconciliation, reconcile
 from duly.wiring.ground import Place, embedded, open_ground
-from duly.wiring.values import http_options, worker_options
+from duly.wiring.values import document_options, http_options, worker_options
 from duly.worker.options import WorkerOptions
 from duly.worker.worker import Places, Worker
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from duly.http.options import May
+    from duly.documents.documents import Documents
     from duly.notify import Notifications, Subscriptions
     from duly.upkeep.loop import Chore
     from duly.webhooks.endpoints import Webhooks
@@ -66,11 +66,14 @@ class Duly(App):
     def place(self) -> Place:
         """The database that the settings name, or the embedded one, started and migrated."""
         url = self.settings.database_url
-        return Place(url, self.settings.database_direct_url or url) if url else embedded(self.settings.home)
+        if url:
+            return Place(url, self.settings.database_direct_url or url)
+        return embedded(self.settings.home, self.schemas)
 
     def migrate(self) -> list[str]:
         """Bring the database to this package's version; the names of what was applied."""
-        return [m.name for m in migrate.migrate(self.place.direct_url)]
+        direct = self.place.direct_url
+        return [m.name for schema in (migrate.ENGINE, *self.schemas) for m in migrate.migrate(direct, schema)]
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -173,7 +176,7 @@ class Duly(App):
         )
         return Doctor(self, around)
 
-    def http_app(self, *, may: May | None = None) -> FastAPI:
+    def http_app(self, *, may: SubjectRule | None = None) -> FastAPI:
         """The HTTP service, to be run by itself or mounted: `shop.mount("/duly", app.http_app())`.
 
         `may` is asked about jobs that have a subject: `await may(principal, subject_id, action)`.
@@ -191,6 +194,23 @@ class Duly(App):
         from duly.analyze import declare
 
         declare(self)
+
+    def include_documents(self, **choices: Any) -> None:
+        """Have documents kept, read, classified and found: tables, job types, and routes of the service.
+
+        What the settings do not say can be chosen here, such as a `classifier` of your own.
+        """
+        from duly.documents.including import include
+
+        include(self, replace(document_options(self.settings), **choices))
+
+    @cached_property
+    def documents(self) -> Documents:
+        """Documents of the orgs; they are included if they were not."""
+        from duly.documents.documents import Documents
+
+        self.include_documents()
+        return Documents(self, document_options(self.settings))
 
     def worker(self, *, when_stuck: Callable[[], None] | None = None, **choices: Any) -> Worker:
         """A worker for the job types declared here: `async with app.worker(): ...`."""
@@ -275,5 +295,5 @@ class Duly(App):
 
     async def _open(self) -> Ground:
         place = await asyncio.to_thread(lambda: self.place)
-        await asyncio.to_thread(migrate.check, place.direct_url)
+        await asyncio.to_thread(migrate.check, place.direct_url, *self.schemas)
         return await open_ground(self.settings, place.url)

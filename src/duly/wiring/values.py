@@ -11,7 +11,9 @@ from duly.worker.job_log import OFF
 from duly.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
-    from duly.http.options import HttpOptions, May
+    from duly.client.app import SubjectRule
+    from duly.documents.options import DocumentOptions
+    from duly.http.options import HttpOptions
 
 _LEVELS = logging.getLevelNamesMapping()
 
@@ -35,7 +37,24 @@ def worker_options(settings: Settings) -> WorkerOptions:
     )
 
 
-def http_options(settings: Settings, may: May | None) -> HttpOptions:
+def document_options(settings: Settings) -> DocumentOptions:
+    """How documents are read, and who is asked for it."""
+    from duly.documents.imports.options import ImportOptions
+    from duly.documents.options import DocumentOptions
+    from duly.documents.secrets import SecretStore
+
+    return DocumentOptions(
+        imports=ImportOptions(SecretStore(settings.secrets_dir)),
+        unstructured_url=settings.unstructured_url,
+        unstructured_key=settings.unstructured_key,
+        cents_per_page={
+            "unstructured_fast": settings.unstructured_fast_cents,
+            "unstructured_hires": settings.unstructured_cents,
+        },
+    )
+
+
+def http_options(settings: Settings, may: SubjectRule | None) -> HttpOptions:
     """How the service serves."""
     from duly.http.options import HttpOptions
     from duly.http.tokens import Issuer
@@ -61,5 +80,6 @@ def http_options(settings: Settings, may: May | None) -> HttpOptions:
         webhook_allow=settings.webhook_allow,
         requests_per_second=settings.http_requests_per_second,
         burst=settings.http_burst,
+        documents=document_options(settings),
         traces=ground.traces_of(settings),
     )

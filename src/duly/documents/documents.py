@@ -1,0 +1,124 @@
+"""Documents for the doors: everything that visitors do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from uuid import UUID
+
+from duly.client.app import App
+from duly.control.paging import page_size
+from duly.documents import removal
+from duly.documents.access import Visitor
+from duly.documents.classes.classes import Classes
+from duly.documents.elements import Engine
+from duly.documents.errors import UnknownFile
+from duly.documents.exports.exports import Exports
+from duly.documents.extraction import records
+from duly.documents.extraction.asking import REMOTE, Begun, Target, begin
+from duly.documents.filing import locked
+from duly.documents.folders import Folders
+from duly.documents.imports.connectors import Connectors
+from duly.documents.library import Library
+from duly.documents.options import DocumentOptions
+from duly.documents.schema import rows
+from duly.documents.search.search import search
+from duly.documents.search.shapes import Filters, Found
+from duly.documents.shapes import Extraction, PassageShown
+from duly.documents.uploads import Uploads
+
+
+class Documents(Library):
+    """The documents of an application."""
+
+    def __init__(self, app: App, options: DocumentOptions | None = None) -> None:
+        super().__init__(app)
+        self.options = options or DocumentOptions()
+
+    @cached_property
+    def folders(self) -> Folders:
+        """Folders, and whom they are for."""
+        return Folders(self._app)
+
+    @cached_property
+    def uploads(self) -> Uploads:
+        """Files that come in parts."""
+        return Uploads(self._app, self)
+
+    @cached_property
+    def classes(self) -> Classes:
+        """What documents are, and where they belong."""
+        return Classes(self._app)
+
+    @cached_property
+    def connectors(self) -> Connectors:
+        """Accounts elsewhere that documents are brought in from."""
+        return Connectors(self._app)
+
+    @cached_property
+    def exports(self) -> Exports:
+        """Documents that are given out."""
+        return Exports(self._app)
+
+    async def extract(
+        self, who: Visitor, document_id: UUID, engine: Engine = "fast", *, consent: bool = False
+    ) -> Begun:
+        """Have the current version read; `consent` allows engines that send it elsewhere to do so."""
+        pages = (await self.get(who, document_id)).page_count
+        async with self._app.tenant_session(who.org_id) as conn:
+            found = await locked(conn, who, document_id)
+            target = Target(document_id, found.version, pages)
+            begun = await begin(
+                self._app, conn, who, target, engine,
+                consent=consent, cents_per_page=self.options.cents_per_page,
+            )  # fmt: skip
+            if begun.created:
+                said = {"engine": engine, "consent": consent and engine in REMOTE, "version": found.version}
+                await self._note(conn, who, "document.extraction_asked", document_id, **said)
+            return begun
+
+    async def extractions(self, who: Visitor, document_id: UUID) -> Sequence[Extraction]:
+        """What was, and is being, read out of a document; the newest first."""
+        await self.get(who, document_id)
+        async with self._app.tenant_session(who.org_id) as conn:
+            return await records.list_of(conn, who.org_id, document_id)
+
+    async def elements(self, who: Visitor, document_id: UUID) -> tuple[UUID, bytes]:
+        """The extraction that its text is from, and the pages that it has left, as JSON."""
+        await self.get(who, document_id)
+        async with self._app.tenant_session(who.org_id) as conn:
+            found = await records.current(conn, who.org_id, document_id)
+        if found is None or not found.result_json:
+            raise UnknownFile("it has not been read", field="document_id", fix="ask for an extraction")
+        return found.extraction_id, await self.derived(who, document_id, found.result_json["derived"])
+
+    async def passages(
+        self, who: Visitor, document_id: UUID, *, start: int = 0, limit: int = 50
+    ) -> Sequence[PassageShown]:
+        """What search finds of a document, in its order, from one passage on."""
+        await self.get(who, document_id)
+        values = {"org_id": who.org_id, "document_id": document_id, "start": start, "limit": page_size(limit)}
+        async with self._app.tenant_session(who.org_id) as conn:
+            found = await rows(conn, "passages/list", values)
+        fields = tuple(PassageShown.model_fields)
+        return [PassageShown.model_validate(dict(zip(fields, row, strict=True))) for row in found]
+
+    async def search(
+        self,
+        who: Visitor,
+        query: str,
+        filters: Filters | None = None,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        group: bool = False,
+    ) -> Found:
+        """The passages that fit a query, the best first; with `group` the best of each document."""
+        async with self._app.tenant_session(who.org_id) as conn:
+            return await search(
+                conn, who, query, filters or Filters(), limit=limit, offset=offset, group=group
+            )
+
+    async def remove(self, who: Visitor, document_id: UUID, *, reason: str | None = None) -> None:
+        """Delete a document and everything that was made of it."""
+        await removal.remove(self._app, who, document_id, reason=reason)

@@ -1,0 +1,72 @@
+"""From pages to what is found: passages, type and language, all in the transaction that ends the job."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from duly.client.app import App
+from duly.documents.access import Visitor
+from duly.documents.classes.classifying import judged, kept
+from duly.documents.elements import Page, Passage
+from duly.documents.extraction import records
+from duly.documents.passages import passages
+from duly.documents.schema import one
+from duly.documents.search.index import publish
+from duly.documents.shapes import Document, Extraction
+from duly.documents.vault import Vault
+from duly.model.verdict import Cancel, Fail
+from duly.worker.context import Context
+
+
+async def published(
+    app: App,
+    ctx: Context,
+    vault: Vault,
+    document: Document,
+    row: Extraction,
+    pages: Sequence[Page],
+    *,
+    cents: int | None,
+) -> dict[str, Any]:
+    """Replace what was found of the document so far; what the job answers."""
+    found = await asyncio.to_thread(lambda: list(passages(pages)))
+    if not found and all(page.state != "needs_ocr" for page in pages):
+        raise Fail("there is no text in it", code="document.empty")
+    name = f"{row.extraction_id}.json"
+    await vault.keep_derived(row.document_id, name, _elements(pages))
+    ids = {"org_id": ctx.job.org_id, "document_id": row.document_id}
+    result = _result(pages, found, derived=name)
+    who = Visitor(ctx.job.org_id, ctx.job.actor)
+    verdict = await judged(app, who, document.name, pages)
+    async with ctx.transaction() as conn:
+        now = await one(conn, "documents/lock", {**ids, "barred": []})
+        if now is None or now[2] != row.version:
+            raise Cancel("the document was deleted, or has a newer version")
+        await publish(conn, ctx.job.org_id, row.document_id, row.extraction_id, now[1], found)
+        await kept(conn, who, row.document_id, verdict)
+        result |= {"doc_type": await records.finish(conn, ctx.job.org_id, row, result=result, cents=cents)}
+    ctx.count(warnings=len(result["warnings"]))
+    return result
+
+
+def _result(pages: Sequence[Page], found: Sequence[Passage], *, derived: str) -> dict[str, Any]:
+    states = Counter(page.state for page in pages)
+    warnings = Counter(warning for page in pages for warning in page.warnings)
+    return {
+        "page_count": len(pages),
+        "chunk_count": len(found),
+        "needs_ocr": [page.number for page in pages if page.state == "needs_ocr"],
+        "pages": dict(states),
+        "warnings": sorted(warnings),
+        "derived": derived,
+    }
+
+
+def _elements(pages: Sequence[Page]) -> bytes:
+    return json.dumps(
+        [page.model_dump(mode="json", exclude_none=True) for page in pages], ensure_ascii=False
+    ).encode()

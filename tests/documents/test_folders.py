@@ -1,0 +1,146 @@
+"""Folders: a tree, and whom its parts are for."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, errors
+from duly.documents.access import Visitor
+from duly.documents.errors import FolderNotEmpty, NameTaken, UnknownDocument, UnknownFolder
+from duly.documents.shapes import Grant
+from tests.documents.stage import add, visitor
+
+
+@pytest.fixture
+def boss(anna: Visitor, sql: psycopg.Connection) -> Visitor:
+    """An admin of the org."""
+    sql.execute(
+        "insert into duly.members (org_id, user_id, role) values (%s, 'boss', 'admin')", [anna.org_id]
+    )
+    return visitor(anna.org_id, "boss")
+
+
+async def test_folders_are_a_tree_with_paths(library: Duly, anna: Visitor) -> None:
+    folders = library.documents.folders
+    top = await folders.create(anna, "Haus")
+    inner = await folders.create(anna, "2026", top.node_id)
+    assert [one.path for one in await folders.list(anna)] == ["Haus", "Haus/2026"]
+    with pytest.raises(NameTaken):
+        await folders.create(anna, "2026", top.node_id)
+    with pytest.raises(errors.ContractError, match="in itself"):
+        await folders.change(anna, top.node_id, moves=True, move_to=inner.node_id)
+    moved = await folders.change(anna, inner.node_id, name="2027", moves=True)
+    assert moved.path == "2027"
+
+
+async def test_a_folder_with_something_in_it_is_not_removed(library: Duly, anna: Visitor) -> None:
+    folders = library.documents.folders
+    folder = await folders.create(anna, "Haus")
+    filed = await add(library, anna, "text", node_id=folder.node_id)
+    with pytest.raises(FolderNotEmpty):
+        await folders.remove(anna, folder.node_id)
+    await library.documents.remove(anna, filed.document_id)
+    await folders.remove(anna, folder.node_id)
+    assert list(await folders.list(anna)) == []
+
+
+async def test_a_folder_for_some_hides_what_is_in_it_and_below_from_all_others(
+    library: Duly, anna: Visitor, boss: Visitor
+) -> None:
+    docs, ben = library.documents, visitor(anna.org_id, "ben")
+    closed = await docs.folders.create(anna, "Personal")
+    below = await docs.folders.create(anna, "Gehalt", closed.node_id)
+    filed = await add(library, anna, "salary", node_id=below.node_id)
+    await docs.folders.set_grants(boss, closed.node_id, [Grant(principal="user:ben", level="read")])
+
+    for seen in (ben, boss):
+        assert (await docs.get(seen, filed.document_id)).name == "brief.txt"
+    with pytest.raises(UnknownDocument):
+        await docs.get(anna, filed.document_id)
+    assert (await docs.list(anna)).documents == []
+    assert list(await docs.folders.list(anna)) == []
+    with pytest.raises(UnknownFolder):
+        await docs.folders.get(anna, below.node_id)
+
+    with pytest.raises(errors.Forbidden):  # read is not write
+        await add(library, ben, "more", node_id=below.node_id)
+    again = await add(library, anna, "salary")
+    assert again.created, "what is hidden must not be told by its content either"
+
+
+async def test_who_manages_a_folder_says_whom_it_is_for_and_nobody_else(
+    library: Duly, anna: Visitor, boss: Visitor
+) -> None:
+    folders, ben = library.documents.folders, visitor(anna.org_id, "ben")
+    folder = await folders.create(anna, "Personal")
+    with pytest.raises(errors.Forbidden):
+        await folders.set_grants(anna, folder.node_id, [Grant(principal="user:anna", level="manage")])
+    await folders.set_grants(boss, folder.node_id, [Grant(principal="user:anna", level="manage")])
+    await folders.set_grants(
+        anna,
+        folder.node_id,
+        [Grant(principal="user:anna", level="manage"), Grant(principal="user:ben", level="write")],
+    )
+    with pytest.raises(errors.Forbidden):
+        await folders.set_grants(ben, folder.node_id, [])
+    assert [(one.principal, one.level) for one in await folders.grants(ben, folder.node_id)] == [
+        ("user:anna", "manage"),
+        ("user:ben", "write"),
+    ]
+    for bad in ("nobody", "role:admin", "user:"):
+        with pytest.raises(errors.ContractError, match="nobody"):
+            await folders.set_grants(boss, folder.node_id, [Grant(principal=bad, level="read")])
+
+
+async def test_what_is_done_with_folders_is_audited(
+    library: Duly, anna: Visitor, boss: Visitor, sql: psycopg.Connection
+) -> None:
+    folder = await library.documents.folders.create(anna, "Haus")
+    await library.documents.folders.set_grants(
+        boss, folder.node_id, [Grant(principal="user:ben", level="read")], reason="personal"
+    )
+    page = await library.audit.list(anna.org_id)
+    assert [(one.action, one.actor_id, one.reason) for one in page.entries] == [
+        ("folder.granted", "boss", "personal"),
+        ("folder.created", "anna", None),
+    ]
+
+
+async def test_the_software_itself_sees_every_folder(library: Duly, anna: Visitor, boss: Visitor) -> None:
+    folder = await library.documents.folders.create(anna, "Personal")
+    await library.documents.folders.set_grants(
+        boss, folder.node_id, [Grant(principal="user:ben", level="read")]
+    )
+    software = Visitor(anna.org_id, Actor.system("import"))
+    assert [one.name for one in await library.documents.folders.list(software)] == ["Personal"]
+
+
+async def test_moving_a_folder_is_no_way_around_its_rights(
+    library: Duly, anna: Visitor, boss: Visitor
+) -> None:
+    folders, ben = library.documents.folders, visitor(anna.org_id, "ben")
+    shared, closed = await folders.create(anna, "Gemeinsam"), await folders.create(anna, "Personal")
+    below = await folders.create(anna, "Gehalt", closed.node_id)
+    grants = [Grant(principal="user:anna", level="manage"), Grant(principal="user:ben", level="write")]
+    await folders.set_grants(boss, closed.node_id, grants)
+    with pytest.raises(errors.Forbidden):  # it would become theirs
+        await folders.change(anna, shared.node_id, moves=True, move_to=closed.node_id)
+    with pytest.raises(errors.Forbidden):  # it would be open to everybody
+        await folders.change(ben, below.node_id, moves=True)
+    moved = await folders.change(boss, below.node_id, moves=True)
+    assert moved.path == "Gehalt"
+
+
+async def test_folders_have_a_depth_also_when_they_are_moved(library: Duly, anna: Visitor) -> None:
+    folders = library.documents.folders
+    chains = []
+    for name in ("a", "b"):
+        parent = None
+        for level in range(11):
+            parent = (await folders.create(anna, f"{name}{level}", parent)).node_id
+            chains += [parent] if level in (0, 10) else []
+    first_top, first_end, second_top, _ = chains
+    with pytest.raises(errors.ContractError, match="too deep"):
+        await folders.change(anna, second_top, moves=True, move_to=first_end)
+    assert (await folders.change(anna, second_top, moves=True, move_to=first_top)).path == "a0/b0"
