@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
+from duly.documents.schema import SCHEMA
 from duly.testing import Cluster
 from tests.browser.stage import WIDE, Stage, Visitor, staged
 
@@ -38,7 +39,7 @@ async def stage(
     over = asyncio.Event()
 
     async def play() -> None:
-        with cluster.fresh() as fresh:
+        with cluster.fresh(schemas=[SCHEMA]) as fresh:
             async with staged(fresh, tmp_path_factory.mktemp("blobs")) as made:
                 ready.set_result(made)
                 await over.wait()

@@ -17,7 +17,9 @@ from fastapi import FastAPI
 from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request
 
 from duly import Context, Duly, Fail, RetryPolicy
+from duly.documents.options import DocumentOptions
 from duly.http.app import create_app
+from duly.http.options import HttpOptions
 from duly.testing import FreshDatabase
 from tests.http.conftest import key_of, served
 
@@ -51,12 +53,15 @@ async def staged(fresh: FreshDatabase, home: Path) -> AsyncIterator[Stage]:
     pooled = {"database_direct_url": fresh.direct_url} if fresh.url != fresh.direct_url else {}
     app = Duly(database_url=fresh.url, blobs_url=str(home), upkeep=False, **pooled)
     app.include_analyze()
+    app.include_documents()
     org = uuid.uuid4()
     await app.create_org(org, "Acme")
     stage = Stage(app, org, await key_of(app, org), "")
     _declare(app, stage)
     outer = FastAPI()
-    api = create_app(app)
+    # Pages offer it; the worker knows of no such service.
+    elsewhere = DocumentOptions(unstructured_url="http://127.0.0.1:9")
+    api = create_app(app, HttpOptions(documents=elsewhere))
     outer.mount(PREFIX, api)
     outer.mount("/", api)
     async with app.worker(), served(outer) as stage.url:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from duly import Duly
 from duly.cli.exits import MEANINGS
 from duly.cli.program import program
 from duly.control import figures
+from duly.documents.engines import CODES, WARNINGS
 from duly.http import problems
 from duly.http.problems import status_of
 from duly.http.rates import TooManyRequests
@@ -72,6 +73,7 @@ def routes() -> str:
     """Every route of the service, in the order of its rooms."""
     app = Duly()
     app.include_analyze()
+    app.include_documents()
     lines = ["| route | what it does |", "|---|---|"]
     for path, operations in app.http_app().openapi()["paths"].items():
         for method, operation in operations.items():
@@ -92,7 +94,8 @@ def problem_codes() -> str:
 
 def _kinds(kind: type[errors.DulyError]) -> list[type[errors.DulyError]]:
     below = [found for inner in kind.__subclasses__() for found in _kinds(inner)]
-    return [kind, *below] if kind.__module__.startswith("duly.model") else below
+    ours = kind.__module__.startswith(("duly.model", "duly.documents"))
+    return [kind, *below] if ours else below
 
 
 def counted() -> str:
@@ -119,7 +122,22 @@ def _metrics(rows: list[str]) -> str:
     return "\n".join(["| metric | kind | labels | meaning |", "|---|---|---|---|", *rows])
 
 
+def reading_codes() -> str:
+    """Every code that reading a document can end with."""
+    return _codes(CODES)
+
+
+def reading_warnings() -> str:
+    """Everything that reading a page may warn of."""
+    return _codes(WARNINGS)
+
+
+def _codes(codes: Mapping[str, str]) -> str:
+    return "\n".join(["| code | meaning |", "|---|---|", *(f"| `{one}` | {codes[one]} |" for one in codes)])
+
+
 PAGES = {
+    "docs/guides/documents.md": {"codes": reading_codes, "warnings": reading_warnings},
     "docs/concepts/states.md": {"states": states},
     "docs/operate/metrics.md": {"counted": counted, "asked": asked},
     "docs/reference/settings.md": {"settings": settings},

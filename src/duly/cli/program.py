@@ -15,6 +15,7 @@ from duly.cli import (
     alert,
     audit,
     dead,
+    docs,
     doctor,
     enqueue,
     feed,
@@ -61,6 +62,7 @@ program.add_typer(queue.group, name="queue")
 program.add_typer(limit.group, name="limit")
 program.add_typer(dead.group, name="dead")
 program.add_typer(schedule.group, name="schedule")
+program.add_typer(docs.group, name="docs")
 program.add_typer(alert.group, name="alert")
 program.add_typer(audit.group, name="audit")
 program.add_typer(org.group, name="org")

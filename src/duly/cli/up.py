@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
 from uuid import UUID
 
 from duly.cli.application import find
@@ -70,6 +71,8 @@ def _say(here: Running, *, as_json: bool) -> None:
 async def running(app: Duly, host: str = "127.0.0.1", port: int = PORT) -> AsyncIterator[Running]:
     """The application with everything it needs, until the end of the block."""
     app.include_analyze()
+    if find_spec("xberg"):  # with duly[documents]
+        app.include_documents()
     app.migrate()
     async with app:
         await app.create_org(_ORG, "Demo", actor=acting(None), reason="duly up")

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from types import ModuleType
 
 from fastapi import FastAPI
 
-from duly.analyze import JOB_TYPE
+from duly import analyze as analyses
 from duly.client.app import App
+from duly.documents.extraction import asking as extractions
+from duly.documents.uploads import PART_SIZE
 from duly.http import (
     alerts,
     analyze,
     audit,
+    document_classes,
+    document_connectors,
+    document_exports,
+    document_files,
+    document_folders,
+    document_search,
+    document_uploads,
+    documents,
     events,
     explanation,
     feed,
@@ -44,7 +56,7 @@ from duly.http import (
     webhooks,
 )
 from duly.http.document import document
-from duly.http.edge import Edge
+from duly.http.edge import Edge, Limit
 from duly.http.options import HttpOptions
 from duly.http.service import Service
 from duly.http.traced import Traced
@@ -80,6 +92,17 @@ _ROOMS = (
     sessions,
     pages,
 )
+_DOCUMENTS = (
+    # Before the documents themselves: to those, these would be ids.
+    document_search,
+    document_uploads,
+    document_folders,
+    document_connectors,
+    document_classes,
+    document_exports,
+    document_files,
+    documents,
+)
 
 
 def create_app(app: App, options: HttpOptions | None = None) -> FastAPI:
@@ -110,16 +133,28 @@ def create_app(app: App, options: HttpOptions | None = None) -> FastAPI:
     )
     api.state.service = service
     problems.install(api)
-    rooms = (*_ROOMS, analyze) if JOB_TYPE in app.registry else _ROOMS
-    for room in rooms:
+    for room in _rooms(app):
         # One list: routers that are included each cost every request that they do not serve.
         api.router.routes.extend(room.routes(service).routes)
-    api.add_middleware(
-        Edge,
-        body_max=service.options.body_max,
-        limits={files.UPLOADS: service.options.upload_max},
-    )
+    api.add_middleware(Edge, body_max=service.options.body_max, limits=_limits(service.options.upload_max))
     if service.options.traces is not None:
         api.add_middleware(Traced, traces=service.options.traces)  # outermost: the edge is below its span
     api.openapi = lambda: document(api)  # type: ignore[method-assign]
     return api
+
+
+def _rooms(app: App) -> Sequence[ModuleType]:
+    """Those of what the application includes."""
+    analyzing = (analyze,) if analyses.JOB_TYPE in app.registry else ()
+    return (*_ROOMS, *analyzing, *(_DOCUMENTS if extractions.JOB_TYPE in app.registry else ()))
+
+
+def _limits(upload_max: int) -> Sequence[Limit]:
+    """Bodies that are files."""
+    file = re.compile(r"/v1/documents(/[^/]+/content)?")
+    part = re.compile(rf"{document_uploads.UPLOADS}/[^/]+/parts/[^/]+")
+    return (
+        Limit(re.compile(re.escape(files.UPLOADS)), upload_max),
+        Limit(file, upload_max, f"send it in parts: POST {document_uploads.UPLOADS}"),
+        Limit(part, PART_SIZE),
+    )

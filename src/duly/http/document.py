@@ -27,6 +27,7 @@ _TAGS = {
     "members": "People of the org.",
     "platform": "For those who look after the installation.",
     "analyze": "Analyses of texts.",
+    "documents": "Files of the org: kept, read, found, classified, brought in and given out.",
     "session": "Logging in and out, for browsers.",
     "health": "For those who look after processes.",
 }

@@ -6,8 +6,8 @@ import re
 import secrets
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
 
 from fastapi import HTTPException
 from starlette.requests import Request
@@ -24,6 +24,7 @@ Headers = list[tuple[bytes, bytes]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
+_EVERY_PATH = re.compile(".*", re.DOTALL)
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _SAFE = (
     (b"x-content-type-options", b"nosniff"),
@@ -36,8 +37,18 @@ _SAFE = (
 class TooLarge(HTTPException):
     """A body that has more bytes than its route takes."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(413, f"the body has more than {most} bytes")
+    def __init__(self, limit: Limit) -> None:
+        said = f"the body has more than {limit.most} bytes"
+        super().__init__(413, f"{said}; {limit.instead}" if limit.instead else said)
+
+
+class Limit(NamedTuple):
+    """How large the bodies of some paths may be."""
+
+    paths: re.Pattern[str]
+    most: int
+    instead: str = ""
+    """What to do with what is larger, if there is a way."""
 
 
 class Edge:
@@ -46,11 +57,10 @@ class Edge:
     Plain ASGI: it adds no task and no copy to streams.
     """
 
-    def __init__(self, app: Asgi, *, body_max: int, limits: Mapping[str, int]) -> None:
+    def __init__(self, app: Asgi, *, body_max: int, limits: Sequence[Limit]) -> None:
         self._app = app
-        self._body_max = body_max
-        self._limits = limits
-        """Paths with a limit of their own."""
+        self._limits = (*limits, Limit(_EVERY_PATH, body_max))
+        """The first that fits counts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
@@ -61,7 +71,7 @@ class Edge:
         scope["duly.request_id"] = _request_id(headers.get(b"x-request-id"))
         scope["duly.traceparent"] = _traceparent(headers.get(b"traceparent"))
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        most = self._limits.get(path, self._body_max)
+        limit = next(one for one in self._limits if one.paths.fullmatch(path))
 
         started, began, status = time.perf_counter(), 0.0, 500
 
@@ -75,10 +85,10 @@ class Edge:
         here = Surroundings(request_id=scope["duly.request_id"], traceparent=scope["duly.traceparent"])
         with Within(here):
             try:
-                if _declared(headers) > most:
-                    await problems.of_http(Request(scope), TooLarge(most))(scope, receive, sending)
+                if _declared(headers) > limit.most:
+                    await problems.of_http(Request(scope), TooLarge(limit))(scope, receive, sending)
                 else:
-                    await self._app(scope, _bounded(receive, most), sending)
+                    await self._app(scope, _bounded(receive, limit), sending)
             finally:
                 ended = time.perf_counter()
                 access.note(scope, status, ended - started)
@@ -86,15 +96,15 @@ class Edge:
                 metrics.answered(scope["method"], route, status, (began or ended) - started)
 
 
-def _bounded(receive: Receive, most: int) -> Receive:
-    left = most
+def _bounded(receive: Receive, limit: Limit) -> Receive:
+    left = limit.most
 
     async def bounded() -> Message:
         nonlocal left
         message = await receive()
         left -= len(message.get("body", b""))
         if left < 0:
-            raise TooLarge(most)
+            raise TooLarge(limit)
         return message
 
     return bounded

@@ -95,7 +95,8 @@ def routes(service: Service) -> APIRouter:
         """One of them, verified while it is read."""
         for file in await _files(service, who, job_id):
             if file.name == name:
-                return StreamingResponse(await _content(service, who, file), headers=_headers(file))
+                headers = attachment(file.name, file.content_type, file.size, file.sha256)
+                return StreamingResponse(await _content(service, who, file), headers=headers)
         raise _no_file()
 
     return api
@@ -131,12 +132,12 @@ def _shown(file: Artifact, place: str) -> FileShown:
     )
 
 
-def _headers(file: Artifact) -> dict[str, str]:
-    """Never shown in place: what a job has written is no page of ours."""
+def attachment(name: str, content_type: str, size: int, sha256: str) -> dict[str, str]:
+    """The headers of a file. Never shown in place: what somebody else has written is no page of ours."""
     return {
-        "content-type": file.content_type if _TYPE.fullmatch(file.content_type) else _BYTES,
-        "content-length": str(file.size),
-        "content-disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}",
+        "content-type": content_type if _TYPE.fullmatch(content_type) else _BYTES,
+        "content-length": str(size),
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
         "content-security-policy": "sandbox",
-        "etag": f'"{file.sha256}"',
+        "etag": f'"{sha256}"',
     }

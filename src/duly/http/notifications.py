@@ -109,7 +109,7 @@ def routes(service: Service) -> APIRouter:
 
 async def _veil(service: Service, who: Caller, told: list[Told]) -> None:
     """Take the words from what is about jobs that they may no longer see, or that are gone."""
-    if service.options.may is None:
+    if not service.rules:
         return
     hidden = set()
     for job_id in {one.job_id for one in told if one.job_id}:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from duly.client.app import SubjectRule
+from duly.documents.options import DocumentOptions
 from duly.http.tokens import Issuer
-from duly.model.access import Principal
 from duly.model.alerts import Thresholds
 from duly.model.errors import ConfigurationError
 from duly.model.retention import Retention
@@ -16,8 +16,6 @@ from duly.model.retention import Retention
 if TYPE_CHECKING:
     from duly.observe.traces import Traces
 
-May = Callable[[Principal, str, str], Awaitable[bool]]
-"""`await may(principal, subject_id, action)`: whether they may `submit`, `read` or `change` jobs about it."""
 EVERY_SUBJECT = "*"
 """What `may` is asked about where jobs are not told apart: the feed, kinds of dead letters, many replays."""
 
@@ -30,7 +28,7 @@ class HttpOptions:
     """Where callers find the service, as they see it; without it, links are paths."""
     issuers: tuple[Issuer, ...] = ()
     """Whose tokens are believed."""
-    may: May | None = None
+    may: SubjectRule | None = None
     """Asked about every job that has a subject. Without it, whoever sees the org's jobs sees all of them."""
     keep: Retention = Retention()  # noqa: RUF009 - frozen
     """How long things are kept: results say when they expire."""
@@ -52,6 +50,8 @@ class HttpOptions:
     """How long a credential that was checked is believed without asking again: the longest that one which
     was revoked still works."""
 
+    documents: DocumentOptions | None = None
+    """How documents are read, where the application includes them."""
     traces: Traces | None = None
     """Where spans of requests are made, if they are wanted."""
 

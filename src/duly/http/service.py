@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -31,6 +31,7 @@ from duly.control.results import Results
 from duly.control.schedules import Schedules
 from duly.control.sessions import Sessions
 from duly.control.watch import Watch
+from duly.documents.documents import Documents
 from duly.http.auth import Authenticator
 from duly.http.caller import Caller
 from duly.http.options import EVERY_SUBJECT, HttpOptions
@@ -69,6 +70,8 @@ class Service:
         self.sessions = Sessions(app)
         self.webhooks = Webhooks(app, Places(options.webhook_allow))
         self.watch = Watch(app)
+        self.rules = [*app.subject_rules, *([options.may] if options.may else [])]
+        """Who may see jobs about a subject: all must agree."""
         self.rates = Rates(options.requests_per_second, options.burst)
         self.secure = options.public_url.startswith("https:")
         """Whether callers come by https, whatever the last proxy speaks."""
@@ -81,6 +84,11 @@ class Service:
         self.closing = asyncio.Event()
         """Whoever waits here for something else waits for this too."""
         self._streams: Counter[UUID] = Counter()
+
+    @cached_property
+    def documents(self) -> Documents:
+        """Documents of the orgs, where the application includes them."""
+        return Documents(self.app, self.options.documents)
 
     async def close(self) -> None:
         """Let nobody wait any longer; the application is its owner's to close."""
@@ -145,8 +153,12 @@ class Service:
 
     async def sees(self, who: Caller, subject_id: str | None, action: str = "read") -> bool:
         """Whether they may do it with jobs about this subject."""
-        may = self.options.may
-        return may is None or subject_id is None or await may(who.principal, subject_id, action)
+        if subject_id is None:
+            return True
+        for may in self.rules:
+            if not await may(who.principal, subject_id, action):
+                return False
+        return True
 
     @contextmanager
     def stream_of(self, org_id: UUID) -> Iterator[None]:

@@ -13,12 +13,14 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import HTMLResponse
 
+from duly.documents.extraction.asking import JOB_TYPE as EXTRACT
 from duly.http import cookies
 from duly.http.pages.static_files import static
 from duly.http.pages.texts import LANGUAGES, texts
 from duly.http.service import Service
 
 LANGUAGE_COOKIE = "duly_lang"
+_WITHIN = {"document": "documents", "search": "documents"}
 _A_YEAR = 365 * 24 * 3600
 _HEADERS = {
     "content-security-policy": (
@@ -92,10 +94,23 @@ class Pages:
         }
 
     def _nav(self, request: Request, name: str, language: str) -> Safe:
-        here = {
-            f"here_{page}": Safe('aria-current="page"') if page == name else "" for page in ("submit", "jobs")
-        }
-        return fill("nav.html", language, base=self._service.path(request), **here)
+        here = {f"here_{page}": _here(page, name) for page in ("submit", "jobs", "documents")}
+        base = self._service.path(request)
+        kept = has_documents(self._service)
+        documents = fill("nav_documents.html", language, base=base, **here) if kept else Safe()
+        return fill("nav.html", language, base=base, documents=documents, **here)
+
+
+def _here(page: str, name: str) -> Safe:
+    """Whether a link of the menu leads to where they are, or to what that is part of."""
+    if page == name:
+        return Safe('aria-current="page"')
+    return Safe('aria-current="true"') if page == _WITHIN.get(name) else Safe()
+
+
+def has_documents(service: Service) -> bool:
+    """Whether the application includes documents; else nothing is said of them."""
+    return EXTRACT in service.app.registry
 
 
 def _switch(request: Request, language: str) -> Safe:

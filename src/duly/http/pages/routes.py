@@ -14,8 +14,8 @@ from starlette.responses import RedirectResponse, Response
 
 from duly.http import cookies
 from duly.http.caller import Caller
-from duly.http.pages import listing, submitting
-from duly.http.pages.render import Pages, as_data, language_of
+from duly.http.pages import library, listing, reading, searching, submitting
+from duly.http.pages.render import Pages, as_data, has_documents, language_of
 from duly.http.pages.static_files import kind, static
 from duly.http.pages.texts import texts
 from duly.http.problems import status_of
@@ -45,6 +45,10 @@ def routes(service: Service) -> APIRouter:
         ("/static/{version}/{name}", static_file),
     ):
         api.add_api_route(path, page, methods=["GET"])
+    if has_documents(service):
+        api.add_api_route("/documents", site.documents, methods=["GET"])
+        api.add_api_route("/documents/search", site.search, methods=["GET"])
+        api.add_api_route("/documents/{document_id}", site.document, methods=["GET"])
     return api
 
 
@@ -97,6 +101,21 @@ class _Site:
             return self._pages.page(request, "result", result_id=found.result_id, job_type=found.job_type)
 
         return await self._visited(request, visit)
+
+    async def documents(self, request: Request) -> Response:
+        return await self._visited(
+            request, lambda who: library.page(self._pages, request, self._service, who)
+        )
+
+    async def search(self, request: Request) -> Response:
+        return await self._visited(
+            request, lambda who: searching.page(self._pages, request, self._service, who)
+        )
+
+    async def document(self, request: Request, document_id: str) -> Response:
+        return await self._visited(
+            request, lambda who: reading.page(self._pages, request, self._service, who, _id(document_id))
+        )
 
     async def _visited(self, request: Request, visit: Visit) -> Response:
         """The page for whoever is logged in; what is not theirs looks like what is not there."""

@@ -6,6 +6,8 @@ from functools import cache
 from typing import NamedTuple
 
 from duly.http.pages.analysis_texts import ANALYSIS
+from duly.http.pages.document_texts import DOCUMENTS
+from duly.http.pages.reading_texts import READING
 
 LANGUAGES = ("en", "de")
 
@@ -276,7 +278,7 @@ _TEXTS = {
     "no": ("no", "nein"),
 }
 
-TEXTS = {key: Text(*said) for key, said in {**_TEXTS, **ANALYSIS}.items()}
+TEXTS = {key: Text(*said) for key, said in {**_TEXTS, **ANALYSIS, **DOCUMENTS, **READING}.items()}
 
 
 @cache

@@ -3,6 +3,7 @@
 import { call } from "./api.js";
 import { asking } from "./ask.js";
 import { el, say, the } from "./dom.js";
+import { takingFiles } from "./drop.js";
 import { bytes, t } from "./words.js";
 
 /** @type {File[]} */
@@ -88,25 +89,10 @@ async function collected(limits, report) {
   return named([...kept, ...(inline ? given : [])]);
 }
 
-function droppable(zone) {
-  for (const event of ["dragover", "dragleave", "drop"]) {
-    zone.addEventListener(event, (dragged) => {
-      dragged.preventDefault();
-      zone.classList.toggle("over", event === "dragover");
-    });
-  }
-  zone.addEventListener("drop", (dropped) => choose(dropped.dataTransfer.files));
-}
-
 /** Bring the form to life. @param {HTMLFormElement} form */
 export function analysis(form) {
   const limits = JSON.parse(form.dataset.limits);
-  const input = the("files");
-  input.addEventListener("change", () => {
-    choose(input.files);
-    input.value = "";
-  });
-  droppable(the("drop"));
+  takingFiles(the("drop"), the("files"), choose);
   the("add-text").addEventListener("click", addText);
   asking(form, the("analysis-problem"), async (report) => {
     const chosen = [...form.querySelectorAll("[name=modules]:checked")].map((box) => box.value);

@@ -1,0 +1,175 @@
+"""`duly docs`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duly.cli import (
+    docs_connectors,
+    docs_exports,
+    docs_files,
+    docs_folders,
+    docs_reading,
+    docs_search,
+    docs_types,
+)
+from duly.cli.docs_application import DocumentId, Folder, folder_id, run, visitor
+from duly.cli.options import ActorName, After, AppName, AsJson, Org, Reason, Size
+from duly.cli.show import Columns, print_facts, print_json, print_table
+from duly.documents.shapes import Document, DocumentStatus, Extraction, Version
+from duly.wiring import Duly
+
+if TYPE_CHECKING:
+    from duly.documents.library import DocumentPage
+
+group = typer.Typer(help="Documents of an org.", no_args_is_help=True, rich_markup_mode=None)
+group.command()(docs_files.upload)
+
+_COLUMNS: Columns = {
+    "document": "document_id",
+    "name": "name",
+    "version": "version",
+    "size": "size",
+    "status": "status",
+    "pages": "page_count",
+    "type": "doc_type",
+    "updated": "updated_at",
+}
+_FACTS = tuple(Document.model_fields)
+_VERSIONS: Columns = {
+    "version": "version",
+    "file": "file_name",
+    "size": "size",
+    "sha256": "sha256",
+    "by": "created_by",
+    "created": "created_at",
+}
+_EXTRACTIONS: Columns = {
+    "extraction": "extraction_id",
+    "version": "version",
+    "engine": "engine",
+    "status": "status",
+    "pages": "actual_pages",
+    "cents": "actual_cost_cents",
+    "warnings": "warnings",
+    "error": "error_code",
+    "job": "job_id",
+}
+
+
+@group.command("list")
+def list_documents(
+    org: Org,
+    folder: Annotated[
+        str | None, typer.Option("--folder", help="Only of this folder, by path or id; / is the root.")
+    ] = None,
+    doc_type: Annotated[str | None, typer.Option("--type", help="Only of this type, as invoice.")] = None,
+    status: Annotated[DocumentStatus | None, typer.Option(help="Only in this status.")] = None,
+    limit: Size = 50,
+    after: After = None,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """The documents that whoever asks may see, the newest first."""
+    who = visitor(org, actor)
+
+    async def find(duly: Duly) -> DocumentPage:
+        node_id = None if folder is None else await folder_id(duly.documents, who, folder)
+        place: dict[str, Any] = {"node_id": node_id, "in_root": folder is not None and node_id is None}
+        return await duly.documents.list(
+            who, **place, doc_type=doc_type, status=status, limit=limit, after=after
+        )
+
+    page = run(app, find)
+    if as_json:
+        print_json({"documents": page.documents, "after": page.after})
+    else:
+        print_table(page.documents, _COLUMNS, after=page.after)
+
+
+@group.command()
+def show(
+    document: DocumentId, org: Org, actor: ActorName = None, app: AppName = None, as_json: AsJson = False
+) -> None:
+    """One document, the files that it has been, and what was read out of it."""
+    who = visitor(org, actor)
+
+    async def find(duly: Duly) -> tuple[Document, list[Version], list[Extraction]]:
+        found, documents = await duly.documents.get(who, document), duly.documents
+        return (
+            found,
+            [*await documents.versions(who, document)],
+            [*await documents.extractions(who, document)],
+        )
+
+    found, versions, extractions = run(app, find)
+    if as_json:
+        print_json({"document": found, "versions": versions, "extractions": extractions})
+        return
+    print_facts(found, _FACTS)
+    print_table(versions, _VERSIONS)
+    if extractions:
+        print_table(extractions, _EXTRACTIONS)
+
+
+@group.command()
+def move(
+    document: DocumentId,
+    folder: Folder,
+    org: Org,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a document into another folder, / for the root; also under another name."""
+    who = visitor(org, actor)
+
+    async def change(duly: Duly) -> Document:
+        node_id = await folder_id(duly.documents, who, folder)
+        return await duly.documents.change(who, document, name=name, move_to=node_id, moves=True)
+
+    _show(run(app, change), as_json)
+
+
+@group.command()
+def delete(
+    document: DocumentId,
+    org: Org,
+    reason: Reason,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a document and everything that was made of it."""
+    run(app, lambda duly: duly.documents.remove(visitor(org, actor), document, reason=reason))
+    print_json({"document_id": document, "deleted": True}) if as_json else print("deleted")
+
+
+group.command()(docs_files.download)
+group.command()(docs_folders.folders)
+group.command()(docs_folders.mkdir)
+group.command()(docs_folders.rmdir)
+group.command()(docs_folders.grant)
+group.command()(docs_search.search)
+group.command()(docs_reading.extract)
+group.command()(docs_types.classify)
+group.command()(docs_types.confirm)
+group.command()(docs_types.train)
+group.command()(docs_types.evaluate)
+group.command()(docs_types.filing)
+group.command()(docs_types.belongs)
+group.command()(docs_connectors.connectors)
+group.command()(docs_connectors.connect)
+group.command()(docs_connectors.enable)
+group.command()(docs_connectors.disable)
+group.command()(docs_connectors.disconnect)
+group.command("import")(docs_connectors.bring_in)
+group.command("export")(docs_exports.export)
+
+
+def _show(document: Document, as_json: bool) -> None:
+    print_json(document) if as_json else print_facts(document, _FACTS)

@@ -1,0 +1,72 @@
+"""What the commands about documents share."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+from uuid import UUID
+
+import typer
+
+from duly.cli.application import find
+from duly.cli.options import acting
+from duly.client.context import context
+from duly.documents.access import Visitor
+from duly.documents.errors import unknown_folder
+from duly.documents.extraction.asking import JOB_TYPE
+from duly.model.errors import SchemaMismatch
+from duly.wiring import Duly
+
+if TYPE_CHECKING:
+    from duly.documents.documents import Documents
+
+T = TypeVar("T")
+ROOT = "/"
+DocumentId = Annotated[UUID, typer.Argument(metavar="DOCUMENT", help="Its id.", show_default=False)]
+Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Its path or its id.", show_default=False)]
+IntoFolder = Annotated[str, typer.Option("--folder", help="The path or the id of the folder; / is the root.")]
+
+
+def visitor(org: UUID, actor: str | None) -> Visitor:
+    """Who asks."""
+    return Visitor(org, acting(actor))
+
+
+def run(name: str | None, work: Callable[[Duly], Awaitable[T]]) -> T:
+    """Do one thing with the application, documents included, and close it."""
+    app = find(name)
+    was_there = JOB_TYPE in app.registry
+    app.include_documents()
+
+    async def once() -> T:
+        async with app:
+            return await work(app)
+
+    with context(request_id=f"cli-{uuid.uuid4().hex}"):
+        try:
+            return asyncio.run(once())
+        except SchemaMismatch as error:
+            if not was_there and "are missing" in error.message:
+                error.fix = "call app.include_documents() in your application, then run `duly migrate`"
+            raise
+
+
+async def folder_id(documents: Documents, who: Visitor, said: str) -> UUID | None:
+    """The folder that was named by its path or its id; None is the root."""
+    path = said.strip(ROOT)
+    if not path:
+        return None
+    for node in await documents.folders.list(who):
+        if path in (node.path, str(node.node_id)):
+            return node.node_id
+    raise unknown_folder("folder")
+
+
+async def in_folder(documents: Documents, who: Visitor, said: str) -> UUID:
+    """The same where the root is none."""
+    found = await folder_id(documents, who, said)
+    if found is None:
+        raise unknown_folder("folder")
+    return found

@@ -1,0 +1,148 @@
+"""The page on which documents are searched: what was found is shown as text, its words marked."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlencode
+from uuid import UUID
+
+from fastapi import Request
+from starlette.responses import Response
+
+from duly.documents.search.search import FARTHEST
+from duly.documents.search.shapes import Filters, Found, Hit, Piece
+from duly.documents.shapes import Node
+from duly.http.caller import Caller
+from duly.http.document_shapes import visitor
+from duly.http.pages.choices import folder_options, type_options, type_word, wanted_type
+from duly.http.pages.render import Pages, Safe, fill, language_of
+from duly.http.service import Service
+from duly.model.errors import ContractError
+
+_AT_A_TIME = 20
+_LANGUAGES = ("de", "en")
+
+
+class _Asked(NamedTuple):
+    """What somebody looks for, and where."""
+
+    query: str
+    folder: Node | None
+    doc_type: str | None
+    language: str | None
+    offset: int
+
+    @classmethod
+    def of(cls, request: Request, folders: Sequence[Node]) -> Self:
+        asked = request.query_params.get
+        folder = next((one for one in folders if str(one.node_id) == asked("folder")), None)
+        language = next((one for one in _LANGUAGES if one == asked("language")), None)
+        given = asked("offset") or ""
+        offset = int(given) if given.isdecimal() and len(given) < 6 else 0
+        return cls(
+            (asked("q") or "").strip(),
+            folder,
+            wanted_type(asked("doc_type")),
+            language,
+            min(offset, FARTHEST),
+        )
+
+    @property
+    def node_id(self) -> UUID | None:
+        return self.folder.node_id if self.folder else None
+
+    def filters(self) -> Filters:
+        """For the search."""
+        return Filters(
+            nodes=(self.node_id,) if self.node_id else None,
+            doc_types=(self.doc_type,) if self.doc_type else None,
+            languages=(self.language,) if self.language else None,
+        )
+
+    def address(self, offset: int) -> str:
+        """The same search, at another place."""
+        said = {"q": self.query, "folder": self.node_id or "", "doc_type": self.doc_type or ""}
+        return urlencode({**said, "language": self.language or "", "offset": offset})
+
+
+async def page(pages: Pages, request: Request, service: Service, who: Caller) -> Response:
+    """The form; and what was found, if something was looked for."""
+    language = language_of(request)
+    folders = await service.documents.folders.list(visitor(who))
+    asked = _Asked.of(request, folders)
+    marks: dict[str, Any] = {
+        f"is_{one}": Safe("selected") if one == asked.language else "" for one in _LANGUAGES
+    }
+    return pages.page(
+        request,
+        "search",
+        q=asked.query,
+        types=type_options(language, asked.doc_type),
+        folders=folder_options(language, folders, asked.node_id),
+        results=await _results(service, who, asked, language, service.path(request))
+        if asked.query
+        else Safe(),
+        **marks,
+    )
+
+
+async def _results(service: Service, who: Caller, asked: _Asked, language: str, base: str) -> Safe:
+    try:
+        found = await service.documents.search(
+            visitor(who), asked.query, asked.filters(), limit=_AT_A_TIME, offset=asked.offset
+        )
+    except ContractError as error:
+        return fill("search_refused.html", language, detail=error.message)
+    return fill(
+        "search_results.html",
+        language,
+        count=_count(language, found),
+        corrected=_corrected(language, found),
+        hits=Safe("".join(_hit(language, base, one) for one in found.hits)),
+        more=_turn("search_more.html", language, asked, asked.offset + _AT_A_TIME) if found.more else Safe(),
+        back=_turn("search_first.html", language, asked, 0) if asked.offset else Safe(),
+    )
+
+
+def _turn(template: str, language: str, asked: _Asked, offset: int) -> Safe:
+    return fill(template, language, query=asked.address(offset))
+
+
+def _count(language: str, found: Found) -> Safe:
+    if found.total == 0:
+        return fill("search_none.html", language)
+    if found.exact and found.total == 1:
+        return fill("search_one.html", language)
+    return fill("search_count.html" if found.exact else "search_least.html", language, n=found.total)
+
+
+def _corrected(language: str, found: Found) -> Safe:
+    said = [
+        fill("search_corrected.html", language, word=word, others=", ".join(others))
+        for word, others in found.corrected.items()
+    ]
+    return Safe("".join(said))
+
+
+def _hit(language: str, base: str, hit: Hit) -> Safe:
+    shown = hit.fragments or ((Piece(text=hit.text),),)
+    return fill(
+        "search_hit.html",
+        language,
+        base=base,
+        document_id=hit.document_id,
+        name=hit.name,
+        place=Safe(f"#page-{hit.page}") if hit.page else "",
+        page=fill("search_page.html", language, page=hit.page) if hit.page else Safe(),
+        type=type_word(language, hit.doc_type),
+        fragments=Safe(" … ".join(map(_marked, shown))),
+    )
+
+
+def _marked(pieces: Sequence[Piece]) -> str:
+    return "".join(
+        f"<mark>{html.escape(piece.text)}</mark>" if piece.hit else html.escape(piece.text)
+        for piece in pieces
+    )
