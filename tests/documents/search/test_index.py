@@ -10,6 +10,7 @@ import psycopg
 
 from duly import Duly
 from duly.documents.search.index import publish, rename, unpublish
+from duly.documents.search.words import readable
 from tests.documents.search.shelf import Shelf, passages
 
 WORDS = ["Miete", "Vertrag", "Wohnung", "Mietvertrag", "Frist", "house", "O'Neil", "x\\y", "2024", "a.b@c.de"]
@@ -115,3 +116,9 @@ async def test_many_publish_at_once_and_nobody_waits_for_ever(shelf: Shelf, sql:
 
     await asyncio.gather(*(again(one) for one in there), shelf.put("late", *WORDS))
     check(sql, shelf.org)
+
+
+def test_broken_lines_are_joined_in_linear_time() -> None:
+    assert readable("Miet-\n  vertrag, E-\n\n\nMail") == "Mietvertrag, EMail"
+    # Quadratic, this would take minutes.
+    assert len(readable("a-" + "\n" * 90_000)) > 90_000

@@ -106,3 +106,16 @@ async def test_somebody_who_sees_little_finds_it_among_much(shelf: Shelf, sql: p
     await shelf.put("mine", "Ein Vertrag.")
     found = await shelf.find("Vertrag")
     assert ([hit.name for hit in found.hits], found.total) == (["mine"], 1)
+
+
+async def test_a_word_that_only_closed_folders_have_answers_like_one_that_nothing_has(
+    shelf: Shelf, sql: psycopg.Connection
+) -> None:
+    closed = folder(sql, shelf.org, "Personal", only="user:boss")
+    await shelf.put("secret", "Herr Zwickelmoser verlässt uns.", node_id=closed)
+    await shelf.put("open", "Herr Zwickelmeser und Frau Brandmeyer kommen.")
+    there, nowhere = await shelf.find("Zwickelmoser"), await shelf.find("Brandmayer")
+    assert [hit.name for hit in there.hits] == [hit.name for hit in nowhere.hits] == ["open"]
+    assert there.corrected == {"Zwickelmoser": ("Zwickelmeser",)}
+    assert nowhere.corrected == {"Brandmayer": ("Brandmeyer",)}
+    assert await shelf.names("Zwickelmoser", who="boss") == ["secret"]

@@ -15,7 +15,7 @@ from duly.documents.elements import Page, Passage
 from duly.documents.extraction import records
 from duly.documents.passages import passages
 from duly.documents.schema import one
-from duly.documents.search.index import publish
+from duly.documents.search.index import prepare, publish
 from duly.documents.shapes import Document, Extraction
 from duly.documents.vault import Vault
 from duly.model.verdict import Cancel, Fail
@@ -41,12 +41,12 @@ async def published(
     ids = {"org_id": ctx.job.org_id, "document_id": row.document_id}
     result = _result(pages, found, derived=name)
     who = Visitor(ctx.job.org_id, ctx.job.actor)
-    verdict = await judged(app, who, document.name, pages)
+    verdict, prepared = await judged(app, who, document.name, pages), await prepare(found)
     async with ctx.transaction() as conn:
         now = await one(conn, "documents/lock", {**ids, "barred": []})
         if now is None or now[2] != row.version:
             raise Cancel("the document was deleted, or has a newer version")
-        await publish(conn, ctx.job.org_id, row.document_id, row.extraction_id, now[1], found)
+        await publish(conn, ctx.job.org_id, row.document_id, row.extraction_id, now[1], prepared)
         await kept(conn, who, row.document_id, verdict)
         result |= {"doc_type": await records.finish(conn, ctx.job.org_id, row, result=result, cents=cents)}
     ctx.count(warnings=len(result["warnings"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -18,28 +19,44 @@ _NAME_ONLY = -1
 """The place of a document's name where it has no passages."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Passages with their languages and the parts of their compounds, as columns."""
+
+    columns: dict[str, Any]
+    language: str | None
+
+
+async def prepare(passages: Sequence[Passage], language: str | None = None) -> Prepared:
+    """Look at passages before anything is locked: thousands of them take seconds."""
+    return Prepared(await asyncio.to_thread(_columns, passages, language), language)
+
+
 async def publish(
     conn: Connection,
     org_id: UUID,
     document_id: UUID,
     extraction_id: UUID | None,
     name: str,
-    passages: Sequence[Passage],
+    passages: Sequence[Passage] | Prepared,
     *,
     language: str | None = None,
 ) -> int:
     """Let search find these passages of a document, and no others. Others see all of it at the commit."""
-    rows = await asyncio.to_thread(_rows, name, passages, language)
+    prepared = passages if isinstance(passages, Prepared) else await prepare(passages, language)
+    rows = {**prepared.columns, "name": of_name(storable(name))}
     keys = {"org_id": org_id, "document_id": document_id, "extraction_id": extraction_id}
     tag = await _lock(conn)
     await conn.execute(statement("passages/delete"), keys)
     await conn.execute(statement("passages/insert"), {**keys, **rows})
-    if not passages:
-        rows |= {"indexes": [_NAME_ONLY], "texts": [""], "parts": [""], "configs": [configuration(language)]}
+    how_many = len(rows["indexes"])
+    if not how_many:
+        only_name = {"indexes": [_NAME_ONLY], "texts": [""], "parts": [""]}
+        rows |= {**only_name, "configs": [configuration(prepared.language)]}
     else:
         rows |= {"texts": rows["readable"]}
     await conn.execute(statement("passages/insert_terms"), {**keys, **rows, "tag": tag})
-    return len(passages)
+    return how_many
 
 
 async def unpublish(conn: Connection, org_id: UUID, document_id: UUID) -> None:
@@ -61,13 +78,12 @@ async def _lock(conn: Connection) -> int:
     return int(row[0])
 
 
-def _rows(name: str, passages: Sequence[Passage], language: str | None) -> dict[str, Any]:
+def _columns(passages: Sequence[Passage], language: str | None) -> dict[str, Any]:
     """Everything that is written, as columns. It takes a while: compounds and languages are looked at."""
     texts = [storable(passage.text) for passage in passages]
     languages = languages_of(texts, language)
     words = [readable(text) for text in texts]
     return {
-        "name": of_name(storable(name)),
         "indexes": [passage.index for passage in passages],
         "pages": [passage.page for passage in passages],
         "types": [passage.type for passage in passages],

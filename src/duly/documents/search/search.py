@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from duly.documents.access import Visitor
+from duly.documents.access import Visitor, barred
 from duly.documents.schema import Connection, statement
 from duly.documents.search import highlight
 from duly.documents.search.plan import MOST, Plan, plan
@@ -39,18 +39,27 @@ async def search(
     _check(limit, offset)
     wanted = _filters(filters)
     parsed = parse(query)
-    terms = await look_up(conn, who.org_id, parsed)
-    how = plan(parsed, terms)
+    page = {"filters": wanted, "grouped": group, "limit": limit, "offset": offset}
+    terms, rows, how = await _looked(conn, who, parsed, page)
+    if not rows and parsed.groups is None and await barred(conn, who):
+        # Words that only closed folders have must look like words that nothing has.
+        terms, rows, how = await _looked(conn, who, parsed, page, mistrust=True)
     if how is None:
         return Found()
-    page = {"filters": wanted, "grouped": group, "limit": limit, "offset": offset}
-    rows = await _find(conn, who, how, page)
     if not rows and offset:
         # Past the end: how many there are is still said.
         rows = await _find(conn, who, how, {**page, "offset": 0, "limit": 1})
         return _found([], rows, offset, {})
     hits, corrected = await _shown(conn, [_hit(row) for row in rows], parsed, terms)
     return _found(hits, rows, offset, corrected)
+
+
+async def _looked(
+    conn: Connection, who: Visitor, parsed: Query, page: dict[str, Any], *, mistrust: bool = False
+) -> tuple[Terms, list[tuple[Any, ...]], Plan | None]:
+    terms = await look_up(conn, who.org_id, parsed, mistrust=mistrust)
+    how = plan(parsed, terms)
+    return terms, [] if how is None else await _find(conn, who, how, page), how
 
 
 async def _find(conn: Connection, who: Visitor, how: Plan, page: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -72,8 +72,8 @@ class Terms:
             self.found[term.lexeme] = term
 
 
-async def look_up(conn: Connection, org_id: UUID, query: Query) -> Terms:
-    """Stem a query in all languages, count, and correct what nothing has."""
+async def look_up(conn: Connection, org_id: UUID, query: Query, *, mistrust: bool = False) -> Terms:
+    """Stem a query in all languages, count, and correct what nothing has; with `mistrust` every word."""
     if not compounds.loaded():
         await asyncio.to_thread(compounds.installed)
     asked = [(place, text, False) for place, word in enumerate(query.words) for text in spellings(word)]
@@ -85,6 +85,8 @@ async def look_up(conn: Connection, org_id: UUID, query: Query) -> Terms:
     places, texts, parts = map(list, zip(*asked, strict=True))
     values = {"org_id": org_id, "places": places, "texts": texts, "parts": parts}
     rows = [_Row(*row) for row in await (await conn.execute(statement("search/words"), values)).fetchall()]
+    if mistrust:
+        rows = [row._replace(df=0) for row in rows]
     terms = _taken(rows)
     if query.groups is None:
         await _correct(conn, terms, rows)
@@ -151,7 +153,8 @@ async def _near(conn: Connection, stems: set[str]) -> Mapping[str, dict[str, Cou
     found = await conn.execute(statement("search/near"), {"words": sorted(stems)})
     near: defaultdict[str, dict[str, Counts]] = defaultdict(dict)
     for stem, lexeme, df, df2, df4 in await found.fetchall():
-        near[stem][lexeme] = (df, df2, df4)
+        if lexeme != stem:
+            near[stem][lexeme] = (df, df2, df4)
     return near
 
 

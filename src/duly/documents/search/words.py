@@ -8,7 +8,8 @@ LONGEST = 100_000
 """Letters of a passage that are indexed."""
 # The server's parser would see paths, hosts, tags and signs: "Miete/Pacht" shall be two words, "RE-2024" too.
 _JOINTS = re.compile(r"[/\\_|•<>]+|-(?=\d)|(?<=\d)-(?=\w)|(?<=[^\W\d_])\.(?=\w)|(?<=\w)\.(?=[^\W\d_])")
-_BROKEN = re.compile(r"(?<=[^\W\d_])[-\u2010]\s*\n\s*(?=[^\W\d_])")
+# Blanks, one line end, then blanks and lines: no two of them can take the same letters, so it stays linear.
+_BROKEN = re.compile(r"(?<=[^\W\d_])[-\u2010][^\S\n]*+\n\s*+(?=[^\W\d_])")
 # Longer ones are no words, and more than the index takes.
 _ENDLESS = re.compile(r"(\S{200})")
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\ufeff"))
