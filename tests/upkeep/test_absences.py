@@ -72,7 +72,14 @@ def silent_worker(sql: psycopg.Connection[Any], silence: str | None = NONE, **ch
 def present(url: str, worker_id: uuid.UUID) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(url, autocommit=True) as conn:
         assert workers.attend(conn, worker_id)
+        pid = conn.info.backend_pid
         yield conn
+    with psycopg.connect(url, autocommit=True) as conn:
+        # Its end is noticed a moment later.
+        while conn.execute(
+            "select exists (select from pg_stat_activity where pid = %s)", [pid]
+        ).fetchone() == (True,):
+            pass
 
 
 async def absent(app: Duly) -> set[uuid.UUID]:

@@ -41,9 +41,10 @@ async def test_only_the_pages_that_are_asked_for_are_read_in_that_order(long: Pa
 
 
 async def kill(reader: Reader) -> None:
-    process = child(reader)
-    process.send_signal(signal.SIGKILL)
-    await asyncio.to_thread(process.wait)
+    assert reader._child is not None
+    os.kill(reader._child.pid, signal.SIGKILL)
+    # Not by psutil: who waits for a process takes the news of how it ended.
+    await reader._child._process.wait()
 
 
 async def test_a_reader_that_is_killed_is_followed_by_another(long: Path) -> None:

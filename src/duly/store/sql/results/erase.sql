@@ -6,8 +6,7 @@ with about as materialized (
     where r.org_id = %(org_id)s and r.subject_id = %(subject_id)s
       and s.status in ('completed', 'failed', 'canceled')
 ), gone as (
-    delete from duly.result_snapshots x using about a where x.org_id = a.org_id and x.job_id = a.job_id
-    returning x.payload_ref
+    select e.payload_ref from duly.erase_snapshots(%(org_id)s, array(select a.job_id from about a)) e
 ), files as (
     update duly.artifacts f set expires_at = duly.now() from about a
     where f.org_id = a.org_id and f.job_id = a.job_id and (f.expires_at is null or f.expires_at > duly.now())
