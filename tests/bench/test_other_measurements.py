@@ -38,5 +38,5 @@ def test_what_it_costs_to_see_is_measured_in_one_run(tmp_path: Path) -> None:
 
 
 def test_a_sustained_run_counts_the_jobs_that_it_did(tmp_path: Path) -> None:
-    found = measured("sustained", tmp_path, "--minutes", "0.1", "--every", "2")
+    found = measured("sustained", tmp_path, "--minutes", "0.05", "--every", "1")
     assert found["samples"][-1]["finished"] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from duly.cli.program import built
 from tests.cli.conftest import Run
 from tests.house.pages import commands
 
@@ -20,10 +21,14 @@ CHANGES = {
 }
 
 
-async def test_every_command_helps(duly: Run) -> None:
+def test_every_command_helps(capsys: pytest.CaptureFixture[str]) -> None:
     for path in commands():
-        done = await duly(*path.split(), "--help")
-        assert (done.code, done.err) == (0, ""), path
+        assert not built().main(args=[*path.split(), "--help"], prog_name="duly", standalone_mode=False), path
+        said = capsys.readouterr()
+        assert (said.out.lstrip().startswith(f"Usage: duly {path}"), said.err) == (True, ""), path
+
+
+async def test_a_group_without_a_command_says_how_it_is_used(duly: Run) -> None:
     for words in [(), ("jobs",)]:
         alone = await duly(*words)
         assert (alone.code, alone.err.startswith("Usage: duly")) == (2, True)

@@ -76,8 +76,11 @@ class Proxy:
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            to_server.close()
-            to_client.close()
+            for writer in (to_server, to_client):
+                writer.close()
+            for writer in (to_server, to_client):
+                with suppress(OSError):
+                    await writer.wait_closed()
 
     async def _ask(
         self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter, cut: asyncio.Event

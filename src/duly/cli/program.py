@@ -6,10 +6,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from functools import cache
+from typing import Any, NoReturn
 
 import psycopg
 import typer
+from typer.main import get_command
 
 from duly.cli import (
     alert,
@@ -74,6 +76,12 @@ program.add_typer(template.group, name="template")
 program.add_typer(subscription.group, name="subscription")
 
 
+@cache
+def built() -> Any:
+    """The program with all its commands; made once, as that takes longer than most of them."""
+    return get_command(program)
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and end."""
     code = run(arguments)
@@ -88,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; how it ended."""
     try:
-        code = program(args=arguments, prog_name="duly", standalone_mode=False)
+        code = built()(args=arguments, prog_name="duly", standalone_mode=False)
     except typer.TyperException as error:
         return _usage(error)
     except DulyError as error:

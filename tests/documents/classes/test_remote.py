@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from contextlib import suppress
 from typing import Any, Self
 
 import pytest
@@ -25,6 +26,7 @@ class Service:
     def __init__(self, content: Any, status: int = 200) -> None:
         self.content, self.status = content, status
         self.asked: list[tuple[str, Any]] = []
+        self._serving: list[Any] = []
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -34,8 +36,10 @@ class Service:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
+        await asyncio.gather(*self._serving)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.append(asyncio.current_task())
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         [length] = [
             line.split(":")[1] for line in head.lower().split("\r\n") if line.startswith("content-length")
@@ -45,8 +49,11 @@ class Service:
         body = json.dumps({"choices": [{"message": {"content": content}}]}).encode()
         writer.write(f"HTTP/1.1 {self.status} X\r\nretry-after: 9\r\nconnection: close\r\n".encode())
         writer.write(f"content-length: {len(body)}\r\n\r\n".encode() + body)
-        await writer.drain()
+        with suppress(OSError):
+            await writer.drain()
         writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 async def test_only_quotes_that_stand_in_the_document_are_evidence() -> None:

@@ -187,6 +187,8 @@ class Fake:
                     pass
         finally:
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
             self._serving.discard(task)
 
     async def _replied(self, call: Call) -> Reply:
