@@ -52,6 +52,7 @@ async def test_an_endpoint_gets_what_it_asks_for_and_nothing_else(
     relay, other = Relay(app), uuid.uuid4()
     await app.create_org(other, "Other")
     before = await job(app, org)
+    settle(sql)  # an endpoint is told of what was not settled yet when it was made
     ends = endpoint(sql, org, "https://a", "job.completed", "job.failed")
     typed = endpoint(sql, org, "https://b", "job.*", job_types=["step.walk"])
     every = endpoint(sql, org, "https://c", "*")
