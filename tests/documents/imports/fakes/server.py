@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ def said(status: int, value: Any, **headers: str) -> Reply:
     return Reply(status, json.dumps(value).encode(), {"content-type": "application/json", **headers})
 
 
-class Fake:
+class Fake(ABC):
     """A provider on this machine."""
 
     root = "root"
@@ -131,14 +132,14 @@ class Fake:
         found = [self.stored[one] for one in sorted(last, key=lambda one: last[one])]
         return [one for one in found if one.path.lower().startswith(below)]
 
-    async def answer(self, call: Call) -> Reply:
-        raise NotImplementedError
+    @abstractmethod
+    async def answer(self, call: Call) -> Reply: ...
 
-    def unauthorized(self) -> Reply:
-        raise NotImplementedError
+    @abstractmethod
+    def unauthorized(self) -> Reply: ...
 
-    def too_busy(self) -> Reply:
-        raise NotImplementedError
+    @abstractmethod
+    def too_busy(self) -> Reply: ...
 
     def check(self, call: Call, kind: str = "list") -> None:
         """Whether they may come in, and now."""
