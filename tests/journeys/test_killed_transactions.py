@@ -1,4 +1,4 @@
-"""`ctx.transaction()` under kill -9 at a hundred random moments: every effect exactly once, no others."""
+"""`ctx.transaction()` under kill -9 at two hundred random moments: every effect exactly once, no others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from duly.testing import FreshDatabase
 from duly.upkeep.reaper import Reaper
 from tests.journeys.worker_process import make_app
 
-KILLERS, KILLS, JOBS = 2, 50, 3000
+KILLERS, KILLS, JOBS = 2, 100, 6000
 TABLE = (
     "create table public.effects (org_id uuid, job_id uuid); grant insert on public.effects to duly_tenant"
 )
