@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,7 +17,7 @@ from duly.documents.access import Visitor
 from duly.documents.elements import Passage
 from duly.documents.schema import statement
 from duly.documents.search.index import publish
-from duly.documents.search.plan import plan
+from duly.documents.search.plan import Plan, plan
 from duly.documents.search.query import parse
 from duly.documents.search.terms import look_up
 from search.sets import Questions
@@ -57,13 +57,13 @@ async def ask(app: Duly, org: UUID, questions: Questions, places: dict[UUID, int
     """All questions through the public door; a tenth more before, which do not count."""
     who = Visitor(org, Actor.user("bench"))
     for question, _ in questions.asked[:: len(questions.asked) // 60 + 1]:
-        await app.documents.search(who, question)
+        await app.documents.search(who, question, limit=_TOP)
     ranks, times = [], []
     for question, right in questions.asked:
         began = time.perf_counter()
-        found = await app.documents.search(who, question)
+        found = await app.documents.search(who, question, limit=_TOP)
         times.append((time.perf_counter() - began) * 1000)
-        ranks.append(_rank([places.get(hit.document_id) for hit in found.hits[:_TOP]], right))
+        ranks.append(_rank([places.get(hit.document_id) for hit in found.hits], right))
     return {**_quality(ranks), "ms": percentiles(times), "questions": len(ranks)}
 
 
@@ -107,15 +107,14 @@ async def compare(app: Duly, org: UUID, questions: Questions, most: int) -> floa
             few = plan(parsed, terms)
             if few is None:
                 continue
-            best = await _best(conn, org, replace(few, any=few.whole, all=None), 10_000_000)
+            best = await _best(conn, org, replace(few, any=few.whole, all=None, most=10_000_000))
             shared += len(best & await _best(conn, org, few))
             total += len(best)
     return shared / total if total else 1.0
 
 
-async def _best(conn: Any, org: UUID, how: Any, most: int = 600) -> set[Any]:
-    values = {name: getattr(how, name) for name in ("any", "all", "wide", "whole", "terms", "weights")}
-    values |= {"org_id": org, "principal": "user:bench", "most": most, "filters": "{}"}
+async def _best(conn: Any, org: UUID, how: Plan) -> set[Any]:
+    values = asdict(how) | {"org_id": org, "principal": "user:bench", "filters": "{}"}
     values |= {"grouped": False, "limit": _TOP, "offset": 0}
     rows = await (await conn.execute(statement("search/find"), values)).fetchall()
     return {(row[0], row[4]) for row in rows}

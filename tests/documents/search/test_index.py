@@ -10,8 +10,10 @@ import psycopg
 
 from duly import Duly
 from duly.documents.search.index import publish, rename, unpublish
+from duly.documents.search.search import search
 from duly.documents.search.words import readable
 from tests.documents.search.shelf import Shelf, passages
+from tests.documents.stage import visitor
 
 WORDS = ["Miete", "Vertrag", "Wohnung", "Mietvertrag", "Frist", "house", "O'Neil", "x\\y", "2024", "a.b@c.de"]
 
@@ -116,6 +118,24 @@ async def test_many_publish_at_once_and_nobody_waits_for_ever(shelf: Shelf, sql:
 
     await asyncio.gather(*(again(one) for one in there), shelf.put("late", *WORDS))
     check(sql, shelf.org)
+
+
+async def test_no_search_reads_a_table_from_end_to_end(
+    app: Duly, shelf: Shelf, sql: psycopg.Connection
+) -> None:
+    chance = random.Random(3)
+    made = ["".join(chance.choices("bcdfglmnrst", k=9)) for _ in range(4000)]
+    await shelf.put("Akte", *(" ".join(chance.choices(made, k=12)) for _ in range(1500)))
+    sql.execute("analyze documents.chunk_terms, documents.search_terms, documents.document_chunks")
+    async with app.tenant_session(shelf.org) as conn:
+        found = await search(conn, visitor(shelf.org, "u1"), f"{made[0]} {made[1][:-2]}x{made[1][-2:]}")
+        scans = await conn.execute("""
+            select relname, seq_scan, idx_scan from pg_stat_xact_user_tables
+            where relname in ('chunk_terms', 'search_terms', 'document_chunks') order by relname""")
+        told = await scans.fetchall()
+    assert found.corrected, "the second word has a slip, so that the nearest are looked for too"
+    assert [name for name, _, _ in told] == ["chunk_terms", "document_chunks", "search_terms"]
+    assert all(whole == 0 and index > 0 for _, whole, index in told), told
 
 
 def test_broken_lines_are_joined_in_linear_time() -> None:

@@ -57,6 +57,12 @@ async def test_compounds_are_found_by_their_parts_and_parts_by_their_compounds(s
     assert Piece(text="Abrechnung", hit=True) in found.hits[1].fragments[0]
 
 
+def test_nouns_are_told_by_their_capitals_unless_nobody_took_the_trouble() -> None:
+    assert compounds.nouns(["Welche", "verschiedenen", "Datenbanken", "gibt", "es"]) == [0, 2]
+    assert compounds.nouns(["welche", "datenbanken", "gibt", "es"]) == [0, 1, 2, 3]
+    assert compounds.nouns(["Datenbanken", "vergleichen"]) == [0, 1], "the first of a sentence says nothing"
+
+
 async def test_a_slip_of_the_pen_is_forgiven_and_told(shelf: Shelf) -> None:
     await shelf.put("a", "Der Mietvertrag endet.", "Die Kündigungsfrist beträgt drei Monate.")
     for slip in ("Mitvertrag", "Mietvertarg", "Mietvertraag", "Nietvertrag"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -31,6 +32,12 @@ def parts_of(text: str) -> str:
         return ""
     nouns = (word for word in words(text) if len(word) >= _SHORTEST and word[0].isupper())
     return " ".join(part for noun in nouns for part in split(noun.capitalize()))
+
+
+def nouns(asked: Sequence[str]) -> list[int]:
+    """Places of words that may be nouns: those with a capital, unless whoever asks takes no such trouble."""
+    careful = any(word[0].isupper() for word in asked[1:])
+    return [place for place, word in enumerate(asked) if word[0].isupper() or not careful]
 
 
 @lru_cache(maxsize=200_000)

@@ -16,6 +16,7 @@ _MOST = 2
 _READ = 20_000
 """Letters that are looked through; passages are a twentieth of that."""
 _BEGINNING = 3
+"""Letters of its stem that a word has at least; of a longer one all but the last: try, tries."""
 _SHORTEST_PART, _LONGEST_ENDING = 4, 3
 Span = tuple[int, int]
 
@@ -82,7 +83,7 @@ def _part(stem: str) -> str:
 
 def _places(text: str, part: str) -> Iterator[tuple[int, bool]]:
     """Where a word begins like a part, or has all of it: the latter is said."""
-    beginning, long = part[:_BEGINNING], len(part) >= _SHORTEST_PART
+    beginning, long = part[: max(_BEGINNING, len(part) - 1)], len(part) >= _SHORTEST_PART
     at = text.find(beginning)
     while at >= 0:
         whole = long and text.startswith(part, at)

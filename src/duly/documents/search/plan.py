@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from duly.documents.search.query import Clause, Query
 from duly.documents.search.terms import Term, Terms
 
-MOST = 600
-"""Passages that are looked at for rare words, and once more for common ones."""
+_LOOKS = 3600
+"""Words times passages: so many are compared for rare words, and once more for common ones."""
+_FEWEST, _MOST = 250, 600
+"""Passages, whatever the words."""
 _WIDER = 8
 """So many times more where a filter may drop most of them."""
 _ENOUGH = 100
-_WALKED = 10 * MOST
+_WALKED = 3000
 """Entries of the index that are read to find those that have several common words."""
 
 
@@ -27,6 +29,8 @@ class Plan:
     whole: str
     terms: list[str]
     weights: list[float]
+    most: int
+    """Passages to look at."""
 
 
 def plan(query: Query, terms: Terms) -> Plan | None:
@@ -36,12 +40,13 @@ def plan(query: Query, terms: Terms) -> Plan | None:
     weights = [terms.idf(term) for term in scored]
     if query.groups is not None:
         wanted = _operators(query.groups, terms)
-        return Plan(wanted, None, wanted, wanted, lexemes, weights) if wanted else None
+        return Plan(wanted, None, wanted, wanted, lexemes, weights, _MOST) if wanted else None
     if not scored:
         return None
-    few, rest = _bounded(scored, terms, MOST)
-    wide, _ = _bounded(scored, terms, _WIDER * MOST)
-    return Plan(few, _together(rest, terms), wide, " | ".join(lexemes), lexemes, weights)
+    most = max(_FEWEST, min(_MOST, _LOOKS // len(scored)))
+    few, rest = _bounded(scored, terms, most)
+    wide, _ = _bounded(scored, terms, _WIDER * most)
+    return Plan(few, _together(rest, terms), wide, " | ".join(lexemes), lexemes, weights, most)
 
 
 def _bounded(scored: Sequence[Term], terms: Terms, most: int) -> tuple[str | None, list[Term]]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from duly.documents.access import Visitor, barred
 from duly.documents.schema import Connection, statement
 from duly.documents.search import highlight
-from duly.documents.search.plan import MOST, Plan, plan
+from duly.documents.search.plan import Plan, plan
 from duly.documents.search.query import Query, parse
-from duly.documents.search.shapes import Filters, Found, Hit
+from duly.documents.search.shapes import Filters, Found, Hit, Piece
 from duly.documents.search.terms import Terms, look_up
 from duly.documents.search.words import storable
 from duly.model.errors import ContractError
@@ -50,7 +51,7 @@ async def search(
         # Past the end: how many there are is still said.
         rows = await _find(conn, who, how, {**page, "offset": 0, "limit": 1})
         return _found([], rows, offset, {})
-    hits, corrected = await _shown(conn, [_hit(row) for row in rows], parsed, terms)
+    hits, corrected = await _shown(conn, rows, parsed, terms)
     return _found(hits, rows, offset, corrected)
 
 
@@ -63,22 +64,17 @@ async def _looked(
 
 
 async def _find(conn: Connection, who: Visitor, how: Plan, page: dict[str, Any]) -> list[tuple[Any, ...]]:
-    values = {
-        "org_id": who.org_id,
-        "principal": who.principal,
-        "any": how.any,
-        "all": how.all,
-        "wide": how.wide,
-        "whole": how.whole,
-        "most": MOST,
-        "terms": how.terms,
-        "weights": how.weights,
-    }
+    values = asdict(how) | {"org_id": who.org_id, "principal": who.principal}
     return await (await conn.execute(statement("search/find"), {**values, **page})).fetchall()
 
 
-def _hit(row: Sequence[Any]) -> Hit:
-    document_id, name, node_id, doc_type, index, page, kind, language, text, score = row[:10]
+def _text(row: Sequence[Any]) -> str:
+    """Of a passage; a document without any is found by its name."""
+    return str(row[1] if row[8] is None else row[8])
+
+
+def _hit(row: Sequence[Any], fragments: tuple[tuple[Piece, ...], ...]) -> Hit:
+    document_id, name, node_id, doc_type, index, page, kind, language, _, score = row[:10]
     return Hit(
         document_id=document_id,
         name=name,
@@ -89,7 +85,8 @@ def _hit(row: Sequence[Any]) -> Hit:
         element_type=kind,
         language=language,
         score=round(score or 0.0, 4),
-        text=name if text is None else text,
+        text=_text(row),
+        fragments=fragments,
     )
 
 
@@ -102,18 +99,18 @@ def _found(
 
 
 async def _shown(
-    conn: Connection, hits: Sequence[Hit], query: Query, terms: Terms
+    conn: Connection, rows: Sequence[Sequence[Any]], query: Query, terms: Terms
 ) -> tuple[list[Hit], dict[str, tuple[str, ...]]]:
     """Hits with their fragments, and corrections in words that stand there: others are nobody's business."""
     stems = set(terms.found)
     parts = highlight.parts(stems)
-    marked = [highlight.marks(hit.text, parts) for hit in hits]
-    unsure = {h.text[m.start : m.end] for h, ms in zip(hits, marked, strict=True) for m in ms if not m.sure}
+    texts = [_text(row) for row in rows]
+    marked = [highlight.marks(text, parts) for text in texts]
+    unsure = {text[m.start : m.end] for text, ms in zip(texts, marked, strict=True) for m in ms if not m.sure}
     stemmed = await _stemmed(conn, unsure)
     shown = []
-    for hit, places in zip(hits, marked, strict=True):
-        fragments = highlight.fragments(hit.text, highlight.hits(hit.text, places, stems, stemmed))
-        shown.append(hit.model_copy(update={"fragments": fragments}))
+    for row, text, places in zip(rows, texts, marked, strict=True):
+        shown.append(_hit(row, highlight.fragments(text, highlight.hits(text, places, stems, stemmed))))
     corrected = {
         query.words[place]: tuple(sorted({word for word, has in stemmed.items() if has & instead}))
         for place, instead in sorted(terms.corrected.items())

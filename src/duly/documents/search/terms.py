@@ -14,7 +14,7 @@ from duly.documents.schema import Connection, statement
 from duly.documents.search import compounds
 from duly.documents.search.query import Query
 from duly.documents.search.spelling import nearest
-from duly.documents.search.words import spellings
+from duly.documents.search.words import spellings, words
 
 # What a stem is worth: of the word itself, of the nearest to one that nothing has, of a part of a compound.
 _WORD, _CORRECTED, _PART = 1.0, 0.8, 0.5
@@ -54,6 +54,8 @@ class Terms:
     """Places of words that are nothing to look for."""
     doubtful: set[int] = field(default_factory=set)
     """Of those that are nothing in one language: no passage in it has them."""
+    languages: tuple[str, ...] = ()
+    """Those that the query may be in."""
     corrected: dict[int, set[str]] = field(default_factory=dict)
     """For words that nothing has, by place: stems that were taken instead."""
 
@@ -79,8 +81,9 @@ async def look_up(conn: Connection, org_id: UUID, query: Query, *, mistrust: boo
     asked = [(place, text, False) for place, word in enumerate(query.words) for text in spellings(word)]
     asked += [
         (place, part, True)
-        for place, word in enumerate(query.words)
-        for part in compounds.split(word.capitalize())
+        for place in compounds.nouns(query.words)
+        for noun in words(query.words[place])
+        for part in compounds.split(noun.capitalize())
     ]
     places, texts, parts = map(list, zip(*asked, strict=True))
     values = {"org_id": org_id, "places": places, "texts": texts, "parts": parts}
@@ -109,8 +112,8 @@ def _taken(rows: Sequence[_Row]) -> Terms:
     """Those stems that the org has. A part of a compound is worth less than a word."""
     if not rows:
         return Terms()
-    stops, doubtful = _stop_words(rows)
-    terms = Terms(rows[0].tag, rows[0].chunks, stops=stops, doubtful=doubtful)
+    stops, doubtful, languages = _stop_words(rows)
+    terms = Terms(rows[0].tag, rows[0].chunks, stops=stops, doubtful=doubtful, languages=languages)
     for row in rows:
         if row.lexeme is not None and row.df and (row.part or row.place not in terms.stops):
             weight = _PART if row.part else _WORD
@@ -118,15 +121,23 @@ def _taken(rows: Sequence[_Row]) -> Terms:
     return terms
 
 
-def _stop_words(rows: Sequence[_Row]) -> tuple[set[int], set[int]]:
-    """Places of stop words of the query's language, or of both where it cannot be told; and of either."""
+class _Stops(NamedTuple):
+    sure: set[int]
+    """Places of stop words of the query's language, or of both where it cannot be told."""
+    doubtful: set[int]
+    """Of either."""
+    languages: tuple[str, ...]
+
+
+def _stop_words(rows: Sequence[_Row]) -> _Stops:
     german, english = (
         {row.place for row in rows if row.config == config and row.lexeme is None and not row.part}
         for config in ("german", "english")
     )
     lead = len(german) - len(english)
-    sure = german if lead >= _PROOF else english if -lead >= _PROOF else german & english
-    return sure, german | english
+    if abs(lead) < _PROOF:
+        return _Stops(german & english, german | english, ("german", "english"))
+    return _Stops(german if lead > 0 else english, german | english, ("german" if lead > 0 else "english",))
 
 
 async def _correct(conn: Connection, terms: Terms, rows: Sequence[_Row]) -> None:
@@ -140,7 +151,8 @@ async def _correct(conn: Connection, terms: Terms, rows: Sequence[_Row]) -> None
     parts = Counter(row.place for row in rows if row.part and row.df)
     known |= {place for place, count in parts.items() if count > 1}
     for row in rows:
-        if row.lexeme is not None and row.config != "simple" and not row.part and row.place not in known:
+        meant = row.config in terms.languages and not row.part
+        if row.lexeme is not None and meant and row.place not in known:
             unknown[row.place].add(row.lexeme)
     if not unknown:
         return
