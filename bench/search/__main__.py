@@ -11,6 +11,7 @@ import asyncio
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from figures.place import open_place
 from duly import Duly
 from duly.documents.schema import SCHEMA
 from duly.documents.search import compounds
+from duly.documents.search.shapes import Filters
 from duly.store.migrate import migrate
-from search.fill import copy, fill, in_bulk, make_org
+from search.fill import close_some, copy, fill, in_bulk, make_org
 from search.filler import Maker
 from search.measure import ask, ask_seed, compare, put, seed_index
 from search.report import as_text, write
@@ -80,8 +82,12 @@ async def _many(app: Duly, url: str, questions: Questions, figures: dict[str, An
     figures["rate"] = (figures["chunks"] + figures["others"]) / (time.monotonic() - began)
     places = await put(app, org, questions.passages)
     figures["arms"]["German, many"] = mine = await ask(app, org, questions, places)
+    shared = await compare(app, org, questions, 100)
+    since = Filters(created_from=datetime(2000, 1, 1, tzinfo=UTC))
+    figures["arms"]["German, many, filtered"] = await ask(app, org, questions, places, since)
+    close_some(url, org)
+    figures["arms"]["German, many, closed"] = await ask(app, org, questions, places)
     _tell(figures)
-    figures["shared"] = await compare(app, org, questions, 100)
     with psycopg.connect(url, autocommit=True) as conn:
         [(figures["terms"],)] = conn.execute(
             "select count(*) from documents.search_terms where org_id = %s", [org]
@@ -90,6 +96,7 @@ async def _many(app: Duly, url: str, questions: Questions, figures: dict[str, An
         figures["arms"]["German, many, seed"] = ask_seed(url, org, questions, places)
         seed = ask_seed(url, org, questions, places, any_word=60)
     figures["arms"]["German, many, seed with OR"] = seed
+    figures["shared"] = shared
     figures["ratio"] = ", ".join(f"{seed['ms'][key] / mine['ms'][key]:.1f}" for key in ("p50", "p95"))
 
 

@@ -53,6 +53,17 @@ update documents.search_stats s set chunks = x.chunks, words = x.words
 from (select count(*) as chunks, sum(words) as words from documents.chunk_terms where org_id = %(org)s) x
 where s.org_id = %(org)s
 """
+_CLOSED = """
+with folder as (
+    insert into documents.nodes (org_id, node_id, name, created_by)
+    values (%(org)s, %(node)s, 'Closed', 'system:bench') returning node_id
+), guarded as (
+    insert into documents.node_grants (org_id, node_id, principal, level, granted_by)
+    select %(org)s, node_id, 'user:somebody', 'manage', 'system:bench' from folder
+)
+update documents.documents d set node_id = %(node)s
+where d.org_id = %(org)s and d.name like 'Akte%%' and hashtext(d.document_id::text) %% 20 = 0
+"""
 # A neighbour has the same documents under other ids, and the same words under its own number.
 _COPIES = (
     """insert into documents.documents
@@ -106,6 +117,12 @@ def _document(url: str, org: UUID, batch: list[Filler]) -> None:
         conn.execute(_DOCUMENT, values)
         conn.execute(_CHUNKS, values)
         conn.execute(_TERMS, values)
+
+
+def close_some(url: str, org: UUID) -> None:
+    """A folder for somebody else, with a twentieth of the documents that fill the org."""
+    with psycopg.connect(url) as conn:
+        conn.execute(_CLOSED, {"org": org, "node": uuid4()})
 
 
 def copy(url: str, org: UUID, orgs: Iterable[UUID]) -> None:

@@ -9,12 +9,15 @@ from typing import Any
 _HEAD = """# Search
 
 Made by `./dev bench search` on {server} (shared_buffers 1 GB): questions through `app.documents.search`, one
-at a time on one connection, transaction and fragments included. *Right passage*: MRR@10 and recall@10.
+at a time, ten hits each, transaction and fragments included. MRR@10 and recall@10 tell how often the right
+passage is among them, and how far up.
 
 - **German**: XQuAD-de, questions over passages, each a document of its own whose name says nothing.
 - **English**: the Python standard library: the first line of a docstring asks for the rest of it.
 - **many**: the German passages among {chunks:,} others of the same org, with {others:,} of other orgs in the
   same tables. The others are real sentences whose rare words are made anew, {terms:,} different stems an org.
+- **filtered**: the same, of a time that all documents are of. **closed**: a twentieth of the documents lies
+  in a folder that is closed to whoever asks.
 - **seed**: `plainto_tsquery` and `ts_rank` over an index on `to_tsvector('german', text)`, without row level
   security, on the same tables. It wants all words of a question, and mostly finds nothing; **with OR** it
   wants any of them, asked for a tenth of the questions.
