@@ -11,9 +11,8 @@ from duly.worker.job_log import OFF
 from duly.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
-    from duly.client.app import SubjectRule
     from duly.documents.options import DocumentOptions
-    from duly.http.options import HttpOptions
+    from duly.http.options import HttpOptions, May
 
 _LEVELS = logging.getLevelNamesMapping()
 
@@ -54,7 +53,7 @@ def document_options(settings: Settings) -> DocumentOptions:
     )
 
 
-def http_options(settings: Settings, may: SubjectRule | None) -> HttpOptions:
+def http_options(settings: Settings, may: May | None) -> HttpOptions:
     """How the service serves."""
     from duly.http.options import HttpOptions
     from duly.http.tokens import Issuer
