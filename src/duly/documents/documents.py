@@ -9,7 +9,7 @@ from uuid import UUID
 from duly.client.app import App
 from duly.control.paging import page_size
 from duly.documents import removal
-from duly.documents.access import Visitor
+from duly.documents.access import Visitor, check_open
 from duly.documents.classes.classes import Classes
 from duly.documents.elements import Engine
 from duly.documents.errors import UnknownFile
@@ -113,11 +113,14 @@ class Documents(Library):
         offset: int = 0,
         group: bool = False,
     ) -> Found:
-        """The passages that fit a query, the best first; with `group` the best of each document."""
+        """The passages that fit a query, the best first; with `group` the best of each document.
+
+        A folder among the filters that is unknown, or closed to them, raises.
+        """
+        asked = filters or Filters()
         async with self._app.tenant_session(who.org_id) as conn:
-            return await search(
-                conn, who, query, filters or Filters(), limit=limit, offset=offset, group=group
-            )
+            await check_open(conn, who, asked.nodes or ())
+            return await search(conn, who, query, asked, limit=limit, offset=offset, group=group)
 
     async def remove(self, who: Visitor, document_id: UUID, *, reason: str | None = None) -> None:
         """Delete a document and everything that was made of it."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as given
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from psycopg.errors import ForeignKeyViolation
 from psycopg.types.json import Jsonb
 
 from duly.client.context import checked_text
-from duly.documents.access import Visitor, barred
+from duly.documents.access import Reach, Visitor, reach
 from duly.documents.errors import unknown_document, unknown_folder
 from duly.documents.schema import Connection, one, statement
 from duly.documents.vault import Vault
@@ -32,7 +33,7 @@ class Incoming:
     sha256: str
     size: int
     node_id: UUID | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = given(default_factory=dict)
 
 
 class Filed(NamedTuple):
@@ -65,9 +66,9 @@ async def file(
 
 
 async def _as_document(conn: Connection, who: Visitor, incoming: Incoming) -> Filed:
-    await check_folder(conn, who, incoming.node_id)
-    closed = await barred(conn, who)
-    same = {"org_id": who.org_id, "sha256": incoming.sha256, "barred": closed}
+    reached = await reach(conn, who)
+    await check_folder(conn, who, incoming.node_id, reached)
+    same = {"org_id": who.org_id, "sha256": incoming.sha256, "barred": reached.closed}
     there = await one(conn, "documents/find_content", same)
     if there is not None:
         return Filed(there[0], there[1], created=False, changed=False)
@@ -96,28 +97,39 @@ class Locked(NamedTuple):
     name: str
     version: int
     sha256: str
+    reach: Reach
+    """Of whoever changes it."""
 
 
 async def locked(conn: Connection, who: Visitor, document_id: UUID) -> Locked:
     """A document that they may change, held until the end of the transaction."""
-    values = {"org_id": who.org_id, "document_id": document_id, "barred": await barred(conn, who)}
+    reached = await reach(conn, who)
+    values = {"org_id": who.org_id, "document_id": document_id, "barred": reached.closed}
     found = await one(conn, "documents/lock", values)
     if found is None:
         raise unknown_document()
-    await check_folder(conn, who, found[0])
-    return Locked(*found)
+    node_id, name, version, sha256 = found
+    await check_folder(conn, who, node_id, reached)
+    return Locked(node_id, name, version, sha256, reached)
 
 
-async def check_folder(conn: Connection, who: Visitor, node_id: UUID | None) -> None:
-    """Raise unless they may write there."""
+async def check_folder(
+    conn: Connection,
+    who: Visitor,
+    node_id: UUID | None,
+    reached: Reach | None = None,
+    field: str = "node_id",
+) -> None:
+    """Raise unless they may write there; `reached` is where they may, if it was asked already."""
     if node_id is None:
         return
-    if node_id in await barred(conn, who):
-        raise unknown_folder()
-    if node_id in await barred(conn, who, "write"):
-        raise Forbidden("you may only read there", field="node_id", fix="ask for the right to write")
+    reached = reached or await reach(conn, who)
+    if node_id in reached.closed:
+        raise unknown_folder(field)
+    if node_id in reached.fixed:
+        raise Forbidden("you may only read there", field=field, fix="ask for the right to write")
     if await one(conn, "nodes/exists", {"org_id": who.org_id, "node_id": node_id}) is None:
-        raise unknown_folder()
+        raise unknown_folder(field)
 
 
 def checked_name(name: str) -> str:

@@ -10,7 +10,7 @@ from duly.blobs import BlobNotFound
 from duly.client.app import App
 from duly.control.audit import Audit
 from duly.control.paging import cursor, page_size, place
-from duly.documents.access import Visitor, barred
+from duly.documents.access import Visitor, barred, check_open
 from duly.documents.elements import Engine
 from duly.documents.errors import UnknownFile, unknown_document
 from duly.documents.extraction.asking import REMOTE, Target, begin
@@ -133,11 +133,15 @@ class Library:
         after: str | None = None,
         limit: int = 50,
     ) -> DocumentPage:
-        """A page of the documents that they may see: of a folder, of the root, or of everywhere."""
+        """A page of the documents that they may see: of a folder, of the root, or of everywhere.
+
+        A folder that is unknown, or closed to them, raises.
+        """
         size = page_size(limit)
         values: dict[str, Any] = {"org_id": who.org_id, "node_id": node_id, "in_root": in_root}
         values |= {"doc_type": doc_type, "status": status, "after": place(after, UUID), "limit": size + 1}
         async with self._app.tenant_session(who.org_id) as conn:
+            await check_open(conn, who, [node_id] if node_id else [])
             found = await rows(conn, "documents/list", {**values, "barred": await barred(conn, who)})
         documents = [Document.model_validate(row[0]) for row in found[:size]]
         return DocumentPage(documents, cursor(documents[-1].document_id) if len(found) > size else None)
@@ -183,9 +187,9 @@ class Library:
             "metadata": None if metadata is None else checked_metadata(metadata),
         }  # fmt: skip
         async with self._app.tenant_session(who.org_id) as conn:
-            await locked(conn, who, document_id)
+            found = await locked(conn, who, document_id)
             if moves:
-                await check_folder(conn, who, move_to)
+                await check_folder(conn, who, move_to, found.reach)
             await conn.execute(statement("documents/change"), values)
             if values["name"] is not None:
                 await rename(conn, who.org_id, document_id, str(values["name"]))

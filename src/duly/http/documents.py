@@ -36,7 +36,7 @@ def routes(service: Service) -> APIRouter:
     writes = Annotated[Caller, service.allows(Scope.WRITE)]
     documents = service.documents
 
-    @api.get("", response_model=DocumentsShown, responses=documented())
+    @api.get("", response_model=DocumentsShown, responses=documented(404))
     async def list_documents(
         who: reads,
         node_id: UUID | None = None,

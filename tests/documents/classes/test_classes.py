@@ -63,6 +63,22 @@ async def test_a_document_is_classified_with_reasons_and_the_folder_where_it_bel
     assert await classes.filing(visitor(acting)) == []
 
 
+async def test_the_answer_of_a_job_names_no_folder_that_is_for_some(
+    app: Duly, acting: uuid.UUID, sql: Sql, classes: Classes
+) -> None:
+    """Whoever sees the document reads it; the history is for whoever asks."""
+    node, boss = folder(sql, acting, "Vorstand", only_for="user:boss"), visitor(acting, "boss")
+    sql.execute("update documents.node_grants set level = 'manage'")
+    await classes.set_filing(boss, "invoice", node)
+    document_id = put(sql, acting, _INVOICE.pages)
+    handle = await classes.classify(boss, document_id)
+    await done(app, handle)
+    assert (await handle.result()).suggested_node is None
+    for who, suggested in ((boss, node), (visitor(acting), None)):
+        [said] = (await classes.history(who, document_id)).classifications
+        assert said.suggested_node == suggested
+
+
 async def test_what_somebody_confirmed_stays_whatever_is_found_out_later(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: Classes
 ) -> None:
