@@ -60,6 +60,8 @@ class App:
         """What keeps the product's own records true, by name."""
         self.schemas: list[Schema] = []
         """Tables that the application brings along: migrated with Duly's own."""
+        self.told: dict[str, Any] = {}
+        """What applications that are included were told, by their names."""
         self.subject_rules: list[SubjectRule] = []
         """Asked about every job that has a subject before anybody is shown or told of it; all must agree."""
         self.portal = Portal()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from uuid import UUID
 
-from duly.client.app import App
 from duly.control.paging import page_size
 from duly.documents import removal
 from duly.documents.access import Visitor, check_open
@@ -20,7 +19,6 @@ from duly.documents.filing import locked
 from duly.documents.folders import Folders
 from duly.documents.imports.connectors import Connectors
 from duly.documents.library import Library
-from duly.documents.options import DocumentOptions
 from duly.documents.schema import rows
 from duly.documents.search.search import search
 from duly.documents.search.shapes import Filters, Found
@@ -30,10 +28,6 @@ from duly.documents.uploads import Uploads
 
 class Documents(Library):
     """The documents of an application."""
-
-    def __init__(self, app: App, options: DocumentOptions | None = None) -> None:
-        super().__init__(app)
-        self.options = options or DocumentOptions()
 
     @cached_property
     def folders(self) -> Folders:

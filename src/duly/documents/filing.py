@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 from duly.client.context import checked_text
 from duly.documents.access import Reach, Visitor, reach
 from duly.documents.errors import unknown_document, unknown_folder
+from duly.documents.quotas import Quotas, count
 from duly.documents.schema import Connection, one, statement
 from duly.documents.vault import Vault
 from duly.model import payload
@@ -53,6 +54,7 @@ async def file(
     incoming: Incoming,
     *,
     vault: Vault,
+    quotas: Quotas,
     document_id: UUID | None = None,
 ) -> Filed:
     """File it, in their transaction. Content that they can see already is not filed twice."""
@@ -61,17 +63,18 @@ async def file(
         # Its last document was deleted while it came in.
         raise Conflict("the file is gone", field="file", fix="send it again")
     if document_id is None:
-        return await _as_document(conn, who, incoming)
-    return await _as_version(conn, who, incoming, document_id)
+        return await _as_document(conn, who, incoming, quotas)
+    return await _as_version(conn, who, incoming, quotas, document_id)
 
 
-async def _as_document(conn: Connection, who: Visitor, incoming: Incoming) -> Filed:
+async def _as_document(conn: Connection, who: Visitor, incoming: Incoming, quotas: Quotas) -> Filed:
     reached = await reach(conn, who)
     await check_folder(conn, who, incoming.node_id, reached)
     same = {"org_id": who.org_id, "sha256": incoming.sha256, "barred": reached.closed}
     there = await one(conn, "documents/find_content", same)
     if there is not None:
         return Filed(there[0], there[1], created=False, changed=False)
+    await count(conn, who.org_id, quotas, incoming.sha256, documents=1, size=incoming.size)
     try:
         made = await one(conn, "documents/insert", _values(who, incoming))
     except ForeignKeyViolation:
@@ -80,10 +83,14 @@ async def _as_document(conn: Connection, who: Visitor, incoming: Incoming) -> Fi
     return Filed(made[0], 1, created=True, changed=True)
 
 
-async def _as_version(conn: Connection, who: Visitor, incoming: Incoming, document_id: UUID) -> Filed:
+async def _as_version(
+    conn: Connection, who: Visitor, incoming: Incoming, quotas: Quotas, document_id: UUID
+) -> Filed:
     found = await locked(conn, who, document_id)
     if found.sha256 == incoming.sha256:
         return Filed(document_id, found.version, created=False, changed=False)
+    quotas.check_versions(found.version + 1)
+    await count(conn, who.org_id, quotas, incoming.sha256, documents=0, size=incoming.size)
     values = {**_values(who, incoming), "document_id": document_id}
     made = await one(conn, "documents/add_version", values)
     assert made is not None

@@ -24,8 +24,10 @@ from duly.documents.filing import (
     locked,
 )
 from duly.documents.media import HEAD, media_type
+from duly.documents.options import DocumentOptions, options_of
+from duly.documents.quotas import check_room
 from duly.documents.removal import clear_away
-from duly.documents.schema import one, rows, statement
+from duly.documents.schema import Connection, one, rows, statement
 from duly.documents.search.index import rename
 from duly.documents.shapes import Document, DocumentStatus, Version
 from duly.documents.vault import Vault
@@ -45,7 +47,8 @@ class DocumentPage(NamedTuple):
 class Library:
     """What visitors do with documents."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, options: DocumentOptions | None = None) -> None:
+        self.options = options or options_of(app)
         self._app = app
         self._audit = Audit(app)
 
@@ -69,15 +72,23 @@ class Library:
         shown, facts = checked_name(name), metadata or {}
         checked_metadata(facts)
         async with self._app.tenant_session(who.org_id) as conn:  # refused before anything is kept
-            await (
-                check_folder(conn, who, node_id) if document_id is None else locked(conn, who, document_id)
-            )
+            await self._check_room(conn, who, node_id, document_id)
         stream = Measured(chunks)
         vault = await self.vault(who.org_id)
         kept = await vault.keep_original(aiter(stream))
         kind = media_type(shown, stream.head)
         incoming = Incoming(shown, kind, kept.sha256, kept.size, node_id, facts)
         return await self.file(who, incoming, document_id=document_id, engine=engine)
+
+    async def _check_room(
+        self, conn: Connection, who: Visitor, node_id: UUID | None, document_id: UUID | None
+    ) -> None:
+        quotas = self.options.quotas
+        if document_id is None:
+            await check_folder(conn, who, node_id)
+        else:
+            quotas.check_versions((await locked(conn, who, document_id)).version + 1)
+        await check_room(conn, who.org_id, quotas, documents=document_id is None, size=1)
 
     async def file(
         self,
@@ -105,7 +116,9 @@ class Library:
     ) -> Filed:
         vault = await self.vault(who.org_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            filed = await file(conn, who, incoming, vault=vault, document_id=document_id)
+            filed = await file(
+                conn, who, incoming, vault=vault, document_id=document_id, quotas=self.options.quotas
+            )
             if filed.changed:
                 action = "document.created" if filed.created else "document.version_added"
                 await self._note(conn, who, action, filed.document_id, sha256=incoming.sha256)

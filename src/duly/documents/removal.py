@@ -15,6 +15,7 @@ from duly.control.jobs import Jobs
 from duly.control.results import Results
 from duly.documents.access import Visitor, subject_of
 from duly.documents.filing import locked
+from duly.documents.quotas import discount
 from duly.documents.schema import Connection, one, rows, statement
 from duly.documents.search.index import unpublish
 from duly.documents.vault import Vault, derived_folder, upload_folder
@@ -35,9 +36,11 @@ async def remove(app: App, who: Visitor, document_id: UUID, *, reason: str | Non
     values = {"org_id": who.org_id, "document_id": document_id}
     async with app.tenant_session(who.org_id) as conn:
         found = await locked(conn, who, document_id)
-        versions = [row[0]["sha256"] for row in await rows(conn, "versions/list", values)]
+        files = [row[0] for row in await rows(conn, "versions/list", values)]
+        versions = [one["sha256"] for one in files]
         await unpublish(conn, who.org_id, document_id)
         await conn.execute(statement("documents/delete"), values)
+        await discount(conn, who.org_id, size=sum(one["size"] for one in files))
         await clear_away(app, conn, who, documents=[document_id], originals=versions)
         await Audit(app).record(
             conn, who.org_id, "document.deleted", str(document_id),

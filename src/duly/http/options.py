@@ -54,7 +54,7 @@ class HttpOptions:
     was revoked still works."""
 
     documents: DocumentOptions | None = None
-    """How documents are read, where the application includes them."""
+    """How documents are read; without it, as the application was told when it included them."""
     traces: Traces | None = None
     """Where spans of requests are made, if they are wanted."""
 

@@ -211,7 +211,7 @@ class Duly(App):
         from duly.documents.documents import Documents
 
         self.include_documents()
-        return Documents(self, document_options(self.settings))
+        return Documents(self)
 
     def worker(self, *, when_stuck: Callable[[], None] | None = None, **choices: Any) -> Worker:
         """A worker for the job types declared here: `async with app.worker(): ...`."""

@@ -79,6 +79,5 @@ def http_options(settings: Settings, may: May | None) -> HttpOptions:
         webhook_allow=settings.webhook_allow,
         requests_per_second=settings.http_requests_per_second,
         burst=settings.http_burst,
-        documents=document_options(settings),
         traces=ground.traces_of(settings),
     )
