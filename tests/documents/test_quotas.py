@@ -55,7 +55,7 @@ async def test_an_org_keeps_as_much_as_it_may_and_what_goes_makes_room(
         await add(narrow, anna, text)
     with pytest.raises(QuotaExceeded, match="3 documents"):
         await add(narrow, anna, "h")
-    await work_off(narrow)
+    await work_off(narrow, 2)
     files = [path for path in (tmp_path / "blobs" / "tenant").rglob("*") if path.is_file()]
     assert sorted(path.stat().st_size for path in files) == [1, 1, 1], "what was refused is not kept"
 

@@ -71,11 +71,14 @@ class Documents(Library):
                 await self._note(conn, who, "document.extraction_asked", document_id, **said)
             return begun
 
-    async def extractions(self, who: Visitor, document_id: UUID) -> Sequence[Extraction]:
-        """What was, and is being, read out of a document; the newest first."""
+    async def extractions(
+        self, who: Visitor, document_id: UUID, *, before: UUID | None = None, limit: int = 50
+    ) -> Sequence[Extraction]:
+        """What was, and is being, read out of a document; the newest first, or those before another."""
+        size = page_size(limit)
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            return await records.list_of(conn, who.org_id, document_id)
+            return await records.list_of(conn, who.org_id, document_id, before, size)
 
     async def elements(self, who: Visitor, document_id: UUID) -> tuple[UUID, bytes]:
         """The extraction that its text is from, and the pages that it has left, as JSON."""

@@ -159,21 +159,28 @@ class Library:
         documents = [Document.model_validate(row[0]) for row in found[:size]]
         return DocumentPage(documents, cursor(documents[-1].document_id) if len(found) > size else None)
 
-    async def versions(self, who: Visitor, document_id: UUID) -> Sequence[Version]:
-        """The files that a document has been, the newest first."""
+    async def versions(
+        self, who: Visitor, document_id: UUID, *, before: int | None = None, limit: int = 50
+    ) -> Sequence[Version]:
+        """The files that a document has been, the newest first, or those before a version."""
+        values = {"org_id": who.org_id, "document_id": document_id, "before": before}
+        values["limit"] = page_size(limit)
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            values = {"org_id": who.org_id, "document_id": document_id}
             return [Version.model_validate(row[0]) for row in await rows(conn, "versions/list", values)]
 
     async def content(
         self, who: Visitor, document_id: UUID, version: int | None = None
     ) -> tuple[Version, AsyncIterator[bytes]]:
         """The file of a version, the current one if none is named."""
-        for found in await self.versions(who, document_id):
-            if version is None or found.version == version:
-                return found, (await self.vault(who.org_id)).original(found.sha256)
-        raise UnknownFile("no such version", field="version", fix="see the versions of the document")
+        await self.get(who, document_id)
+        values = {"org_id": who.org_id, "document_id": document_id, "version": version}
+        async with self._app.tenant_session(who.org_id) as conn:
+            row = await one(conn, "versions/read", values)
+        if row is None:
+            raise UnknownFile("no such version", field="version", fix="see the versions of the document")
+        found = Version.model_validate(row[0])
+        return found, (await self.vault(who.org_id)).original(found.sha256)
 
     async def derived(self, who: Visitor, document_id: UUID, name: str) -> bytes:
         """What was made of a document, by its name."""

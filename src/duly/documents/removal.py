@@ -39,7 +39,8 @@ async def remove(app: App, who: Visitor, document_id: UUID, *, reason: str | Non
     values = {"org_id": who.org_id, "document_id": document_id}
     async with app.tenant_session(who.org_id) as conn:
         found = await locked(conn, who, document_id)
-        files = [row[0] for row in await rows(conn, "versions/list", values)]
+        everything = {**values, "before": None, "limit": None}
+        files = [row[0] for row in await rows(conn, "versions/list", everything)]
         versions = [one["sha256"] for one in files]
         await unpublish(conn, who.org_id, document_id)
         await conn.execute(statement("documents/delete"), values)
