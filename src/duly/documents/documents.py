@@ -82,12 +82,22 @@ class Documents(Library):
 
     async def elements(self, who: Visitor, document_id: UUID) -> tuple[UUID, bytes]:
         """The extraction that its text is from, and the pages that it has left, as JSON."""
+        found, name = await self._current(who, document_id)
+        try:
+            return found, await self.derived(who, document_id, name)
+        except UnknownFile:
+            newer, name = await self._current(who, document_id)
+            if newer == found:
+                raise
+            return newer, await self.derived(who, document_id, name)  # it was replaced meanwhile
+
+    async def _current(self, who: Visitor, document_id: UUID) -> tuple[UUID, str]:
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
             found = await records.current(conn, who.org_id, document_id)
         if found is None or not found.result_json:
             raise UnknownFile("it has not been read", field="document_id", fix="ask for an extraction")
-        return found.extraction_id, await self.derived(who, document_id, found.result_json["derived"])
+        return found.extraction_id, str(found.result_json["derived"])
 
     async def passages(
         self, who: Visitor, document_id: UUID, *, start: int = 0, limit: int = 50

@@ -28,7 +28,8 @@ async def veiled(app: App, due: Sequence[Due]) -> list[Due]:
 
 async def _seen(app: App, org_id: UUID, by: str, subjects: Set[str]) -> Set[str]:
     kind, _, name = by.partition(":")
-    who = Principal(org_id, Actor(ActorType(kind), name), frozenset())
+    actor = Actor(ActorType(kind), name) if kind in {*ActorType} else Actor.user(by)
+    who = Principal(org_id, actor, frozenset())
     for rule in app.subject_rules:
         if subjects:
             subjects = subjects & await rule(who, subjects, "read")
