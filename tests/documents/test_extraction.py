@@ -10,6 +10,7 @@ import psycopg
 
 from duly import Duly, Outcome, Status
 from duly.documents.access import Visitor
+from duly.documents.engines import Limits
 from duly.documents.shapes import Extraction
 from duly.upkeep.adapters import AdapterSync
 from tests.documents.files import pdf
@@ -60,6 +61,14 @@ async def test_a_file_that_cannot_be_read_fails_with_its_code_everywhere(
     row = await extraction(library, anna, filed.document_id)
     assert (row.status, row.error_code) == ("failed", "document.broken")
     assert (await library.documents.get(anna, filed.document_id)).status == "failed"
+
+
+async def test_pages_that_have_too_much_text_together_end_the_reading(app: Duly, anna: Visitor) -> None:
+    app.include_documents(limits=Limits(whole_text_max=50))
+    filed = await add(app, anna, pdf(["Eine Seite mit Text", "Noch eine mit Text", LETTER]), "Buch.pdf")
+    job = await read(app, anna, filed.document_id)
+    assert (job.error_code, job.attempt, job.partial_count) == ("document.too_large", 1, 2)
+    assert (await extraction(app, anna, filed.document_id)).status == "failed"
 
 
 async def test_reading_again_replaces_all_and_failing_to_leaves_all_as_it_was(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
 import psycopg
 import pytest
 
 from duly import Actor, Duly, errors
 from duly.documents.access import Visitor
 from duly.documents.errors import FolderNotEmpty, NameTaken, UnknownDocument, UnknownFolder
+from duly.documents.schema import Connection, one
+from duly.documents.search.shapes import Filters
 from duly.documents.shapes import Grant
 from tests.documents.stage import add, visitor
 
@@ -144,3 +150,62 @@ async def test_folders_have_a_depth_also_when_they_are_moved(library: Duly, anna
     with pytest.raises(errors.ContractError, match="too deep"):
         await folders.change(anna, second_top, moves=True, move_to=first_end)
     assert (await folders.change(anna, second_top, moves=True, move_to=first_top)).path == "a0/b0"
+
+
+async def test_a_folder_that_they_may_not_see_tells_nothing_of_itself(
+    library: Duly, anna: Visitor, boss: Visitor
+) -> None:
+    folders = library.documents.folders
+    top, other = await folders.create(anna, "Haus"), await folders.create(anna, "Anderes")
+    secret = await folders.create(boss, "Gehalt", top.node_id)
+    below = await folders.create(boss, "Alle", secret.node_id)
+    await folders.set_grants(boss, secret.node_id, [Grant(principal="user:ben", level="read")])
+    await folders.set_grants(boss, below.node_id, [Grant(principal="user:anna", level="write")])
+
+    same = await folders.create(anna, "Gehalt", top.node_id)  # its name is not taken for them
+    with pytest.raises(NameTaken):
+        await folders.create(anna, "Gehalt", top.node_id)
+    with pytest.raises(NameTaken):
+        await folders.change(boss, other.node_id, name="Gehalt", moves=True, move_to=top.node_id)
+    renamed = await folders.change(anna, same.node_id, name="Gehälter")
+    with pytest.raises(NameTaken):
+        await folders.change(boss, renamed.node_id, name="Gehalt")
+    assert (await folders.change(anna, same.node_id, name="Gehälter")).name == "Gehälter"
+
+    told = []
+    for place in (secret.node_id, uuid4()):
+        for asked in (
+            lambda place=place: folders.create(anna, "Neu", place),
+            lambda place=place: folders.change(anna, other.node_id, moves=True, move_to=place),
+            lambda place=place: library.documents.list(anna, node_id=place),
+            lambda place=place: library.documents.search(anna, "Haus", Filters(nodes=(place,))),
+            lambda place=place: library.documents.exports.documents(anna, node_id=place),
+            lambda place=place: library.documents.exports.search(anna, "Haus", Filters(nodes=(place,))),
+        ):
+            with pytest.raises(UnknownFolder) as refused:
+                await asked()
+            told.append((refused.value.message, refused.value.field))
+    assert told[:6] == told[6:]
+    assert {field for _, field in told} == {"parent_id", "node_id"}
+
+    seen = await folders.get(anna, below.node_id)
+    assert (seen.path, seen.parent_id) == ("Haus/…/Alle", None)
+    await folders.remove(anna, same.node_id)
+    with pytest.raises(FolderNotEmpty, match="still something in it"):
+        await folders.remove(anna, top.node_id)
+
+
+async def test_how_far_somebody_comes_is_asked_once_in_a_transaction(
+    library: Duly, anna: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = await library.documents.folders.create(anna, "Haus")
+    filed = await add(library, anna, "text")
+    asked = []
+
+    async def counted(conn: Connection, name: str, values: Mapping[str, Any]) -> Any:
+        asked.append(name)
+        return await one(conn, name, values)
+
+    monkeypatch.setattr("duly.documents.access.one", counted)
+    await library.documents.change(anna, filed.document_id, moves=True, move_to=folder.node_id)
+    assert asked == ["nodes/reach", "nodes/barred"]  # to change it, and to show it

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -11,6 +14,8 @@ import pytest
 from duly import Duly
 from duly.documents.access import Visitor
 from duly.documents.errors import UnknownFolder
+from duly.documents.removal import clear_away
+from duly.documents.vault import elements_name
 from tests.documents.stage import add
 from tests.worker.working import done, work_off
 
@@ -108,3 +113,62 @@ async def test_a_file_that_is_refused_after_it_came_leaves_nothing(
         await library.documents.add(anna, "a.txt", slow(), node_id=folder.node_id, engine=None)
     await work_off(library)
     assert files(tmp_path) == []
+
+
+async def test_what_an_older_extraction_has_left_goes_when_a_newer_one_is_published(
+    library: Duly, anna: Visitor, sql: psycopg.Connection, tmp_path: Path
+) -> None:
+    filed = await add(library, anna, "Ein Brief", engine="fast")
+    await work_off(library)
+    begun = await library.documents.extract(anna, filed.document_id)
+    await work_off(library, 2)  # it is read, and what was read before is cleared away
+    left = {path.stem for path in (tmp_path / "blobs" / "tenant").rglob("*.json")}
+    assert left == {str(begun.extraction_id)}
+    newest, oldest = await library.documents.extractions(anna, filed.document_id)
+    assert newest.result_json
+    assert oldest.result_json
+    assert newest.result_json["derived"] == f"{begun.extraction_id}.json"
+    assert (oldest.status, oldest.result_json["derived"], oldest.result_json["page_count"]) == (
+        "done",
+        None,
+        1,
+    )
+    assert (await library.documents.elements(anna, filed.document_id))[0] == begun.extraction_id
+
+
+async def test_an_extraction_that_is_about_to_publish_keeps_its_file_and_a_crash_leaves_none(
+    library: Duly, anna: Visitor, sql: psycopg.Connection, tmp_path: Path
+) -> None:
+    filed = await add(library, anna, "Ein Brief", engine="fast")
+    await work_off(library)
+    names = {}
+    vault = await library.documents.vault(anna.org_id)
+    for status in ("running", "failed"):  # the failed one died after its file was there
+        names[status] = uuid4()
+        sql.execute(
+            "insert into documents.extractions (org_id, extraction_id, document_id, version, engine, status)"
+            " values (%s, %s, %s, 1, 'hires', %s)",
+            [anna.org_id, names[status], filed.document_id, status],
+        )
+        await vault.keep_derived(filed.document_id, elements_name(names[status]), b"[]")
+    async with library.tenant_session(anna.org_id) as conn:
+        await clear_away(library, conn, anna, outdated=[filed.document_id])
+    await work_off(library)
+    left = {path.stem for path in (tmp_path / "blobs" / "tenant").rglob("*.json")}
+    current = (await library.documents.get(anna, filed.document_id)).extraction_id
+    assert left == {str(current), str(names["running"])}
+
+
+async def test_what_a_crash_left_half_written_is_swept_when_it_is_old(
+    library: Duly, anna: Visitor, tmp_path: Path
+) -> None:
+    filed = await add(library, anna, "kept")
+    folder = tmp_path / "blobs" / "tenant" / str(anna.org_id) / "tmp"
+    folder.mkdir(exist_ok=True)
+    for name, age in (("old", timedelta(days=2)), ("new", timedelta(0))):
+        (folder / name).write_bytes(b"half")
+        at = (datetime.now(UTC) - age).timestamp()
+        os.utime(folder / name, (at, at))
+    await library.documents.remove(anna, filed.document_id)
+    await work_off(library)
+    assert files(tmp_path) == ["new"]

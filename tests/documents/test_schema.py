@@ -54,3 +54,22 @@ def test_no_statement_of_a_migration_is_without_effect(cluster: Cluster) -> None
             conn.execute("reset role" if migration.version == 1 else "set local role duly_owner")
             conn.execute(migration.text)
         assert [line for line in said if line.startswith("WARNING")] == []
+
+
+def test_what_was_kept_before_quotas_is_counted(cluster: Cluster) -> None:
+    with cluster.fresh() as made:
+        migrate.migrate(made.direct_url, SCHEMA, upto=4)
+        with psycopg.connect(made.direct_url, autocommit=True) as conn:
+            conn.execute("insert into duly.organizations (org_id, name) values (gen_random_uuid(), 'Acme')")
+            conn.execute("""
+                insert into documents.documents (org_id, name, sha256, size, media_type, created_by)
+                select o.org_id, 'a', repeat('a', 64), 7, 'text/plain', 'user:u'
+                from duly.organizations o, generate_series(1, 2) where o.name = 'Acme'
+            """)
+            conn.execute("""
+                insert into documents.document_versions
+                select d.org_id, d.document_id, v, d.sha256, d.size, d.media_type, d.name, d.created_by
+                from documents.documents d, generate_series(1, 3) v
+            """)
+            migrate.migrate(made.direct_url, SCHEMA)
+            assert conn.execute("select documents, bytes from documents.usage").fetchall() == [(2, 42)]

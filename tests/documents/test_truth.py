@@ -49,6 +49,21 @@ async def test_an_old_extraction_says_nothing_of_a_newer_version(library: Duly, 
     assert [one.status for one in await docs.extractions(anna, filed.document_id)] == ["failed", "canceled"]
 
 
+async def test_extractions_are_listed_in_pages(library: Duly, anna: Visitor, sql: psycopg.Connection) -> None:
+    filed = await add(library, anna, "one")
+    sql.execute(
+        "insert into documents.extractions (org_id, document_id, version, engine, status)"
+        " select %s, %s, 1, 'fast', 'failed' from generate_series(1, 5)",  # all at the same moment
+        [anna.org_id, filed.document_id],
+    )
+    seen: list[uuid.UUID] = []
+    while page := await library.documents.extractions(
+        anna, filed.document_id, before=seen[-1] if seen else None, limit=2
+    ):
+        seen += [one.extraction_id for one in page]
+    assert len(seen) == len({*seen}) == 5
+
+
 async def test_an_extraction_that_is_refused_does_not_hide_one_that_runs(
     library: Duly, anna: Visitor, sql: psycopg.Connection
 ) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -39,8 +40,8 @@ class BlobStore:
     content key appears, and the directories that lead to it after. The parents of the root
     directory are not synced, and neither are deletions.
 
-    An upload that dies with its process leaves an object under `org/<org_id>/tmp/`, safe to remove once
-    old, or an unfinished multipart upload, which a cloud bucket should be set to expire.
+    An upload that dies with its process leaves an object under `org/<org_id>/tmp/` or `tenant/<org_id>/tmp/`,
+    which `sweep` removes, or an unfinished multipart upload, which a cloud bucket should be set to expire.
     """
 
     def __init__(self, url_or_path: str | Path) -> None:
@@ -164,6 +165,19 @@ class BlobStore:
         """Remove a tenant's files; what is not there stays away."""
         for name in names:
             await self._discard(_tenant_key(org_id, name))
+
+    async def sweep(self, org_id: UUID, before: datetime) -> int:
+        """Remove what uploads of an org that died with their process have left before then; how many."""
+        old = [
+            meta["path"]
+            for room in ("org", "tenant")
+            async for page in self._objects.list(prefix=f"{room}/{org_id}/tmp")  # noqa: S108 - a key
+            for meta in page
+            if meta["last_modified"] < before
+        ]
+        for key in old:
+            await self._discard(key)
+        return len(old)
 
     async def _open(self, ref: BlobRef, org_id: UUID) -> "GetResult":
         # One raise for both cases: another organisation's blob must look exactly like no blob.

@@ -37,6 +37,7 @@ _COLUMNS: Columns = {
     "type": "doc_type",
     "updated": "updated_at",
 }
+_MOST = 500
 _FACTS = tuple(Document.model_fields)
 _VERSIONS: Columns = {
     "version": "version",
@@ -94,15 +95,15 @@ def list_documents(
 def show(
     document: DocumentId, org: Org, actor: ActorName = None, app: AppName = None, as_json: AsJson = False
 ) -> None:
-    """One document, the files that it has been, and what was read out of it."""
+    """One document, the files that it has been, and what was read out of it; the newest 500 of each."""
     who = visitor(org, actor)
 
     async def find(duly: Duly) -> tuple[Document, list[Version], list[Extraction]]:
         found, documents = await duly.documents.get(who, document), duly.documents
         return (
             found,
-            [*await documents.versions(who, document)],
-            [*await documents.extractions(who, document)],
+            [*await documents.versions(who, document, limit=_MOST)],
+            [*await documents.extractions(who, document, limit=_MOST)],
         )
 
     found, versions, extractions = run(app, find)

@@ -16,7 +16,7 @@ from duly.client.context import context
 from duly.documents.access import Visitor
 from duly.documents.errors import unknown_folder
 from duly.documents.extraction.asking import JOB_TYPE
-from duly.model.errors import SchemaMismatch
+from duly.model.errors import ContractError, SchemaMismatch
 from duly.wiring import Duly
 
 if TYPE_CHECKING:
@@ -58,10 +58,15 @@ async def folder_id(documents: Documents, who: Visitor, said: str) -> UUID | Non
     path = said.strip(ROOT)
     if not path:
         return None
-    for node in await documents.folders.list(who):
-        if path in (node.path, str(node.node_id)):
-            return node.node_id
-    raise unknown_folder("folder")
+    folders = await documents.folders.list(who)
+    found = [node.node_id for node in folders if path in (node.path, str(node.node_id))]
+    if len(found) > 1:
+        raise ContractError(
+            "two have this path", field="folder", fix="name it by its id: see `duly docs folders`"
+        )
+    if not found:
+        raise unknown_folder("folder")
+    return found[0]
 
 
 async def in_folder(documents: Documents, who: Visitor, said: str) -> UUID:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence, Set
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast, overload
@@ -32,8 +32,10 @@ R = TypeVar("R")
 C = TypeVar("C", bound=HandlerContext)
 
 
-SubjectRule = Callable[[Principal, str, str], Awaitable[bool]]
-"""`await rule(principal, subject_id, action)`: may they `submit`, `read` or `change` jobs about it?"""
+SubjectRule = Callable[[Principal, Set[str], str], Awaitable[Set[str]]]
+"""`await rule(principal, subject_ids, action)`: those that they may `submit`, `read` or `change` jobs about.
+
+It is asked once for a whole page of jobs, and about `*` where jobs are not told apart."""
 
 
 class Declare(Protocol):
@@ -58,8 +60,10 @@ class App:
         """What keeps the product's own records true, by name."""
         self.schemas: list[Schema] = []
         """Tables that the application brings along: migrated with Duly's own."""
+        self.told: dict[str, Any] = {}
+        """What applications that are included were told, by their names."""
         self.subject_rules: list[SubjectRule] = []
-        """Asked by the HTTP service about every job that has a subject; all must agree."""
+        """Asked about every job that has a subject before anybody is shown or told of it; all must agree."""
         self.portal = Portal()
         self.never_retry: set[type[BaseException]] = set()
         """Errors that will not pass, whichever job type raises them: add your own."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from duly.documents.errors import unknown_folder
 from duly.documents.schema import Connection, one
 from duly.model.job import Actor
 from duly.model.verdict import Fail
@@ -29,6 +30,30 @@ async def barred(conn: Connection, who: Visitor, level: Level = "read") -> Seque
     """The folders of the org in which they may not do it; usually none."""
     found = await one(conn, "nodes/barred", {"principal": who.principal, "level": level})
     return list(found[0]) if found else []
+
+
+class Reach(NamedTuple):
+    """How far somebody comes in the folders of the org."""
+
+    closed: Sequence[UUID]
+    """Those that they may not see."""
+    fixed: Sequence[UUID]
+    """Those in which they may change nothing, the closed ones among them."""
+
+
+async def reach(conn: Connection, who: Visitor) -> Reach:
+    """Where they may look, and where they may write: asked once in a transaction."""
+    found = await one(conn, "nodes/reach", {"principal": who.principal})
+    return Reach(*found) if found else Reach((), ())
+
+
+async def check_open(conn: Connection, who: Visitor, nodes: Sequence[UUID], field: str = "node_id") -> None:
+    """Raise unless all of these are folders that they may see."""
+    if nodes:
+        asked = {"org_id": who.org_id, "nodes": list(nodes), "barred": await barred(conn, who)}
+        found = await one(conn, "nodes/count_open", asked)
+        if found is None or found[0] < len(set(nodes)):
+            raise unknown_folder(field)
 
 
 async def is_admin(conn: Connection, who: Visitor) -> bool:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from uuid import UUID
 
-from duly.client.app import App
 from duly.control.paging import page_size
 from duly.documents import removal
-from duly.documents.access import Visitor
+from duly.documents.access import Visitor, check_open
 from duly.documents.classes.classes import Classes
 from duly.documents.elements import Engine
 from duly.documents.errors import UnknownFile
@@ -20,7 +19,6 @@ from duly.documents.filing import locked
 from duly.documents.folders import Folders
 from duly.documents.imports.connectors import Connectors
 from duly.documents.library import Library
-from duly.documents.options import DocumentOptions
 from duly.documents.schema import rows
 from duly.documents.search.search import search
 from duly.documents.search.shapes import Filters, Found
@@ -30,10 +28,6 @@ from duly.documents.uploads import Uploads
 
 class Documents(Library):
     """The documents of an application."""
-
-    def __init__(self, app: App, options: DocumentOptions | None = None) -> None:
-        super().__init__(app)
-        self.options = options or DocumentOptions()
 
     @cached_property
     def folders(self) -> Folders:
@@ -77,20 +71,33 @@ class Documents(Library):
                 await self._note(conn, who, "document.extraction_asked", document_id, **said)
             return begun
 
-    async def extractions(self, who: Visitor, document_id: UUID) -> Sequence[Extraction]:
-        """What was, and is being, read out of a document; the newest first."""
+    async def extractions(
+        self, who: Visitor, document_id: UUID, *, before: UUID | None = None, limit: int = 50
+    ) -> Sequence[Extraction]:
+        """What was, and is being, read out of a document; the newest first, or those before another."""
+        size = page_size(limit)
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            return await records.list_of(conn, who.org_id, document_id)
+            return await records.list_of(conn, who.org_id, document_id, before, size)
 
     async def elements(self, who: Visitor, document_id: UUID) -> tuple[UUID, bytes]:
         """The extraction that its text is from, and the pages that it has left, as JSON."""
+        found, name = await self._current(who, document_id)
+        try:
+            return found, await self.derived(who, document_id, name)
+        except UnknownFile:
+            newer, name = await self._current(who, document_id)
+            if newer == found:
+                raise
+            return newer, await self.derived(who, document_id, name)  # it was replaced meanwhile
+
+    async def _current(self, who: Visitor, document_id: UUID) -> tuple[UUID, str]:
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
             found = await records.current(conn, who.org_id, document_id)
         if found is None or not found.result_json:
             raise UnknownFile("it has not been read", field="document_id", fix="ask for an extraction")
-        return found.extraction_id, await self.derived(who, document_id, found.result_json["derived"])
+        return found.extraction_id, str(found.result_json["derived"])
 
     async def passages(
         self, who: Visitor, document_id: UUID, *, start: int = 0, limit: int = 50
@@ -113,11 +120,14 @@ class Documents(Library):
         offset: int = 0,
         group: bool = False,
     ) -> Found:
-        """The passages that fit a query, the best first; with `group` the best of each document."""
+        """The passages that fit a query, the best first; with `group` the best of each document.
+
+        A folder among the filters that is unknown, or closed to them, raises.
+        """
+        asked = filters or Filters()
         async with self._app.tenant_session(who.org_id) as conn:
-            return await search(
-                conn, who, query, filters or Filters(), limit=limit, offset=offset, group=group
-            )
+            await check_open(conn, who, asked.nodes or ())
+            return await search(conn, who, query, asked, limit=limit, offset=offset, group=group)
 
     async def remove(self, who: Visitor, document_id: UUID, *, reason: str | None = None) -> None:
         """Delete a document and everything that was made of it."""

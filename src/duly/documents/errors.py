@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duly.model.errors import Conflict, NotFound
+from duly.model.errors import Conflict, LimitExceeded, NotFound
 
 
 class UnknownDocument(NotFound):
@@ -45,6 +45,12 @@ class UploadIncomplete(Conflict):
     """Parts are missing, or what came is not what was announced."""
 
     code = "upload.incomplete"
+
+
+class QuotaExceeded(LimitExceeded):
+    """The org keeps as much as it may, or the document has as many versions."""
+
+    code = "document.quota"
 
 
 def unknown_document() -> UnknownDocument:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as given
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -12,8 +13,9 @@ from psycopg.errors import ForeignKeyViolation
 from psycopg.types.json import Jsonb
 
 from duly.client.context import checked_text
-from duly.documents.access import Visitor, barred
+from duly.documents.access import Reach, Visitor, reach
 from duly.documents.errors import unknown_document, unknown_folder
+from duly.documents.quotas import Quotas, count
 from duly.documents.schema import Connection, one, statement
 from duly.documents.vault import Vault
 from duly.model import payload
@@ -32,7 +34,7 @@ class Incoming:
     sha256: str
     size: int
     node_id: UUID | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = given(default_factory=dict)
 
 
 class Filed(NamedTuple):
@@ -52,6 +54,7 @@ async def file(
     incoming: Incoming,
     *,
     vault: Vault,
+    quotas: Quotas,
     document_id: UUID | None = None,
 ) -> Filed:
     """File it, in their transaction. Content that they can see already is not filed twice."""
@@ -60,17 +63,18 @@ async def file(
         # Its last document was deleted while it came in.
         raise Conflict("the file is gone", field="file", fix="send it again")
     if document_id is None:
-        return await _as_document(conn, who, incoming)
-    return await _as_version(conn, who, incoming, document_id)
+        return await _as_document(conn, who, incoming, quotas)
+    return await _as_version(conn, who, incoming, quotas, document_id)
 
 
-async def _as_document(conn: Connection, who: Visitor, incoming: Incoming) -> Filed:
-    await check_folder(conn, who, incoming.node_id)
-    closed = await barred(conn, who)
-    same = {"org_id": who.org_id, "sha256": incoming.sha256, "barred": closed}
+async def _as_document(conn: Connection, who: Visitor, incoming: Incoming, quotas: Quotas) -> Filed:
+    reached = await reach(conn, who)
+    await check_folder(conn, who, incoming.node_id, reached)
+    same = {"org_id": who.org_id, "sha256": incoming.sha256, "barred": reached.closed}
     there = await one(conn, "documents/find_content", same)
     if there is not None:
         return Filed(there[0], there[1], created=False, changed=False)
+    await count(conn, who.org_id, quotas, incoming.sha256, documents=1, size=incoming.size)
     try:
         made = await one(conn, "documents/insert", _values(who, incoming))
     except ForeignKeyViolation:
@@ -79,10 +83,14 @@ async def _as_document(conn: Connection, who: Visitor, incoming: Incoming) -> Fi
     return Filed(made[0], 1, created=True, changed=True)
 
 
-async def _as_version(conn: Connection, who: Visitor, incoming: Incoming, document_id: UUID) -> Filed:
+async def _as_version(
+    conn: Connection, who: Visitor, incoming: Incoming, quotas: Quotas, document_id: UUID
+) -> Filed:
     found = await locked(conn, who, document_id)
     if found.sha256 == incoming.sha256:
         return Filed(document_id, found.version, created=False, changed=False)
+    quotas.check_versions(found.version + 1)
+    await count(conn, who.org_id, quotas, incoming.sha256, documents=0, size=incoming.size)
     values = {**_values(who, incoming), "document_id": document_id}
     made = await one(conn, "documents/add_version", values)
     assert made is not None
@@ -96,28 +104,39 @@ class Locked(NamedTuple):
     name: str
     version: int
     sha256: str
+    reach: Reach
+    """Of whoever changes it."""
 
 
 async def locked(conn: Connection, who: Visitor, document_id: UUID) -> Locked:
     """A document that they may change, held until the end of the transaction."""
-    values = {"org_id": who.org_id, "document_id": document_id, "barred": await barred(conn, who)}
+    reached = await reach(conn, who)
+    values = {"org_id": who.org_id, "document_id": document_id, "barred": reached.closed}
     found = await one(conn, "documents/lock", values)
     if found is None:
         raise unknown_document()
-    await check_folder(conn, who, found[0])
-    return Locked(*found)
+    node_id, name, version, sha256 = found
+    await check_folder(conn, who, node_id, reached)
+    return Locked(node_id, name, version, sha256, reached)
 
 
-async def check_folder(conn: Connection, who: Visitor, node_id: UUID | None) -> None:
-    """Raise unless they may write there."""
+async def check_folder(
+    conn: Connection,
+    who: Visitor,
+    node_id: UUID | None,
+    reached: Reach | None = None,
+    field: str = "node_id",
+) -> None:
+    """Raise unless they may write there; `reached` is where they may, if it was asked already."""
     if node_id is None:
         return
-    if node_id in await barred(conn, who):
-        raise unknown_folder()
-    if node_id in await barred(conn, who, "write"):
-        raise Forbidden("you may only read there", field="node_id", fix="ask for the right to write")
+    reached = reached or await reach(conn, who)
+    if node_id in reached.closed:
+        raise unknown_folder(field)
+    if node_id in reached.fixed:
+        raise Forbidden("you may only read there", field=field, fix="ask for the right to write")
     if await one(conn, "nodes/exists", {"org_id": who.org_id, "node_id": node_id}) is None:
-        raise unknown_folder()
+        raise unknown_folder(field)
 
 
 def checked_name(name: str) -> str:

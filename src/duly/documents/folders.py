@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg.errors import ForeignKeyViolation, UniqueViolation
+from psycopg.errors import ForeignKeyViolation
 
 from duly.client.app import App
 from duly.control.audit import Audit
-from duly.documents.access import Visitor, barred
+from duly.documents.access import Reach, Visitor, barred, reach
 from duly.documents.errors import FolderNotEmpty, NameTaken, unknown_folder
 from duly.documents.filing import check_folder, checked_name
 from duly.documents.schema import Connection, one, rows, statement
@@ -34,12 +34,11 @@ class Folders:
         values = {"org_id": who.org_id, "parent_id": parent_id, "name": checked_name(name)}
         async with self._app.tenant_session(who.org_id) as conn:
             await self._lock(conn, who)
-            await check_folder(conn, who, parent_id)
+            reached = await reach(conn, who)
+            await check_folder(conn, who, parent_id, reached, "parent_id")
             await self._check_room(conn, who, parent_id, 1)
-            try:
-                made = await one(conn, "nodes/insert", {**values, "created_by": who.principal})
-            except UniqueViolation:
-                raise _taken() from None
+            await self._check_name(conn, {**values, "node_id": None, "moves": True}, reached)
+            made = await one(conn, "nodes/insert", {**values, "created_by": who.principal})
             assert made is not None
             await self._note(conn, who, "folder.created", made[0], name=name)
         return await self.get(who, made[0])
@@ -71,20 +70,19 @@ class Folders:
         }  # fmt: skip
         async with self._app.tenant_session(who.org_id) as conn:
             await self._lock(conn, who)
-            await check_folder(conn, who, node_id)
+            reached = await reach(conn, who)
+            await check_folder(conn, who, node_id, reached)
             if moves:
-                await self._check_move(conn, who, node_id, move_to)
-            try:
-                await conn.execute(statement("nodes/change"), values)
-            except UniqueViolation:
-                raise _taken() from None
+                await self._check_move(conn, who, node_id, move_to, reached)
+            await self._check_name(conn, values, reached)
+            await conn.execute(statement("nodes/change"), values)
             told = {"name": name} if name is not None else {}
             told |= {"parent_id": str(move_to) if move_to else "root"} if moves else {}
             await self._note(conn, who, "folder.changed", node_id, **told)
         return await self.get(who, node_id)
 
     async def remove(self, who: Visitor, node_id: UUID, *, reason: str | None = None) -> None:
-        """Remove an empty folder."""
+        """Remove an empty folder. One that holds what is closed to them is not empty, and says no more."""
         async with self._app.tenant_session(who.org_id) as conn:
             await self._lock(conn, who)
             await check_folder(conn, who, node_id)
@@ -128,10 +126,18 @@ class Folders:
     async def _lock(self, conn: Connection, who: Visitor) -> None:
         await conn.execute(statement("nodes/lock_all"), {"org_id": who.org_id})
 
-    async def _check_move(self, conn: Connection, who: Visitor, node_id: UUID, to: UUID | None) -> None:
+    async def _check_name(self, conn: Connection, values: Mapping[str, Any], reached: Reach) -> None:
+        """Refuse a name that another has which they can see; one that they cannot must not tell of itself."""
+        taken = await one(conn, "nodes/name_taken", {**values, "barred": reached.closed})
+        if taken is None or taken[0]:
+            raise NameTaken("there is one of that name", field="name", fix="choose another name")
+
+    async def _check_move(
+        self, conn: Connection, who: Visitor, node_id: UUID, to: UUID | None, reached: Reach
+    ) -> None:
         """Refuse circles and depths; whom it is for is changed only by who may say so."""
         if to is not None:
-            await check_folder(conn, who, to)
+            await check_folder(conn, who, to, reached, "parent_id")
             if node_id in await self._above(conn, who, to):
                 raise ContractError("a folder cannot lie in itself", field="parent_id", fix="choose another")
         found = await one(
@@ -167,10 +173,6 @@ class Folders:
         await self._audit.record(
             conn, who.org_id, action, str(node_id), actor=who.actor, reason=reason, **detail
         )
-
-
-def _taken() -> NameTaken:
-    return NameTaken("there is one of that name", field="name", fix="choose another name")
 
 
 def _check(grants: Sequence[Grant]) -> None:

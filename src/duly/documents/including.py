@@ -19,6 +19,7 @@ def include(app: App, options: DocumentOptions | None = None) -> None:
     if JOB_TYPE in app.registry:
         return
     chosen = options or DocumentOptions()
+    app.told[SCHEMA.name] = chosen
     app.schemas.append(SCHEMA)
     app.subject_rules.append(SubjectRule(app))
     extraction.declare(app, chosen)

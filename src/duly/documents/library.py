@@ -10,7 +10,7 @@ from duly.blobs import BlobNotFound
 from duly.client.app import App
 from duly.control.audit import Audit
 from duly.control.paging import cursor, page_size, place
-from duly.documents.access import Visitor, barred
+from duly.documents.access import Visitor, barred, check_open
 from duly.documents.elements import Engine
 from duly.documents.errors import UnknownFile, unknown_document
 from duly.documents.extraction.asking import REMOTE, Target, begin
@@ -24,8 +24,10 @@ from duly.documents.filing import (
     locked,
 )
 from duly.documents.media import HEAD, media_type
+from duly.documents.options import DocumentOptions, options_of
+from duly.documents.quotas import check_room
 from duly.documents.removal import clear_away
-from duly.documents.schema import one, rows, statement
+from duly.documents.schema import Connection, one, rows, statement
 from duly.documents.search.index import rename
 from duly.documents.shapes import Document, DocumentStatus, Version
 from duly.documents.vault import Vault
@@ -45,7 +47,8 @@ class DocumentPage(NamedTuple):
 class Library:
     """What visitors do with documents."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, options: DocumentOptions | None = None) -> None:
+        self.options = options or options_of(app)
         self._app = app
         self._audit = Audit(app)
 
@@ -69,15 +72,23 @@ class Library:
         shown, facts = checked_name(name), metadata or {}
         checked_metadata(facts)
         async with self._app.tenant_session(who.org_id) as conn:  # refused before anything is kept
-            await (
-                check_folder(conn, who, node_id) if document_id is None else locked(conn, who, document_id)
-            )
+            await self._check_room(conn, who, node_id, document_id)
         stream = Measured(chunks)
         vault = await self.vault(who.org_id)
         kept = await vault.keep_original(aiter(stream))
         kind = media_type(shown, stream.head)
         incoming = Incoming(shown, kind, kept.sha256, kept.size, node_id, facts)
         return await self.file(who, incoming, document_id=document_id, engine=engine)
+
+    async def _check_room(
+        self, conn: Connection, who: Visitor, node_id: UUID | None, document_id: UUID | None
+    ) -> None:
+        quotas = self.options.quotas
+        if document_id is None:
+            await check_folder(conn, who, node_id)
+        else:
+            quotas.check_versions((await locked(conn, who, document_id)).version + 1)
+        await check_room(conn, who.org_id, quotas, documents=document_id is None, size=1)
 
     async def file(
         self,
@@ -105,7 +116,9 @@ class Library:
     ) -> Filed:
         vault = await self.vault(who.org_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            filed = await file(conn, who, incoming, vault=vault, document_id=document_id)
+            filed = await file(
+                conn, who, incoming, vault=vault, document_id=document_id, quotas=self.options.quotas
+            )
             if filed.changed:
                 action = "document.created" if filed.created else "document.version_added"
                 await self._note(conn, who, action, filed.document_id, sha256=incoming.sha256)
@@ -133,30 +146,41 @@ class Library:
         after: str | None = None,
         limit: int = 50,
     ) -> DocumentPage:
-        """A page of the documents that they may see: of a folder, of the root, or of everywhere."""
+        """A page of the documents that they may see: of a folder, of the root, or of everywhere.
+
+        A folder that is unknown, or closed to them, raises.
+        """
         size = page_size(limit)
         values: dict[str, Any] = {"org_id": who.org_id, "node_id": node_id, "in_root": in_root}
         values |= {"doc_type": doc_type, "status": status, "after": place(after, UUID), "limit": size + 1}
         async with self._app.tenant_session(who.org_id) as conn:
+            await check_open(conn, who, [node_id] if node_id else [])
             found = await rows(conn, "documents/list", {**values, "barred": await barred(conn, who)})
         documents = [Document.model_validate(row[0]) for row in found[:size]]
         return DocumentPage(documents, cursor(documents[-1].document_id) if len(found) > size else None)
 
-    async def versions(self, who: Visitor, document_id: UUID) -> Sequence[Version]:
-        """The files that a document has been, the newest first."""
+    async def versions(
+        self, who: Visitor, document_id: UUID, *, before: int | None = None, limit: int = 50
+    ) -> Sequence[Version]:
+        """The files that a document has been, the newest first, or those before a version."""
+        values = {"org_id": who.org_id, "document_id": document_id, "before": before}
+        values["limit"] = page_size(limit)
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            values = {"org_id": who.org_id, "document_id": document_id}
             return [Version.model_validate(row[0]) for row in await rows(conn, "versions/list", values)]
 
     async def content(
         self, who: Visitor, document_id: UUID, version: int | None = None
     ) -> tuple[Version, AsyncIterator[bytes]]:
         """The file of a version, the current one if none is named."""
-        for found in await self.versions(who, document_id):
-            if version is None or found.version == version:
-                return found, (await self.vault(who.org_id)).original(found.sha256)
-        raise UnknownFile("no such version", field="version", fix="see the versions of the document")
+        await self.get(who, document_id)
+        values = {"org_id": who.org_id, "document_id": document_id, "version": version}
+        async with self._app.tenant_session(who.org_id) as conn:
+            row = await one(conn, "versions/read", values)
+        if row is None:
+            raise UnknownFile("no such version", field="version", fix="see the versions of the document")
+        found = Version.model_validate(row[0])
+        return found, (await self.vault(who.org_id)).original(found.sha256)
 
     async def derived(self, who: Visitor, document_id: UUID, name: str) -> bytes:
         """What was made of a document, by its name."""
@@ -183,9 +207,9 @@ class Library:
             "metadata": None if metadata is None else checked_metadata(metadata),
         }  # fmt: skip
         async with self._app.tenant_session(who.org_id) as conn:
-            await locked(conn, who, document_id)
+            found = await locked(conn, who, document_id)
             if moves:
-                await check_folder(conn, who, move_to)
+                await check_folder(conn, who, move_to, found.reach)
             await conn.execute(statement("documents/change"), values)
             if values["name"] is not None:
                 await rename(conn, who.org_id, document_id, str(values["name"]))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from duly.client.app import App
 from duly.documents.classes.remote import Classifier
 from duly.documents.elements import Engine
 from duly.documents.engines import Limits, Unstructured
 from duly.documents.imports.options import ImportOptions
+from duly.documents.quotas import Quotas
+from duly.documents.schema import SCHEMA
 
 _CENTS: Mapping[Engine, float] = {"unstructured_fast": 0.1, "unstructured_hires": 1.0}
 
@@ -25,6 +28,8 @@ class DocumentOptions:
     """Who else is asked what a document is, with consent."""
     imports: ImportOptions = field(default_factory=ImportOptions)
     """Where documents are brought in from."""
+    quotas: Quotas = Quotas()  # noqa: RUF009 - frozen
+    """What an org may keep."""
     cents_per_page: Mapping[Engine, float] = field(default_factory=lambda: dict(_CENTS))
     """What a page costs there: estimates before, actuals after."""
 
@@ -33,3 +38,9 @@ class DocumentOptions:
         if self.unstructured_url is None:
             return None
         return Unstructured(self.unstructured_url, self.unstructured_key or "")
+
+
+def options_of(app: App) -> DocumentOptions:
+    """What an application was told when documents were included."""
+    told = app.told.get(SCHEMA.name)
+    return told if isinstance(told, DocumentOptions) else DocumentOptions()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from uuid import UUID, uuid4
 
@@ -15,9 +15,10 @@ from duly.control.jobs import Jobs
 from duly.control.results import Results
 from duly.documents.access import Visitor, subject_of
 from duly.documents.filing import locked
+from duly.documents.quotas import discount
 from duly.documents.schema import Connection, one, rows, statement
 from duly.documents.search.index import unpublish
-from duly.documents.vault import Vault, derived_folder, upload_folder
+from duly.documents.vault import Vault, derived_folder, elements_name, upload_folder
 from duly.model.policy import Category
 from duly.model.retention import Retention
 from duly.model.states import Status
@@ -27,7 +28,10 @@ from duly.worker.context import Context
 JOB_TYPE = "remove_files"
 ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARTIAL)
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Ids = tuple[UUID, ...]
 _PAUSE = timedelta(seconds=2)
+_LEFT_OVER = timedelta(days=1)
+"""How old a file must be that is half-written: whoever wrote it is gone."""
 
 
 async def remove(app: App, who: Visitor, document_id: UUID, *, reason: str | None = None) -> None:
@@ -35,9 +39,12 @@ async def remove(app: App, who: Visitor, document_id: UUID, *, reason: str | Non
     values = {"org_id": who.org_id, "document_id": document_id}
     async with app.tenant_session(who.org_id) as conn:
         found = await locked(conn, who, document_id)
-        versions = [row[0]["sha256"] for row in await rows(conn, "versions/list", values)]
+        everything = {**values, "before": None, "limit": None}
+        files = [row[0] for row in await rows(conn, "versions/list", everything)]
+        versions = [one["sha256"] for one in files]
         await unpublish(conn, who.org_id, document_id)
         await conn.execute(statement("documents/delete"), values)
+        await discount(conn, who.org_id, size=sum(one["size"] for one in files))
         await clear_away(app, conn, who, documents=[document_id], originals=versions)
         await Audit(app).record(
             conn, who.org_id, "document.deleted", str(document_id),
@@ -53,12 +60,21 @@ async def clear_away(
     documents: Sequence[UUID] = (),
     uploads: Sequence[UUID] = (),
     originals: Sequence[str] = (),
+    outdated: Sequence[UUID] = (),
 ) -> None:
-    """Have the files of these removed if this transaction commits, as far as nothing names them any more."""
+    """Have the files of these removed if this transaction commits, as far as nothing names them any more.
+
+    Of documents that are `outdated` it is what extractions have left that others have replaced.
+    """
     job = app.registry.get(JOB_TYPE).options(
         org_id=who.org_id, actor=who.actor, idempotency_key=f"{JOB_TYPE}:{uuid4()}"
     )
-    call = job.call(documents=list(documents), uploads=list(uploads), originals=sorted(set(originals)))
+    call = job.call(
+        documents=list(documents),
+        uploads=list(uploads),
+        originals=sorted(set(originals)),
+        outdated=tuple(outdated),
+    )
     await app.enqueue_many([call], conn=conn)
 
 
@@ -67,7 +83,11 @@ def declare(app: App) -> None:
 
     @app.job(JOB_TYPE, category=Category.MAINTENANCE)
     async def remove_files(
-        ctx: Context, documents: list[UUID], uploads: list[UUID], originals: list[Sha256]
+        ctx: Context,
+        documents: list[UUID],
+        uploads: list[UUID],
+        originals: list[Sha256],
+        outdated: Ids = (),
     ) -> dict[str, int]:
         """Remove what nobody names: whoever asks, it is looked at again here."""
         vault = Vault((await app.ground()).blobs, ctx.job.org_id)
@@ -82,7 +102,10 @@ def declare(app: App) -> None:
         for folder in folders:
             await vault.remove_folder(folder)
         gone = [await _removed(ctx, vault, sha256) for sha256 in originals]
-        return {"folders": len(folders), "originals": sum(gone)}
+        old = [await _replaced(ctx, vault, document_id) for document_id in outdated]
+        left_over = await vault.sweep(datetime.now(UTC) - _LEFT_OVER)
+        done = {"folders": len(folders), "originals": sum(gone)}
+        return {**done, "derived": sum(old), "left_over": left_over}
 
 
 async def _forget_jobs(app: App, ctx: Context, document_id: UUID) -> None:
@@ -98,6 +121,20 @@ async def _forget_jobs(app: App, ctx: Context, document_id: UUID) -> None:
     await Results(app, Retention()).erase(
         org_id, subject, actor=ctx.job.actor, reason="the document was deleted"
     )
+
+
+async def _replaced(ctx: Context, vault: Vault, document_id: UUID) -> int:
+    """Remove what extractions have left that are over, and not what its text is from.
+
+    Their rows say so first: after a crash the files are found again by what is there.
+    """
+    found = list(await vault.extractions_of(document_id))
+    values = {"org_id": ctx.job.org_id, "document_id": document_id, "extractions": found}
+    async with ctx.session() as conn:
+        await conn.execute(statement("extractions/forget_derived"), values)
+        old = [row[0] for row in await rows(conn, "extractions/outdated", values)]
+    await vault.remove_derived(document_id, [elements_name(extraction_id) for extraction_id in old])
+    return len(old)
 
 
 async def _removed(ctx: Context, vault: Vault, sha256: str) -> bool:

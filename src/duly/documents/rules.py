@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence, Set
 from uuid import UUID
 
 from duly.client.app import App
-from duly.documents.access import Visitor, barred, is_admin
-from duly.documents.schema import one
+from duly.documents.access import Visitor, barred, is_admin, private_to
+from duly.documents.schema import Connection, one, rows
 from duly.model.access import Principal
 
 _EVERYTHING = "*"
 
 
 class SubjectRule:
-    """Asked about the subject of every job: `await rule(principal, subject_id, action)`."""
+    """Asked about the subjects of jobs, many at once: `await rule(principal, subject_ids, action)`."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
-    async def __call__(self, principal: Principal, subject_id: str, action: str) -> bool:
-        """Whether they may; what is not about documents is not ours to say."""
-        kind, _, ident = subject_id.partition(":")
+    async def __call__(self, principal: Principal, subject_ids: Set[str], action: str) -> Set[str]:
+        """Those that they may see; what is not about documents is not ours to say."""
         who = Visitor(principal.org_id, principal.actor)
-        if kind == "private":
-            return ident == who.principal or await self._is_admin(who)
-        if kind == "document":
-            return await self._sees(who, ident)
-        return subject_id != _EVERYTHING or await self._sees_all(who)
-
-    async def _sees(self, who: Visitor, ident: str) -> bool:
-        try:
-            document_id = UUID(ident)
-        except ValueError:
-            return True
+        named = {subject: ident for subject in subject_ids if (ident := _document(subject)) is not None}
+        private = {subject for subject in subject_ids if subject.startswith("private:")}
+        doubtful = ({*named} | private | {_EVERYTHING} & subject_ids) - {private_to(who)}
+        if not doubtful:
+            return subject_ids
         async with self._app.tenant_session(who.org_id) as conn:
-            values = {"org_id": who.org_id, "document_id": document_id}
-            found = await one(conn, "documents/folder_of", values)
-            # Of a document that is gone nobody knows any more whom it was for.
-            return await is_admin(conn, who) if found is None else found[0] not in await barred(conn, who)
+            if await is_admin(conn, who):
+                return subject_ids
+            closed = await barred(conn, who)
+            seen = await _seen(conn, who, named, closed)
+            if _EVERYTHING in doubtful and not closed and not await _others_have_some(conn, who):
+                seen.add(_EVERYTHING)
+        return (subject_ids - doubtful) | seen
 
-    async def _sees_all(self, who: Visitor) -> bool:
-        async with self._app.tenant_session(who.org_id) as conn:
-            return not await barred(conn, who)
 
-    async def _is_admin(self, who: Visitor) -> bool:
-        async with self._app.tenant_session(who.org_id) as conn:
-            return await is_admin(conn, who)
+def _document(subject_id: str) -> UUID | None:
+    kind, _, ident = subject_id.partition(":")
+    try:
+        return UUID(ident) if kind == "document" else None
+    except ValueError:
+        return None
+
+
+async def _seen(
+    conn: Connection, who: Visitor, named: Mapping[str, UUID], closed: Sequence[UUID]
+) -> set[str]:
+    """Of a document that is gone nobody knows any more whom it was for: only admins see jobs about it."""
+    if not named:
+        return set()
+    values = {"org_id": who.org_id, "documents": [*named.values()], "barred": closed}
+    found = {row[0] for row in await rows(conn, "documents/seen", values)}
+    return {subject for subject, document_id in named.items() if document_id in found}
+
+
+async def _others_have_some(conn: Connection, who: Visitor) -> bool:
+    """Whether there are jobs that are for the eyes of somebody else."""
+    found = await one(conn, "documents/others_private", {"org_id": who.org_id, "own": private_to(who)})
+    return found is not None and bool(found[0])

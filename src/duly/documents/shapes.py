@@ -55,9 +55,11 @@ class Node(BaseModel):
     """A folder."""
 
     node_id: UUID
-    parent_id: UUID | None
+    parent_id: UUID | None = Field(description="Null is the root, or a folder that is closed to you.")
     name: str
-    path: str = Field(description="The names from the root down, with slashes.")
+    path: str = Field(
+        description="The names from the root down, with slashes; `…` is one that is closed to you."
+    )
     created_by: str
     created_at: datetime
 

@@ -14,6 +14,7 @@ from duly.documents.errors import UnknownUpload, UploadIncomplete
 from duly.documents.filing import Filed, Incoming, checked_name
 from duly.documents.library import BYTES_MAX, Library, Measured
 from duly.documents.media import media_type
+from duly.documents.quotas import check_room
 from duly.documents.removal import clear_away
 from duly.documents.schema import Connection, one, rows, statement
 from duly.documents.vault import upload_folder
@@ -67,6 +68,7 @@ class Uploads:
                 return Upload(None, there[0], size, PART_SIZE, ())
             await self._forget_old(conn, who)
             await self._check_room(conn, values)
+            await conn.execute(statement("uploads/forget_parts"), values)
             begun = await one(conn, "uploads/begin", {**values, "part_size": PART_SIZE})
             assert begun is not None
             return await self._shown(conn, who, *begun)
@@ -89,7 +91,8 @@ class Uploads:
         values = {"org_id": who.org_id, "upload_id": upload_id, "part": part}
         try:
             async with self._app.tenant_session(who.org_id) as conn:
-                await self._find(conn, who, upload_id)
+                if (await self._find(conn, who, upload_id)).size != before.size:
+                    raise _incomplete("it was announced with another size meanwhile")
                 await conn.execute(
                     statement("uploads/put_part"), {**values, "sha256": kept.sha256, "size": kept.size}
                 )
@@ -142,6 +145,8 @@ class Uploads:
             raise LimitExceeded(
                 f"{_MOST_OPEN} uploads are open", field="uploads", fix="finish some, or give them up"
             )
+        quotas, size = self._library.options.quotas, values["size"]
+        await check_room(conn, values["org_id"], quotas, documents=0, size=size, sha256=values["sha256"])
 
     async def _forget_old(self, conn: Connection, who: Visitor) -> None:
         old = await rows(conn, "uploads/delete_old", {"org_id": who.org_id})

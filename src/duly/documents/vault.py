@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from duly.blobs import BlobCorrupted, BlobStore, Kept
+
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Vault:
@@ -56,6 +60,21 @@ class Vault:
         chunks = self._blobs.read(self.org_id, f"{derived_folder(document_id)}/{name}")
         return b"".join([chunk async for chunk in chunks])
 
+    async def extractions_of(self, document_id: UUID) -> Sequence[UUID]:
+        """The extractions that have left something of a document."""
+        names = await self._blobs.names(self.org_id, derived_folder(document_id))
+        stems = [name.rpartition("/")[2].removesuffix(".json") for name in names]
+        return [UUID(stem) for stem in stems if _UUID.fullmatch(stem)]
+
+    async def remove_derived(self, document_id: UUID, names: Iterable[str]) -> None:
+        """Forget some of what was made of a document."""
+        folder = derived_folder(document_id)
+        await self._blobs.remove(self.org_id, *[f"{folder}/{name}" for name in names])
+
+    async def sweep(self, before: datetime) -> int:
+        """Remove what uploads that died with their process have left before then; how much."""
+        return await self._blobs.sweep(self.org_id, before)
+
     async def remove_original(self, sha256: str) -> None:
         """Forget a content."""
         await self._blobs.remove(self.org_id, original_name(sha256))
@@ -63,6 +82,11 @@ class Vault:
     async def remove_folder(self, folder: str) -> None:
         """Remove everything that is in a folder."""
         await self._blobs.remove(self.org_id, *await self._blobs.names(self.org_id, folder))
+
+
+def elements_name(extraction_id: UUID) -> str:
+    """What an extraction calls the pages that it leaves."""
+    return f"{extraction_id}.json"
 
 
 def original_name(sha256: str) -> str:

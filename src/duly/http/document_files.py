@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from duly.blobs import BlobNotFound
+from duly.control.paging import cursor, place
 from duly.documents.documents import Documents
 from duly.documents.errors import UnknownFile
 from duly.documents.filing import Filed
@@ -24,7 +25,7 @@ from duly.http.document_shapes import (
     visitor,
 )
 from duly.http.files import attachment
-from duly.http.params import NUMBER_MAX
+from duly.http.params import NUMBER_MAX, After, Limit
 from duly.http.problems import documented
 from duly.http.service import Service
 from duly.http.strict import StrictRoute
@@ -90,9 +91,12 @@ def routes(service: Service) -> APIRouter:
         return await answer(documents, who, filed)
 
     @api.get("/{document_id}/versions", response_model=VersionsShown, responses=documented(404))
-    async def versions(document_id: UUID, who: reads) -> Response:
+    async def versions(document_id: UUID, who: reads, limit: Limit = 50, after: After = None) -> Response:
         """The files that it has been, the newest first."""
-        return as_json(VersionsShown(versions=[*await documents.versions(visitor(who), document_id)]))
+        before = place(after, int)
+        found = await documents.versions(visitor(who), document_id, before=before, limit=limit)
+        following = cursor(found[-1].version) if found and found[-1].version > 1 else None
+        return as_json(VersionsShown(versions=[*found], after=following))
 
     @api.get(
         "/{document_id}/content",

@@ -36,7 +36,7 @@ def routes(service: Service) -> APIRouter:
     reads = Annotated[Caller, service.allows(Scope.READ)]
     documents = service.documents
 
-    @api.get("", response_model=Found, responses=documented())
+    @api.get("", response_model=Found, responses=documented(404))
     async def search(
         who: reads,
         q: Annotated[

@@ -112,9 +112,10 @@ class DocumentChange(Change):
 
 
 class VersionsShown(BaseModel):
-    """The files that a document has been, the newest first."""
+    """Files that a document has been, the newest first; `after` asks for those that follow, if any."""
 
     versions: list[Version]
+    after: str | None
 
 
 class ExtractionRequest(Strict):
@@ -129,9 +130,10 @@ class ExtractionRequest(Strict):
 
 
 class ExtractionsShown(BaseModel):
-    """What was, and is being, read out of a document; the newest first."""
+    """What was, and is being, read out of a document, the newest first; `after` asks for more, if any."""
 
     extractions: list[Extraction]
+    after: str | None
 
 
 class ElementsShown(BaseModel):

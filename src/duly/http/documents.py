@@ -6,6 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from duly.control.paging import cursor, place
 from duly.documents.access import subject_of
 from duly.documents.shapes import Document, DocumentStatus
 from duly.http.answers import accepted, as_json
@@ -36,7 +37,7 @@ def routes(service: Service) -> APIRouter:
     writes = Annotated[Caller, service.allows(Scope.WRITE)]
     documents = service.documents
 
-    @api.get("", response_model=DocumentsShown, responses=documented())
+    @api.get("", response_model=DocumentsShown, responses=documented(404))
     async def list_documents(
         who: reads,
         node_id: UUID | None = None,
@@ -90,10 +91,12 @@ def routes(service: Service) -> APIRouter:
         return as_json(PassagesShown(passages=[*found], next=following))
 
     @api.get("/{document_id}/extractions", response_model=ExtractionsShown, responses=documented(404))
-    async def extractions(document_id: UUID, who: reads) -> Response:
+    async def extractions(document_id: UUID, who: reads, limit: Limit = 50, after: After = None) -> Response:
         """What was, and is being, read out of it; the newest first."""
-        found = await documents.extractions(visitor(who), document_id)
-        return as_json(ExtractionsShown(extractions=[*found]))
+        before = place(after, UUID)
+        found = await documents.extractions(visitor(who), document_id, before=before, limit=limit)
+        following = cursor(found[-1].extraction_id) if len(found) == limit else None
+        return as_json(ExtractionsShown(extractions=[*found], after=following))
 
     @api.post(
         "/{document_id}/extractions",

@@ -75,7 +75,6 @@ def routes(service: Service) -> APIRouter:
 
         Each comes at least once and none is skipped. As a stream if `text/event-stream` is accepted.
         """
-        await service.check_everything(who)
         reader = _Reader(service, who, last_event_id or after)
         if streams.MEDIA_TYPE in accept:
             return await streams.streaming(_told(service, who, reader))
@@ -98,6 +97,9 @@ class _Reader:
         """The next page that has events; the last that was looked at when the time is over."""
         until, pause = time.monotonic() + wait, _FIRST_PAUSE
         while True:
+            # Before every look: a key may be revoked, or its owner's rights.
+            await self._who.again()
+            await self._service.check_everything(self._who)
             page = await self._service.feed.read(self._who.org_id, self._after, limit)
             self._after = page.after
             left = until - time.monotonic()
@@ -109,11 +111,9 @@ class _Reader:
                 pause = min(pause * 2, _LAST_PAUSE)
 
     async def _rest(self, seconds: float) -> bool:
-        """Pause; True if the service is about to close. A key may be revoked, or its owner's rights."""
+        """Pause; True if the service is about to close."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._service.closing.wait(), seconds)
-        await self._who.again()
-        await self._service.check_everything(self._who)
         return self._service.closing.is_set()
 
 

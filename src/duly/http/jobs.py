@@ -97,7 +97,8 @@ def routes(service: Service) -> APIRouter:
             limit=limit,
             after=after,
         )
-        seen = [job for job in page.jobs if await service.sees(who, job.subject_id)]
+        open_to_them = await service.seen(who, [job.subject_id for job in page.jobs])
+        seen = [job for job in page.jobs if job.subject_id in open_to_them]
         fresh = await service.jobs.freshness(who.org_id, seen)
         return as_json(
             JobPageShown(jobs=[shown(who, job, fresh[job.job_id]) for job in seen], after=page.after)

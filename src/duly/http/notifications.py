@@ -1,5 +1,6 @@
 """Notifications of the org: sent, looked at, tried out. And what the caller was told in the product."""
 
+from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
@@ -111,12 +112,11 @@ async def _veil(service: Service, who: Caller, told: list[Told]) -> None:
     """Take the words from what is about jobs that they may no longer see, or that are gone."""
     if not service.rules:
         return
-    hidden = set()
+    about: dict[UUID, str | None] = {}
     for job_id in {one.job_id for one in told if one.job_id}:
-        try:
-            await service.check_subject(who, (await service.jobs.glance(who.org_id, job_id)).job)
-        except UnknownJob:
-            hidden.add(job_id)
+        with suppress(UnknownJob):
+            about[job_id] = (await service.jobs.glance(who.org_id, job_id)).job.subject_id
+    open_to_them = await service.seen(who, about.values())
     for one in told:
-        if one.job_id in hidden:
+        if one.job_id and (one.job_id not in about or about[one.job_id] not in open_to_them):
             one.subject = one.body = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from duly.client.app import SubjectRule
 from duly.documents.options import DocumentOptions
 from duly.http.tokens import Issuer
+from duly.model.access import Principal
 from duly.model.alerts import Thresholds
 from duly.model.errors import ConfigurationError
 from duly.model.retention import Retention
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 EVERY_SUBJECT = "*"
 """What `may` is asked about where jobs are not told apart: the feed, kinds of dead letters, many replays."""
+May = Callable[[Principal, str, str], Awaitable[bool]]
+"""`await may(principal, subject_id, action)`: may they `submit`, `read` or `change` jobs about it?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class HttpOptions:
     """Where callers find the service, as they see it; without it, links are paths."""
     issuers: tuple[Issuer, ...] = ()
     """Whose tokens are believed."""
-    may: SubjectRule | None = None
+    may: May | None = None
     """Asked about every job that has a subject. Without it, whoever sees the org's jobs sees all of them."""
     keep: Retention = Retention()  # noqa: RUF009 - frozen
     """How long things are kept: results say when they expire."""
@@ -51,7 +54,7 @@ class HttpOptions:
     was revoked still works."""
 
     documents: DocumentOptions | None = None
-    """How documents are read, where the application includes them."""
+    """How documents are read; without it, as the application was told when it included them."""
     traces: Traces | None = None
     """Where spans of requests are made, if they are wanted."""
 

@@ -68,14 +68,13 @@ class Reader:
                     yield streams.line(event.event_seq, said.event_type, said.model_dump_json())
                 if any(event.event_type in _LAST for event in found) or (over and not found):
                     return
-                if found:
-                    continue
-                head = await self._head()
+                if not found:
+                    head = await self._head()
+                    # Events are kept for a shorter time than jobs: what has ended may have none any more.
+                    over = head is not None and head.status.terminal
+                    if head is None:
+                        yield streams.SIGN_OF_LIFE
                 await self._service.check_still(self._who, self._job)
-                # Events are kept for a shorter time than jobs: what has ended may have none any more.
-                over = head is not None and head.status.terminal
-                if head is None:
-                    yield streams.SIGN_OF_LIFE
 
     async def _head(self) -> Head | None:
         """How far it is when there is more, or when it has ended; None if it is time for a sign of life."""

@@ -15,8 +15,28 @@ _MESSAGES = MappingProxyType(
         "dict_type": "not a JSON object",
         "list_type": "not a list",
         "tuple_type": "not a list",
+        "string_pattern_mismatch": "not of the form that is wanted",
     }
 )
+FORMS = MappingProxyType(
+    {
+        "^(evt|msg)_[0-9a-f]{32}_[1-9][0-9]{0,8}$": "send the id as it was given to you",
+        "^[a-z][a-z0-9_]{0,49}$": "begin with a small letter; then up to 49 small letters, digits and _",
+        r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$": "small letters, digits, _ and dots, as in job.failed",
+        "^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$": "name a language, as in de or de-AT",
+        "^[0-9a-f]{64}$": "send 64 hex digits in lower case",
+        r"^\w+$": "letters, digits and _ only",
+        "^[a-z][a-z0-9_]{1,39}$": "begin with a small letter; then 1 to 39 small letters, digits and _",
+        "^[a-z]{1,20}$": "up to 20 small letters",
+        r"^(user|api_key):[^\x00-\x1f]+$": "write user:<id> or api_key:<id>",
+        "^[a-z][a-z0-9_]*$": "begin with a small letter; then small letters, digits and _",
+        "^(env:[A-Z][A-Z0-9_]{0,63}|file:[a-z0-9][a-z0-9_.-]{0,63})$": "as in env:DROPBOX or file:dropbox",
+        "^[A-Za-z0-9!_.-]{1,255}$": "up to 255 letters, digits and ! _ . -",
+        "^[^/]+$": "leave out slashes",
+        "^whsec_[A-Za-z0-9+/]{32,86}={0,2}$": "whsec_ and 24 to 64 bytes in base64",
+    }
+)
+"""The patterns of our fields in words: nobody should have to read them."""
 _FIXES = MappingProxyType(
     {
         "missing": "send it",
@@ -52,5 +72,6 @@ def message_of(found: Mapping[str, Any]) -> str:
 
 def fix_of(found: Mapping[str, Any]) -> str:
     """What to do: what the check itself says, or what its kind suggests."""
-    own = found.get("ctx", {}).get("fix")
+    said = found.get("ctx", {})
+    own = said.get("fix") or FORMS.get(said.get("pattern", ""))
     return str(own) if own else _FIXES.get(found["type"], "see its shape in /openapi.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -13,7 +13,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from duly.client.app import App
+from duly.client.app import App, SubjectRule
 from duly.client.context import Surroundings, enter, surroundings
 from duly.control.alerts import Alerts
 from duly.control.audit import Audit
@@ -34,10 +34,10 @@ from duly.control.watch import Watch
 from duly.documents.documents import Documents
 from duly.http.auth import Authenticator
 from duly.http.caller import Caller
-from duly.http.options import EVERY_SUBJECT, HttpOptions
+from duly.http.options import EVERY_SUBJECT, HttpOptions, May
 from duly.http.rates import Rates
 from duly.http.tokens import Tokens
-from duly.model.access import Scope
+from duly.model.access import Principal, Scope
 from duly.model.errors import Forbidden, LimitExceeded, UnknownJob
 from duly.model.job import JobSnapshot
 from duly.notify import Notifications, Subscriptions
@@ -70,7 +70,7 @@ class Service:
         self.sessions = Sessions(app)
         self.webhooks = Webhooks(app, Places(options.webhook_allow))
         self.watch = Watch(app)
-        self.rules = [*app.subject_rules, *([options.may] if options.may else [])]
+        self.rules = [*app.subject_rules, *([one_by_one(options.may)] if options.may else [])]
         """Who may see jobs about a subject: all must agree."""
         self.rates = Rates(options.requests_per_second, options.burst)
         self.secure = options.public_url.startswith("https:")
@@ -137,12 +137,7 @@ class Service:
 
     async def check_about(self, who: Caller, subject_id: str | None) -> None:
         """Raise unless they may have jobs done about this subject."""
-        if not await self.sees(who, subject_id, "submit"):
-            raise Forbidden(
-                "you may not have jobs done about this subject",
-                field="subject_id",
-                fix="ask for access to it",
-            )
+        check_among(await self.seen(who, [subject_id], "submit"), subject_id)
 
     async def check_everything(self, who: Caller, action: str = "read") -> None:
         """Raise unless they may do it with jobs about every subject: asked where jobs are not told apart."""
@@ -153,12 +148,17 @@ class Service:
 
     async def sees(self, who: Caller, subject_id: str | None, action: str = "read") -> bool:
         """Whether they may do it with jobs about this subject."""
-        if subject_id is None:
-            return True
-        for may in self.rules:
-            if not await may(who.principal, subject_id, action):
-                return False
-        return True
+        return subject_id in await self.seen(who, [subject_id], action)
+
+    async def seen(
+        self, who: Caller, subject_ids: Iterable[str | None], action: str = "read"
+    ) -> Set[str | None]:
+        """Those of the subjects that they may do it with jobs about, and None: no rule asks about that."""
+        left: Set[str] = {one for one in subject_ids if one is not None}
+        for rule in self.rules:
+            if left:
+                left = left & await rule(who.principal, left, action)
+        return {*left, None}
 
     @contextmanager
     def stream_of(self, org_id: UUID) -> Iterator[None]:
@@ -173,6 +173,23 @@ class Service:
             self._streams[org_id] -= 1
             if not self._streams[org_id]:
                 del self._streams[org_id]
+
+
+def check_among(open_to_them: Set[str | None], subject_id: str | None) -> None:
+    """Raise unless it is one of the subjects that they may have jobs done about."""
+    if subject_id not in open_to_them:
+        raise Forbidden(
+            "you may not have jobs done about this subject", field="subject_id", fix="ask for access to it"
+        )
+
+
+def one_by_one(may: May) -> SubjectRule:
+    """A rule that asks about one subject at a time."""
+
+    async def rule(who: Principal, subject_ids: Set[str], action: str) -> Set[str]:
+        return {one for one in subject_ids if await may(who, one, action)}
+
+    return rule
 
 
 def unknown_job(job_id: UUID) -> UnknownJob:

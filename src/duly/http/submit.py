@@ -15,7 +15,7 @@ from duly.control.repeats import KEY_FIELD, check_same
 from duly.http.answers import accepted, as_json, links
 from duly.http.caller import Caller
 from duly.http.problems import documented
-from duly.http.service import Service, unknown_job
+from duly.http.service import Service, check_among, unknown_job
 from duly.http.shapes import Accepted, BulkAccepted, BulkItemAccepted, BulkRequest, JobRequest
 from duly.http.strict import StrictRoute
 from duly.http.types import check_offered
@@ -52,9 +52,10 @@ def routes(service: Service) -> APIRouter:
     async def submit_many(request: BulkRequest, who: writes) -> Response:
         """Have many jobs done: all are accepted, or none."""
         calls: list[Call[Any]] = []
+        open_to_them = await service.seen(who, [item.subject_id for item in request.jobs], "submit")
         for number, item in enumerate(request.jobs):
             with _named(number):
-                await service.check_about(who, item.subject_id)
+                check_among(open_to_them, item.subject_id)
                 calls.append(call_of(service, item, item.idempotency_key))
         async with service.app.tenant_session(who.org_id) as conn:
             handles = await _enqueued(service, calls, conn)

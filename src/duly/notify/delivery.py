@@ -20,6 +20,7 @@ from duly.model.verdict import Fail, Snooze
 from duly.notify.channels import Bounced, Message, known
 from duly.notify.notifications import Notifications
 from duly.notify.recipients import Recipient
+from duly.notify.seeing import veiled
 from duly.notify.telling import own_templates, words_of
 from duly.notify.words import Words
 from duly.observe import metrics
@@ -68,6 +69,7 @@ class _Delivery:
             own = {} if due is None else await own_templates(conn, [due])
         if due is None or due.delivery_job_id != self._ctx.job.job_id:
             return "not pending"
+        [due] = await veiled(self._app, [due])
         if due.refusal is not None:
             await self._settle(due, "suppressed", Settled(DeliveryStatus.SUPPRESSED, error=due.refusal))
             return "suppressed"

@@ -27,6 +27,7 @@ from duly.model.redact import redact
 from duly.notify.channels import known
 from duly.notify.delivery import DELIVERER, JOB_TYPE, Result
 from duly.notify.recipients import IN_APP, WEBHOOK
+from duly.notify.seeing import veiled
 from duly.notify.telling import own_templates, words_of
 from duly.notify.words import Words
 from duly.observe import metrics
@@ -77,7 +78,8 @@ class Notifier:
         now = time.monotonic()
         self._aside = {org_id: until for org_id, until in self._aside.items() if until > now}
         async with (await self._app.ground()).database.engine_session() as conn:
-            return await store.take_due(conn, waiting={*self._served, *self._aside}, share=self._share)
+            due = await store.take_due(conn, waiting={*self._served, *self._aside}, share=self._share)
+        return await veiled(self._app, due)
 
     async def _tell(self, due: Sequence[Due]) -> int:
         """Tell what needs no job: it is read in the product, goes to an endpoint, or is not wanted.

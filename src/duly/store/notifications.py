@@ -94,6 +94,10 @@ class Due(Notification):
     suppressed_for: str | None
     """Why nothing is to be sent to them at all."""
     wanted: bool
+    about: str | None = None
+    """The subject of the job that it is about, if there is such a job."""
+    hidden: bool = False
+    """Whether whoever asked for it may no longer see what it is about."""
 
     @property
     def key(self) -> tuple[UUID, UUID]:
@@ -105,6 +109,8 @@ class Due(Notification):
         """Why it is not told, if so."""
         if self.suppressed_for is not None:
             return f"nothing is sent to this recipient: {self.suppressed_for}"
+        if self.hidden:
+            return "whoever asked for it may not see what it is about"
         return None if self.wanted else f"the recipient does not want {self.template_key}"
 
 

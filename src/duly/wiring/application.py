@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from duly.client.app import App, SubjectRule
+from duly.client.app import App
 from duly.client.ground import Ground
 from duly.control import enrichment
 from duly.control.alerts import Alerts
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from duly.documents.documents import Documents
+    from duly.http.options import May
     from duly.notify import Notifications, Subscriptions
     from duly.upkeep.loop import Chore
     from duly.webhooks.endpoints import Webhooks
@@ -176,7 +177,7 @@ class Duly(App):
         )
         return Doctor(self, around)
 
-    def http_app(self, *, may: SubjectRule | None = None) -> FastAPI:
+    def http_app(self, *, may: May | None = None) -> FastAPI:
         """The HTTP service, to be run by itself or mounted: `shop.mount("/duly", app.http_app())`.
 
         `may` is asked about jobs that have a subject: `await may(principal, subject_id, action)`.
@@ -210,7 +211,7 @@ class Duly(App):
         from duly.documents.documents import Documents
 
         self.include_documents()
-        return Documents(self, document_options(self.settings))
+        return Documents(self)
 
     def worker(self, *, when_stuck: Callable[[], None] | None = None, **choices: Any) -> Worker:
         """A worker for the job types declared here: `async with app.worker(): ...`."""

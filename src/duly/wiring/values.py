@@ -11,9 +11,8 @@ from duly.worker.job_log import OFF
 from duly.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
-    from duly.client.app import SubjectRule
     from duly.documents.options import DocumentOptions
-    from duly.http.options import HttpOptions
+    from duly.http.options import HttpOptions, May
 
 _LEVELS = logging.getLevelNamesMapping()
 
@@ -54,7 +53,7 @@ def document_options(settings: Settings) -> DocumentOptions:
     )
 
 
-def http_options(settings: Settings, may: SubjectRule | None) -> HttpOptions:
+def http_options(settings: Settings, may: May | None) -> HttpOptions:
     """How the service serves."""
     from duly.http.options import HttpOptions
     from duly.http.tokens import Issuer
@@ -80,6 +79,5 @@ def http_options(settings: Settings, may: SubjectRule | None) -> HttpOptions:
         webhook_allow=settings.webhook_allow,
         requests_per_second=settings.http_requests_per_second,
         burst=settings.http_burst,
-        documents=document_options(settings),
         traces=ground.traces_of(settings),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from duly import Duly, Outcome
+from duly.blobs import BlobStore, Kept
 from duly.documents.classes import classifying
 from duly.documents.classes.classes import Classes
 from duly.documents.classes.jobs import declare
@@ -19,8 +20,12 @@ from duly.documents.elements import Element, Page
 from duly.documents.errors import UnknownDocument, UnknownFolder
 from tests.documents.classes.samples import Sample, samples
 from tests.documents.classes.shelf import Sql, folder, put, shown, visitor
-from tests.worker.working import PATIENCE, done, working
+from tests.worker.working import PATIENCE, done, until, working
 
+_SOMEBODY_WAITS = """
+    select exists (select from pg_locks l join pg_database d on d.oid = l.database
+                   where d.datname = current_database() and l.locktype = 'advisory' and not l.granted)
+"""
 _INVOICE = next(one for one in samples(1) if one.doc_type == "invoice")
 
 
@@ -61,6 +66,22 @@ async def test_a_document_is_classified_with_reasons_and_the_folder_where_it_bel
     assert history.classifications == [said]
     await classes.set_filing(visitor(acting), "invoice", None)
     assert await classes.filing(visitor(acting)) == []
+
+
+async def test_the_answer_of_a_job_names_no_folder_that_is_for_some(
+    app: Duly, acting: uuid.UUID, sql: Sql, classes: Classes
+) -> None:
+    """Whoever sees the document reads it; the history is for whoever asks."""
+    node, boss = folder(sql, acting, "Vorstand", only_for="user:boss"), visitor(acting, "boss")
+    sql.execute("update documents.node_grants set level = 'manage'")
+    await classes.set_filing(boss, "invoice", node)
+    document_id = put(sql, acting, _INVOICE.pages)
+    handle = await classes.classify(boss, document_id)
+    await done(app, handle)
+    assert (await handle.result()).suggested_node is None
+    for who, suggested in ((boss, node), (visitor(acting), None)):
+        [said] = (await classes.history(who, document_id)).classifications
+        assert said.suggested_node == suggested
 
 
 async def test_what_somebody_confirmed_stays_whatever_is_found_out_later(
@@ -182,6 +203,27 @@ async def test_a_later_training_takes_over_and_old_weights_go(
     assert {file.stem for file in (tmp_path / "blobs").rglob("model-*.json")} == {
         second.model_version, third.model_version,
     }  # fmt: skip
+
+
+async def test_two_trainings_at_once_leave_a_model_whose_file_is_there(
+    app: Duly, acting: uuid.UUID, sql: Sql, classes: Classes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second would tidy up between the file of the first and the row that names it: it has to wait."""
+    await _teach(classes, sql, acting)
+    keep, held = BlobStore.keep, iter([True])
+
+    async def slow(store: BlobStore, *what: Any) -> Kept:
+        kept = await keep(store, *what)
+        if next(held, False):
+            await until(sql, _SOMEBODY_WAITS)
+        return kept
+
+    monkeypatch.setattr(BlobStore, "keep", slow)
+    async with working(app):
+        for handle in [await classes.train(visitor(acting)) for _ in range(2)]:
+            assert (await handle.wait(PATIENCE)).outcome is Outcome.SUCCEEDED
+    async with app.tenant_session(acting) as conn:
+        assert await classifying.active_model(conn, (await app.ground()).blobs, acting) is not None
 
 
 async def test_an_evaluation_says_who_is_taken_for_whom(

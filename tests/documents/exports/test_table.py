@@ -27,6 +27,15 @@ def test_nothing_in_a_table_is_taken_for_a_formula(start: str) -> None:
     assert row == [f"'{evil}", "-5"], "a number is a number"
 
 
+@pytest.mark.parametrize("end", [";", "\t", "\n", "\r\n"])
+def test_nor_is_what_follows_something_that_others_take_for_the_end_of_a_value(end: str) -> None:
+    """As a spreadsheet does that expects semicolons between values."""
+    [_, row] = csv.reader(
+        io.StringIO(as_csv(["a", "b"], [{"a": f"Rechnung{end}=1+1{end}x-1", "b": 1}]).decode(), newline="")
+    )
+    assert row == [f"Rechnung{end}'=1+1{end}x-1", "1"]
+
+
 def test_a_table_keeps_every_letter_and_line() -> None:
     odd = {"name": 'Größe; "Ω", Ж\nzweite Zeile', "facts": {"a": [1, "ä"]}, "none": None}
     text = as_csv(list(odd), [odd], bom=True).decode("utf-8-sig")

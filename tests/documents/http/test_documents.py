@@ -27,7 +27,10 @@ async def test_a_file_is_sent_once_and_gets_versions(http: httpx.AsyncClient) ->
     same = await http.put(f"{where}/content", params={"engine": "none"}, content=b"three")
     assert (second["status"], second["version"], third.status_code, same.status_code) == (201, 2, 201, 200)
     assert third.headers["location"] == where
-    found = (await http.get(f"{where}/versions")).json()["versions"]
+    page = (await http.get(f"{where}/versions", params={"limit": 2})).json()
+    rest = (await http.get(f"{where}/versions", params={"limit": 2, "after": page["after"]})).json()
+    assert rest["after"] is None
+    found = page["versions"] + rest["versions"]
     assert [(one["version"], one["file_name"]) for one in found] == [
         (3, "brief.txt"), (2, "brief-2.txt"), (1, "brief.txt"),
     ]  # fmt: skip

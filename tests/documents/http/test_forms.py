@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
+from duly.http.sentences import FORMS
 from tests.documents.http.sending import DOCUMENTS, send
 
 FILE = ("a.txt", b"text")
@@ -103,3 +105,19 @@ async def test_a_body_of_bytes_is_no_form_and_not_empty(http: httpx.AsyncClient)
     where = f"{DOCUMENTS}/{(await send(http, 'text'))['document']['document_id']}/content"
     assert (await http.put(where, files={"file": FILE})).status_code == 415
     assert (await http.put(where, content=b"")).json()["errors"][0]["field"] == "file"
+
+
+def _patterns(part: Any) -> Iterator[str]:
+    inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    for one in inside:
+        yield from _patterns(one)
+    if isinstance(part, dict) and isinstance(part.get("pattern"), str):
+        yield part["pattern"]
+
+
+async def test_what_a_field_must_look_like_is_said_in_words(api: FastAPI, http: httpx.AsyncClient) -> None:
+    assert {*_patterns(api.openapi())} <= {*FORMS}
+    refused = (await http.post(f"{DOCUMENTS}/uploads", json={"sha256": "x", "size": 1})).json()["errors"]
+    assert [(one["field"], one["message"], one["fix"]) for one in refused] == [
+        ("sha256", "not of the form that is wanted", "send 64 hex digits in lower case")
+    ]

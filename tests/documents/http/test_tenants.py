@@ -110,9 +110,10 @@ async def test_what_others_have_cannot_be_named_in_a_request(
             await stranger.post(f"{DOCUMENTS}/folders", json={"name": "n", "parent_id": said}),
             await stranger.put(f"{DOCUMENTS}/filing", json={"doc_type": "letter", **node}),
             await stranger.post(f"{DOCUMENTS}/connectors", json={**account, **node}),
+            await stranger.get(DOCUMENTS, params=node),
+            await stranger.get(f"{DOCUMENTS}/search", params={"q": "mine", **node}),
         ]
-        assert [answer.status_code for answer in answers] == [404] * 4
-    assert (await stranger.get(DOCUMENTS, params={"node_id": theirs["node_id"]})).json()["documents"] == []
+        assert [answer.status_code for answer in answers] == [404] * 6
 
 
 def _belongings(sql: psycopg.Connection) -> list[Any]:

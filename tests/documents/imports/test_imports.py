@@ -10,10 +10,13 @@ from datetime import timedelta
 import pytest
 
 from duly import Actor
+from duly.documents import removal
 from duly.documents.access import Visitor
 from duly.documents.imports.connectors import Connectors
+from duly.documents.options import DocumentOptions
+from duly.documents.quotas import Quotas
 from tests.documents.imports.importing import GRANT, SYSTEM, Site
-from tests.worker.working import brief, deaf, done, lose_everything, work_off
+from tests.worker.working import brief, deaf, done, lose_everything, until, work_off, working
 
 A, B, C = b"%PDF-1.7 alpha", b"beta " * 1000, b"gamma"
 
@@ -53,6 +56,19 @@ async def test_a_folder_comes_in_once_and_then_only_what_changes(site: Site) -> 
     site.fake.expired_cursors = True
     _, again = await site.bring("/Post")
     assert (again.imported_count, again.skipped_count) == (0, 3), "all is listed, and nothing taken"
+
+
+async def test_an_org_that_may_keep_no_more_blocks_the_import_and_nothing_is_left(site: Site) -> None:
+    fill(site)
+    removal.declare(site.app)
+    site.app.told["documents"] = DocumentOptions(quotas=Quotas(documents_max=1))
+    job = await done(site.app, await site.ask("/Post"))
+    assert (job.outcome, job.error_code, job.attempt) == ("blocked", "document.quota", 1)
+    async with working(site.app):
+        await until(site.sql, "select status = 'completed' from duly.jobs where job_type = 'remove_files'")
+    assert len(site.documents()) == 1
+    ground = await site.app.ground()
+    assert len(await ground.blobs.names(site.org, "original")) == 1
 
 
 async def test_files_are_taken_by_their_names_or_ids(site: Site) -> None:

@@ -55,7 +55,7 @@ async def kept(
     *,
     consent_given_by: str | None = None,
 ) -> Classification:
-    """Write down what was said of a document."""
+    """Write down what was said of a document; as everybody may read it who sees the document."""
     values = {
         "org_id": who.org_id,
         "document_id": document_id,
@@ -70,7 +70,9 @@ async def kept(
     made = await one(conn, "classes/insert", values)
     assert made is not None
     await one(conn, "classes/show", values)
-    return Classification.model_validate(made[0])
+    said = Classification.model_validate(made[0])
+    guarded = await one(conn, "nodes/is_guarded", {"node_id": said.suggested_node})
+    return said.model_copy(update={"suggested_node": None}) if guarded else said
 
 
 async def active_model(conn: Connection, blobs: BlobStore, org_id: UUID) -> Active | None:

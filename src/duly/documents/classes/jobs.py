@@ -124,10 +124,12 @@ async def _trained(ctx: Context) -> Training:
         raise Fail(str(few), code="classes.too_few", blocked=True) from None
     ctx.check_canceled()
     values = _row(ctx, made)
-    if made.is_better:
-        values |= await _keep_blob(ctx, made)
+    await _tidy(ctx)
     async with ctx.transaction() as conn:
+        # The file comes and is named while nobody else may tidy up.
         await conn.execute(statement("classes/lock_models"), values)
+        if made.is_better:
+            values |= await _keep_blob(ctx, made)
         await conn.execute(statement("classes/retire_models"), values)
         await conn.execute(statement("classes/keep_model"), values)
     return Training.model_validate({name: values[name] for name in Training.model_fields})
@@ -151,13 +153,25 @@ def _row(ctx: Context, made: Trained) -> dict[str, Any]:
 
 
 async def _keep_blob(ctx: Context, made: Trained) -> dict[str, str]:
-    """The weights as a file of the org; those that nobody works with any more are removed."""
-    org_id, blobs = ctx.job.org_id, ctx.shop.blobs
-    async with ctx.session() as conn:
-        old = await rows(conn, "classes/forget_blobs", {"org_id": org_id})
-    await blobs.remove(org_id, *[row[0] for row in old])
-    kept = await blobs.keep(org_id, _once(made.model.data), f"{_FOLDER}/{made.model.version}.json")
+    """The weights as a file of the org."""
+    name = f"{_FOLDER}/{made.model.version}.json"
+    kept = await ctx.shop.blobs.keep(ctx.job.org_id, _once(made.model.data), name)
     return {"blob": kept.name}
+
+
+async def _tidy(ctx: Context) -> None:
+    """Remove the files of models that nobody works with, also those that a crash has left unnamed.
+
+    Whoever makes a model their own holds the same lock from before its file is there until it is named.
+    """
+    ids, blobs = {"org_id": ctx.job.org_id}, ctx.shop.blobs
+    async with ctx.session() as conn:
+        await conn.execute(statement("classes/lock_models"), ids)
+        active = await one(conn, "classes/active_model", ids)
+        await conn.execute(statement("classes/forget_blobs"), ids)
+        for name in await blobs.names(ctx.job.org_id, _FOLDER):
+            if active is None or name != active[1]:
+                await blobs.remove(ctx.job.org_id, name)
 
 
 async def _evaluated(ctx: Context) -> Evaluation:

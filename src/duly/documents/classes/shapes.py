@@ -21,7 +21,9 @@ class Classification(BaseModel):
     doc_type: str
     confidence: float
     review: bool = Field(description="Whether somebody should look: it was too unsure to be believed.")
-    suggested_node: UUID | None = Field(description="Where documents of this type belong.")
+    suggested_node: UUID | None = Field(
+        description="Where documents of this type belong. In the answer of a job: if it is for all."
+    )
     evidence: Sequence[Evidence]
     model_version: str = Field(description="`rules-…`, the org's own `model-…`, or `remote-…`.")
     consent_given_by: str | None = Field(description="Who agreed that its text left the house, if it did.")

@@ -9,7 +9,7 @@ CODES: Mapping[str, str] = {
     "document.unsupported": "It is of a kind that is not read.",
     "document.encrypted": "It asks for a password.",
     "document.broken": "It is damaged: what its kind promises is not there.",
-    "document.too_large": "It is larger, or needs more memory, than a file may.",
+    "document.too_large": "It is larger, has more text, or needs more memory, than a file may.",
     "document.too_slow": "It takes longer than a file may.",
     "document.too_deep": "Its parts lie deeper within one another than a file needs.",
     "document.bomb": "It unpacks to far more than it is.",

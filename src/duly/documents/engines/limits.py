@@ -25,6 +25,8 @@ class Limits:
     pages_max: int = 5_000
     text_max: int = 10_000_000
     """Characters of a page, and of a file that has no pages."""
+    whole_text_max: int = 30_000_000
+    """Characters of all pages together."""
     pixels_max: int = 120_000_000
     """Of one picture."""
     depth_max: int = 400

@@ -8,9 +8,8 @@ from uuid import UUID, uuid4
 
 from duly.client.app import App
 from duly.client.handle import Handle
-from duly.documents.access import Visitor, private_to
+from duly.documents.access import Visitor, check_open, private_to
 from duly.documents.exports.shapes import Exported, Format
-from duly.documents.folders import Folders
 from duly.documents.search.shapes import Filters
 
 DOCUMENTS = "export_documents"
@@ -35,8 +34,7 @@ class Exports:
         bom: bool = False,
     ) -> Handle[Exported]:
         """Documents: named ones, those of a folder and below, of a type, or all that they may see."""
-        if node_id is not None:
-            await Folders(self._app).get(who, node_id)
+        await self._check(who, [node_id] if node_id else [])
         asked = {
             "document_ids": document_ids and list(document_ids),
             "node_id": node_id,
@@ -54,7 +52,12 @@ class Exports:
         bom: bool = False,
     ) -> Handle[Exported]:
         """What a search finds for them, the best first."""
+        await self._check(who, (filters and filters.nodes) or ())
         return await self._have_done(who, SEARCH, query=query, filters=filters, format=format, bom=bom)
+
+    async def _check(self, who: Visitor, nodes: Sequence[UUID]) -> None:
+        async with self._app.tenant_session(who.org_id) as conn:
+            await check_open(conn, who, nodes)
 
     async def _have_done(self, who: Visitor, name: str, **asked: Any) -> Handle[Exported]:
         job = self._app.registry.get(name).options(

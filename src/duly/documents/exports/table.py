@@ -5,15 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001 - spreadsheets read the wide ones too
+_FORMULA = re.compile(
+    r"(?:^|(?<=[;\t\r\n]))(?=[=+\-@＝＋－＠])|^(?=[\t\r\n])"  # noqa: RUF001 - spreadsheets read the wide ones too
+)
+"""Where a spreadsheet may begin to compute: at the beginning of a value, and where another begins for
+those that take a semicolon, a tab or the end of a line within it for its end."""
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, bom: bool = False) -> bytes:
-    """A table with a head; with `bom` Excel knows that it is UTF-8."""
+    """A table with a head, after RFC 4180: commas between values, quotes around those that need them.
+
+    With `bom` Excel knows that it is UTF-8.
+    """
     text = io.StringIO(newline="")
     table = csv.writer(text)
     table.writerow(columns)
@@ -29,10 +37,9 @@ def as_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def safe(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula: what begins like one gets a quote before it."""
+    """A cell of which a spreadsheet computes nothing: what begins like a formula gets a quote before it."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict | list):
         value = json.dumps(value, ensure_ascii=False, default=str)
-    text = str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return _FORMULA.sub("'", str(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -106,6 +106,7 @@ class _Extraction:
         remote = self._allowed(row) if row.engine in REMOTE else None
         async with open_file(path, document.name, row.engine, limits, remote=remote) as reader:
             await self._estimate(row, reader.pages)
+            room = _Room(limits.whole_text_max, await ctx.results() if self._pages_read else {})
             missing = [chunk async for chunk in ctx.chunks(range(1, reader.pages + 1))]
             stream = reader.read([chunk.item for chunk in missing])
             for place, chunk in enumerate(missing):
@@ -113,6 +114,7 @@ class _Extraction:
                     await self._check_current(document)
                 # Outside of the chunk: what stops the reading stops the attempt.
                 page = await anext(stream)
+                room.take(page)
                 async with chunk:
                     chunk.result = page.model_dump(mode="json", exclude_none=True)
                 self._pages_read += 1
@@ -150,6 +152,24 @@ class _Extraction:
 
     def _price(self, row: Extraction) -> float:
         return self._options.cents_per_page.get(row.engine, 0.0)
+
+
+class _Room:
+    """How much text may still come, after what an attempt before this one has brought."""
+
+    def __init__(self, most: int, kept: Mapping[str, Any]) -> None:
+        self._most = most
+        self._left = most
+        for page in kept.values():
+            self.take(Page.model_validate(page))
+
+    def take(self, page: Page) -> None:
+        """Raise when a page has more than there is room for."""
+        self._left -= sum(len(element.text) for element in page.elements)
+        if self._left < 0:
+            raise Unreadable(
+                "document.too_large", f"its pages have more than {self._most:,} characters together"
+            )
 
 
 @asynccontextmanager

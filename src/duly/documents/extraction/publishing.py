@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from duly.client.app import App
@@ -14,10 +15,12 @@ from duly.documents.classes.classifying import judged, kept
 from duly.documents.elements import Page, Passage
 from duly.documents.extraction import records
 from duly.documents.passages import passages
-from duly.documents.schema import one
+from duly.documents.removal import clear_away
+from duly.documents.schema import Connection, one
 from duly.documents.search.index import prepare, publish
 from duly.documents.shapes import Document, Extraction
-from duly.documents.vault import Vault
+from duly.documents.vault import Vault, elements_name
+from duly.model.errors import LimitExceeded
 from duly.model.verdict import Cancel, Fail
 from duly.worker.context import Context
 
@@ -36,7 +39,7 @@ async def published(
     found = await asyncio.to_thread(lambda: list(passages(pages)))
     if not found and all(page.state != "needs_ocr" for page in pages):
         raise Fail("there is no text in it", code="document.empty")
-    name = f"{row.extraction_id}.json"
+    name = elements_name(row.extraction_id)
     await vault.keep_derived(row.document_id, name, _elements(pages))
     ids = {"org_id": ctx.job.org_id, "document_id": row.document_id}
     result = _result(pages, found, derived=name)
@@ -49,8 +52,19 @@ async def published(
         await publish(conn, ctx.job.org_id, row.document_id, row.extraction_id, now[1], prepared)
         await kept(conn, who, row.document_id, verdict)
         result |= {"doc_type": await records.finish(conn, ctx.job.org_id, row, result=result, cents=cents)}
+        await _clear_older(app, conn, who, row)
     ctx.count(warnings=len(result["warnings"]))
     return result
+
+
+async def _clear_older(app: App, conn: Connection, who: Visitor, row: Extraction) -> None:
+    """Have the files of extractions before this one removed."""
+    values = {"org_id": who.org_id, "document_id": row.document_id, "extraction_id": row.extraction_id}
+    if await one(conn, "extractions/has_older", values):
+        # Of an org that may have no further jobs waiting, the next extraction clears them away.
+        with suppress(LimitExceeded):
+            async with conn.transaction():
+                await clear_away(app, conn, who, outdated=[row.document_id])
 
 
 def _result(pages: Sequence[Page], found: Sequence[Passage], *, derived: str) -> dict[str, Any]:

@@ -32,9 +32,12 @@ async def start(
     return row
 
 
-async def list_of(conn: Connection, org_id: UUID, document_id: UUID) -> Sequence[Extraction]:
-    """The extractions of a document, the newest first."""
-    found = await rows(conn, "extractions/list", {"org_id": org_id, "document_id": document_id})
+async def list_of(
+    conn: Connection, org_id: UUID, document_id: UUID, before: UUID | None, limit: int
+) -> Sequence[Extraction]:
+    """The extractions of a document, the newest first, from the one after `before` on."""
+    values = {"org_id": org_id, "document_id": document_id, "before": before, "limit": limit}
+    found = await rows(conn, "extractions/list", values)
     return [Extraction.model_validate(row[0]) for row in found]
 
 

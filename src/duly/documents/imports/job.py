@@ -13,6 +13,7 @@ from pydantic import Field
 
 from duly.client.app import App
 from duly.documents.access import Visitor, check_subject, private, private_to
+from duly.documents.errors import QuotaExceeded
 from duly.documents.filing import check_folder
 from duly.documents.imports import connectors, names
 from duly.documents.imports.listing import Batch, batches
@@ -32,6 +33,7 @@ from duly.documents.imports.remote import (
 )
 from duly.documents.imports.result import JOB_TYPES, Imported, Taken, summed_up
 from duly.documents.imports.taking import Shelf, Taker
+from duly.documents.options import options_of
 from duly.documents.secrets import UnknownSecret
 from duly.documents.vault import Vault
 from duly.model.errors import Forbidden, NotFound
@@ -101,8 +103,8 @@ class _Import:
                 await records.note_import()
         except Trouble as trouble:
             raise self._verdict(trouble) from None
-        except UnknownSecret as unknown:
-            raise Fail(unknown.message, code=unknown.code, blocked=True) from None
+        except (UnknownSecret, QuotaExceeded) as refused:
+            raise Fail(refused.message, code=refused.code, blocked=True) from None
         results = (await self._ctx.results()).values()
         said = summed_up(results, skipped=self._skipped, failed=self._failed, removed=self._removed)
         self._ctx.count(
@@ -136,7 +138,8 @@ class _Import:
         records = Records(job.org_id, connector.connector_id, job.job_id, session)
         vault = Vault((await self._app.ground()).blobs, job.org_id)
         async with opened(connector, job.org_id, session, self._options) as remote:
-            shelf = Shelf(self._app, self._who, connector, vault, records)
+            quotas = options_of(self._app).quotas
+            shelf = Shelf(self._app, self._who, connector, vault, records, quotas)
             yield Taker(remote, shelf, self._options), records
 
     async def _folder(self, taker: Taker, records: Records) -> None:

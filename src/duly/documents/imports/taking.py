@@ -11,7 +11,7 @@ from uuid import UUID
 from duly.client.app import App
 from duly.control.audit import Audit
 from duly.documents.access import Visitor
-from duly.documents.errors import UnknownDocument, UnknownFolder
+from duly.documents.errors import QuotaExceeded, UnknownDocument, UnknownFolder
 from duly.documents.extraction.asking import JOB_TYPE, Target, begin
 from duly.documents.filing import Filed, Incoming
 from duly.documents.filing import file as filed_as
@@ -22,6 +22,8 @@ from duly.documents.imports.records import Known, Records
 from duly.documents.imports.remote import Damaged, Refused, Remote, RemoteFile
 from duly.documents.imports.result import State, Taken
 from duly.documents.media import HEAD, media_type
+from duly.documents.quotas import Quotas
+from duly.documents.removal import clear_away
 from duly.documents.schema import Connection, statement
 from duly.documents.vault import Vault
 from duly.model.errors import Conflict, Forbidden
@@ -37,6 +39,7 @@ class Shelf(NamedTuple):
     connector: Connector
     vault: Vault
     records: Records
+    quotas: Quotas
 
 
 class Taker:
@@ -54,7 +57,12 @@ class Taker:
             if _is_in(known, file):
                 return await self._file(file, None)
             try:
-                return await self._file(file, await self._fetched(file))
+                incoming = await self._fetched(file)
+                try:
+                    return await self._file(file, incoming)
+                except QuotaExceeded:
+                    await self._give_up(incoming)
+                    raise
             except (Damaged, Conflict):
                 file = await self.remote.again(file)
         raise Damaged("it never came as it was announced")
@@ -73,6 +81,12 @@ class Taker:
         said = {"provider": connector.provider, "name": connector.name, "path": kept_path(file.path)[:500]}
         kind = media_type(name, bytes(stream.head))
         return Incoming(name, kind, kept.sha256, kept.size, connector.node_id, {"imported_from": said})
+
+    async def _give_up(self, incoming: Incoming) -> None:
+        """What came and may not be kept is cleared away."""
+        app, who = self._shelf.app, self._shelf.who
+        async with app.tenant_session(who.org_id) as conn:
+            await clear_away(app, conn, who, originals=[incoming.sha256])
 
     async def _file(self, file: RemoteFile, incoming: Incoming | None) -> Taken:
         """File it, note it and have it read: all of that, or nothing."""
@@ -114,14 +128,14 @@ class Taker:
         return filed
 
     async def _placed(self, conn: Connection, incoming: Incoming, before: UUID | None) -> Filed:
-        who, vault = self._shelf.who, self._shelf.vault
+        who, vault, quotas = self._shelf.who, self._shelf.vault, self._shelf.quotas
         if before is not None:
             try:
-                return await filed_as(conn, who, incoming, vault=vault, document_id=before)
+                return await filed_as(conn, who, incoming, vault=vault, quotas=quotas, document_id=before)
             except (UnknownDocument, UnknownFolder, Forbidden):
                 # Deleted, or moved to where they may not change it.
                 pass
-        return await filed_as(conn, who, incoming, vault=vault)
+        return await filed_as(conn, who, incoming, vault=vault, quotas=quotas)
 
 
 class _Checked:

@@ -54,7 +54,8 @@ async def _seen(
         found = await service.jobs.list(
             who.org_id, status=status, subject_id=subject, limit=_AT_A_TIME, after=page.after
         )
-        seen = [job for job in found.jobs if await service.sees(who, job.subject_id)]
+        open_to_them = await service.seen(who, [job.subject_id for job in found.jobs])
+        seen = [job for job in found.jobs if job.subject_id in open_to_them]
         page = JobPage(tuple(seen), found.after)
         if page.jobs or page.after is None:
             break

@@ -1,6 +1,6 @@
 -- Purpose: what is due and in nobody's hands yet, some of each org, with what its recipient wants. A suspended org's waits;
 -- orgs in `waiting` had their turn. Locks: none; whoever acts on it writes only where it is still so.
--- Index: notifications_to_hand_over; then the primary keys of preferences and suppressions.
+-- Index: notifications_to_hand_over; then the primary keys of preferences, suppressions and jobs.
 with due as materialized (
     select n.* from duly.notifications n
     where n.delivery_status = 'pending' and n.delivery_job_id is null and n.scheduled_at <= duly.now()
@@ -17,7 +17,8 @@ select t.*,
        coalesce((select p.wanted from duly.notification_preferences p
                  where p.org_id = t.org_id and p.channel = t.channel and p.recipient = t.recipient
                    and p.template_key in (t.template_key, '')
-                 order by p.template_key desc limit 1), true) as wanted
+                 order by p.template_key desc limit 1), true) as wanted,
+       (select r.subject_id from duly.job_records r where r.org_id = t.org_id and r.job_id = t.job_id) as about
 from turns t
 where t.turn <= %(share)s
 order by t.scheduled_at, t.notification_id
