@@ -52,7 +52,7 @@ docs grant 2028 --to user:eve=write --reason because
 docs rmdir 2028 --reason because
 docs connect dropbox {name} --secret-ref file:dropbox --folder Contracts
 docs connectors
-docs import {connector} --path Scans
+docs import {connector} --path Scans --folders flat
 docs disable {connector} --reason because
 docs enable {connector} --reason because
 docs disconnect {connector} --reason because
