@@ -63,7 +63,7 @@ def folder_tree(language: str, folders: Sequence[Node], chosen: UUID | None) -> 
 def _branch(language: str, below: Below, parent: UUID | None, chosen: UUID | None) -> Safe:
     leaves = [
         fill(
-            "folder.html",
+            "folder_leaf.html",
             language,
             node_id=one.node_id,
             name=one.name,

@@ -5,6 +5,7 @@ import { nameOf } from "./analysis.js";
 import { base, call, get, go, showProblem } from "./api.js";
 import { readingAgain } from "./document_engines.js";
 import { isBeingRead, showReadings, watch } from "./document_reading.js";
+import { askingElsewhere, changing, newVersion } from "./document_change.js";
 import { showNoText, showText } from "./document_text.js";
 import { sayingType, showType } from "./document_type.js";
 import { el, tell, the, timeOf } from "./dom.js";
@@ -29,6 +30,7 @@ function showFacts() {
     [t("document.language"), found.language && nameOf(found.language)],
     [t("documents.created"), timeOf(found.created_at, fullTime)],
     [t("document.by"), found.created_by],
+    ...Object.entries(found.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
   ]);
 }
 
@@ -95,4 +97,7 @@ the("delete")?.addEventListener("click", () => {
 the("sure")?.addEventListener("close", () => the("sure").returnValue === "yes" && remove());
 sayingType(path, load);
 readingAgain(path, () => found, load);
+changing(path);
+newVersion(load);
+askingElsewhere(path);
 await load();
