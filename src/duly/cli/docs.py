@@ -57,6 +57,7 @@ _EXTRACTIONS: Columns = {
     "cents": "actual_cost_cents",
     "warnings": "warnings",
     "error": "error_code",
+    "why": "error_message",
     "job": "job_id",
 }
 

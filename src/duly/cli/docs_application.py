@@ -14,7 +14,7 @@ from duly.cli.application import find
 from duly.cli.options import acting
 from duly.client.context import context
 from duly.documents.access import Visitor
-from duly.documents.errors import unknown_folder
+from duly.documents.errors import UnknownFolder
 from duly.documents.extraction.asking import JOB_TYPE
 from duly.model.errors import SchemaMismatch
 from duly.wiring import Duly
@@ -61,12 +61,16 @@ async def folder_id(documents: Documents, who: Visitor, said: str) -> UUID | Non
     for node in await documents.folders.list(who):
         if path in (node.path, str(node.node_id)):
             return node.node_id
-    raise unknown_folder("folder")
+    raise _unknown()
 
 
 async def in_folder(documents: Documents, who: Visitor, said: str) -> UUID:
     """The same where the root is none."""
     found = await folder_id(documents, who, said)
     if found is None:
-        raise unknown_folder("folder")
+        raise _unknown()
     return found
+
+
+def _unknown() -> UnknownFolder:
+    return UnknownFolder("no such folder", field="folder", fix="see `duly docs folders`, or ask for access")

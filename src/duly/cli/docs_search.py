@@ -93,5 +93,5 @@ def _title(number: int, hit: Hit) -> Text:
 
 def _safe(said: str, style: str = "") -> Text:
     """Words of documents: neither markup nor anything that a terminal would obey; a line is a line."""
-    plain = " ".join(said.split("\n"))
+    plain = said.replace("\n", " ").replace("\t", " ")
     return Text("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in plain), style)

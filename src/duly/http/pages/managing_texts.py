@@ -36,6 +36,49 @@ MANAGING = {
         "Ich bin einverstanden, dass der Anfang des Textes an einen Dienst außerhalb der Installation geht.",
     ),
     "elsewhere.ask": ("Ask", "Fragen"),
+    "media.application/pdf": ("PDF", "PDF"),
+    "media.application/rtf": ("RTF", "RTF"),
+    "media.application/vnd.openxmlformats-officedocument.wordprocessingml.document": ("Word", "Word"),
+    "media.application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ("Excel", "Excel"),
+    "media.application/vnd.openxmlformats-officedocument.presentationml.presentation": (
+        "PowerPoint",
+        "PowerPoint",
+    ),
+    "media.application/vnd.oasis.opendocument.text": ("OpenDocument text", "OpenDocument-Text"),
+    "media.application/vnd.oasis.opendocument.spreadsheet": ("OpenDocument table", "OpenDocument-Tabelle"),
+    "media.application/vnd.oasis.opendocument.presentation": (
+        "OpenDocument slides",
+        "OpenDocument-Präsentation",
+    ),
+    "media.application/octet-stream": ("unknown", "unbekannt"),
+    "media.message/rfc822": ("E-mail", "E-Mail"),
+    "media.text/html": ("Web page", "Webseite"),
+    "media.text/plain": ("Text", "Text"),
+    # What may be refused
+    "problem.folder.name_taken": (
+        "There is a folder of that name here already: choose another name.",
+        "Hier gibt es schon einen Ordner dieses Namens: einen anderen wählen.",
+    ),
+    "problem.folder.not_empty": (
+        "There is still something in it: move or delete that first.",
+        "Es liegt noch etwas darin: das erst verschieben oder löschen.",
+    ),
+    "problem.folder.unknown": (
+        "There is no such folder, or it is closed to you.",
+        "Diesen Ordner gibt es nicht, oder er ist für Sie geschlossen.",
+    ),
+    "problem.document.unknown": (
+        "There is no such document, or it is closed to you.",
+        "Dieses Dokument gibt es nicht, oder es ist für Sie geschlossen.",
+    ),
+    "problem.connector.name_taken": (
+        "There is an account of that name already: choose another name.",
+        "Es gibt schon ein Konto dieses Namens: einen anderen wählen.",
+    ),
+    "problem.auth.forbidden": (
+        "You may not do that here: ask an admin of the org.",
+        "Das dürfen Sie hier nicht: Admins der Organisation können helfen.",
+    ),
     # A folder
     "folder.title": ("Folder", "Ordner"),
     "folder.manage": ("Rename, move, who may see it", "Umbenennen, verschieben, wer ihn sieht"),
@@ -58,6 +101,7 @@ MANAGING = {
         "Organisation. Ihre Admins sehen alles.",
     ),
     "grants.who": ("Who", "Wer"),
+    "grants.who.hint": ("As in user:anna or api_key:k1.", "Etwa user:anna oder api_key:k1."),
     "grants.level": ("May", "Darf"),
     "grants.read": ("read", "lesen"),
     "grants.write": ("read and change", "lesen und ändern"),

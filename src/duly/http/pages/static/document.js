@@ -9,7 +9,7 @@ import { askingElsewhere, changing, newVersion } from "./document_change.js";
 import { showNoText, showText } from "./document_text.js";
 import { sayingType, showType } from "./document_type.js";
 import { el, tell, the, timeOf } from "./dom.js";
-import { bytes, fullTime, number, t } from "./words.js";
+import { bytes, fullTime, number, t, tOr } from "./words.js";
 
 const page = the("document");
 const path = `/v1/documents/${page.dataset.document}`;
@@ -24,7 +24,7 @@ function showFacts() {
   the("status").textContent = t(`status.${found.status}`);
   the("status").dataset.status = found.status;
   tell(the("facts"), [
-    [t("document.kind"), found.media_type],
+    [t("document.kind"), tOr(`media.${found.media_type}`, found.media_type)],
     [t("document.size"), bytes(found.size)],
     [t("documents.pages"), found.page_count === null ? "" : number(found.page_count)],
     [t("document.language"), found.language && nameOf(found.language)],

@@ -16,6 +16,7 @@ function line(grant) {
   const who = el("input", { required: true, maxlength: "300", placeholder: "user:anna", autocomplete: "off", "aria-label": t("grants.who") });
   who.value = grant.principal;
   who.pattern = "(user|api_key):.+";
+  who.title = t("grants.who.hint");
   const level = el("select", { "aria-label": t("grants.level") }, ...LEVELS.map((one) => el("option", { value: one, selected: one === grant.level }, t(`grants.${one}`))));
   const item = el("li", {}, who, level);
   if (!write) [who, level].forEach((field) => (field.disabled = true));
