@@ -21,7 +21,12 @@ from duly.model import payload
 from duly.model.errors import Conflict, ContractError, Forbidden, LimitExceeded, PayloadRefused
 from duly.wiring import Duly
 
-_COLUMNS: Columns = {"file": "file", "document": "document_id", "version": "version", "new": "created"}
+_COLUMNS: Columns = {
+    "file": "file",
+    "document": "document_id",
+    "version": "version",
+    "what": lambda one: "new" if one.created else "new version" if one.changed else "there already",
+}
 Reading = Annotated[
     Literal["fast", "hires", "none"], typer.Option("--engine", help="Who reads it; none for nobody.")
 ]

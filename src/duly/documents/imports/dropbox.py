@@ -139,6 +139,7 @@ def _file(entry: Any, top: str) -> RemoteFile | None:
 def _folders(entry: Any, top: str) -> tuple[str, ...]:
     """The names below the folder as people wrote them; none for a file that lies elsewhere."""
     lower, shown = answers.label(entry, "path_lower"), answers.label(entry, "path_display")
-    if not lower.startswith(f"{top.lower()}/") or lower.count("/") != shown.count("/"):
+    if not lower.startswith(f"{top.lower()}/"):
         return ()
+    shown = shown if shown.count("/") == lower.count("/") else lower
     return tuple(shown.split("/")[top.count("/") + 1 : -1])

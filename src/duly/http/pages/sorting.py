@@ -37,7 +37,7 @@ async def review(pages: Pages, request: Request, service: Service, who: Caller) 
 
 
 def _item(language: str, base: str, one: Unsure, *, may_write: bool) -> Safe:
-    document_id, types = one.document.document_id, type_options(language, one.guess)
+    document_id, types = one.document.document_id, type_options(language, also=one.guess)
     told = [
         fill("review_evidence.html", language, term=said.term.replace("*", "…"), text=said.text)
         for said in one.classification.evidence[:_SHOWN]
