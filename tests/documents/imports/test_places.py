@@ -65,10 +65,23 @@ async def test_a_file_that_is_moved_there_stays_where_it_is_here(site: Site) -> 
     _, said = await site.bring("/Post")
     assert (said.imported_count, await site.paths()) == (0, ["Alt/a.txt"])
     site.fake.put("/Post/Neu/a.txt", b"alpha, changed")
+    await site.bring("/Post")
+    assert [one.path for one in await Folders(site.app).list(site.who)] == ["Alt"], "none is made for nothing"
     site.fake.put("/Post/Neu/b.txt", b"beta")
     await site.bring("/Post")
     assert await site.paths() == ["Alt/a.txt", "Neu/b.txt"]
     assert ("a.txt", 2) in site.documents()
+
+
+@pytest.mark.parametrize("provider", ["dropbox"])
+async def test_of_two_that_were_the_same_the_one_that_changes_lies_in_its_own_folder(site: Site) -> None:
+    site.fake.put("/Eins/a.txt", b"the same")
+    site.fake.put("/Zwei/b.txt", b"the same")
+    await site.bring()
+    assert len(await site.paths()) == 1
+    site.fake.put("/Zwei/b.txt", b"not the same")
+    await site.bring()
+    assert await site.paths() == ["Eins/a.txt", "Zwei/b.txt"]
 
 
 @pytest.mark.parametrize("provider", ["gdrive"])
