@@ -76,7 +76,8 @@ def test_every_text_is_there_in_both_languages_with_the_same_gaps() -> None:
 def test_every_text_that_is_named_is_there_and_every_one_there_is_named() -> None:
     own = [text for name, text in MODULES.items() if not name.startswith("texts.")]
     python = [
-        FILES.joinpath(f"{name}.py").read_text() for name in ("routes", "render", "listing", "submitting")
+        FILES.joinpath(f"{name}.py").read_text()
+        for name in ("routes", "render", "listing", "submitting", "transfers")
     ]
     code = "\n".join([*own, *python])
     in_templates = set(re.findall(r"\$\{([a-z][a-z0-9_]*\.[a-z0-9_.]+)\}", "\n".join(TEMPLATES.values())))
@@ -94,6 +95,8 @@ def test_every_text_that_is_named_is_there_and_every_one_there_is_named() -> Non
         "refused.",
         "reason.",
         "figure.",
+        "media.",
+        "problem.",
     )  # as the reports say
     unused = {key for key in set(TEXTS) - named if not key.startswith(ours)}
     assert unused == {"skip", "noscript", "footer"}

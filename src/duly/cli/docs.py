@@ -14,8 +14,10 @@ from duly.cli import (
     docs_reading,
     docs_search,
     docs_types,
+    docs_uploads,
 )
 from duly.cli.docs_application import DocumentId, Folder, folder_id, run, visitor
+from duly.cli.docs_files import facts
 from duly.cli.options import ActorName, After, AppName, AsJson, Org, Reason, Size
 from duly.cli.show import Columns, print_facts, print_json, print_table
 from duly.documents.shapes import Document, DocumentStatus, Extraction, Version
@@ -56,6 +58,7 @@ _EXTRACTIONS: Columns = {
     "cents": "actual_cost_cents",
     "warnings": "warnings",
     "error": "error_code",
+    "why": "error_message",
     "job": "job_id",
 }
 
@@ -137,6 +140,41 @@ def move(
 
 
 @group.command()
+def change(
+    document: DocumentId,
+    org: Org,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    folder: Annotated[
+        str | None, typer.Option("--folder", help="Another folder, by path or id; / is the root.")
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", help="As in year=2026, in place of all it has; may be given again."),
+    ] = None,
+    no_metadata: Annotated[bool, typer.Option("--no-metadata", help="It has none any more.")] = False,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a document another name, folder or metadata; what is not said stays."""
+    if name is None and folder is None and not metadata and not no_metadata:
+        raise typer.BadParameter("nothing is to be different", param_hint="--name, --folder, --metadata")
+    if metadata and no_metadata:
+        raise typer.BadParameter("either --metadata or --no-metadata", param_hint="--metadata")
+    who = visitor(org, actor)
+    said = facts(metadata) if metadata or no_metadata else None
+
+    async def make(duly: Duly) -> Document:
+        place = None if folder is None else await folder_id(duly.documents, who, folder)
+        moves = folder is not None
+        return await duly.documents.change(
+            who, document, name=name, move_to=place, moves=moves, metadata=said
+        )
+
+    _show(run(app, make), as_json)
+
+
+@group.command()
 def delete(
     document: DocumentId,
     org: Org,
@@ -151,16 +189,25 @@ def delete(
 
 
 group.command()(docs_files.download)
+group.command()(docs_uploads.uploads)
+group.command()(docs_uploads.abandon)
 group.command()(docs_folders.folders)
 group.command()(docs_folders.mkdir)
+group.command()(docs_folders.mvdir)
 group.command()(docs_folders.rmdir)
+group.command()(docs_folders.grants)
 group.command()(docs_folders.grant)
 group.command()(docs_search.search)
 group.command()(docs_reading.extract)
+group.command()(docs_reading.text)
+group.command()(docs_reading.passages)
 group.command()(docs_types.classify)
+group.command()(docs_types.why)
+group.command()(docs_types.review)
 group.command()(docs_types.confirm)
 group.command()(docs_types.train)
 group.command()(docs_types.evaluate)
+group.command()(docs_types.models)
 group.command()(docs_types.filing)
 group.command()(docs_types.belongs)
 group.command()(docs_connectors.connectors)

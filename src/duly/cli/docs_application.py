@@ -14,7 +14,7 @@ from duly.cli.application import find
 from duly.cli.options import acting
 from duly.client.context import context
 from duly.documents.access import Visitor
-from duly.documents.errors import unknown_folder
+from duly.documents.errors import UnknownFolder
 from duly.documents.extraction.asking import JOB_TYPE
 from duly.model.errors import ContractError, SchemaMismatch
 from duly.wiring import Duly
@@ -65,7 +65,7 @@ async def folder_id(documents: Documents, who: Visitor, said: str) -> UUID | Non
             "two have this path", field="folder", fix="name it by its id: see `duly docs folders`"
         )
     if not found:
-        raise unknown_folder("folder")
+        raise _unknown()
     return found[0]
 
 
@@ -73,5 +73,9 @@ async def in_folder(documents: Documents, who: Visitor, said: str) -> UUID:
     """The same where the root is none."""
     found = await folder_id(documents, who, said)
     if found is None:
-        raise unknown_folder("folder")
+        raise _unknown()
     return found
+
+
+def _unknown() -> UnknownFolder:
+    return UnknownFolder("no such folder", field="folder", fix="see `duly docs folders`, or ask for access")

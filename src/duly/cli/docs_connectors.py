@@ -12,6 +12,7 @@ from duly.cli.docs_reading import Wait, follow
 from duly.cli.options import ActorName, AppName, AsJson, Org, Reason
 from duly.cli.show import Columns, print_json, print_table
 from duly.documents.imports.connectors import Connector
+from duly.documents.imports.places import Keeping
 from duly.documents.imports.remote import Provider
 from duly.wiring import Duly
 
@@ -107,6 +108,9 @@ def bring_in(
     files: Annotated[
         list[str] | None, typer.Option("--file", help="A file of it; may be given again. Else all.")
     ] = None,
+    folders: Annotated[
+        Keeping, typer.Option("--folders", help="Subfolders become folders here, or all goes into one.")
+    ] = "keep",
     wait: Wait = False,
     actor: ActorName = None,
     app: AppName = None,
@@ -117,7 +121,7 @@ def bring_in(
 
     async def begin(duly: Duly) -> UUID:
         handle = await duly.documents.connectors.begin_import(
-            who, connector, remote_path=path, files=files or ()
+            who, connector, remote_path=path, files=files or (), folders=folders
         )
         return handle.job_id
 

@@ -11,6 +11,19 @@ import typer
 from duly.blobs import BlobRef
 from duly.cli.docs_application import folder_id, run, visitor
 from duly.cli.docs_files import written
+from duly.cli.docs_filters import (
+    CreatedFrom,
+    CreatedTo,
+    Facts,
+    InLanguage,
+    OfElement,
+    OfType,
+    PageFrom,
+    PageTo,
+    Within,
+    filters,
+    within,
+)
 from duly.cli.docs_reading import Wait, follow
 from duly.cli.exits import ExitCode
 from duly.cli.options import ActorName, AppName, AsJson, Org
@@ -29,9 +42,16 @@ def export(
         list[UUID] | None,
         typer.Argument(metavar="[DOCUMENT]...", help="Only these.", show_default=False),
     ] = None,
-    folder: Annotated[str | None, typer.Option("--folder", help="Only of this one and below.")] = None,
-    doc_type: Annotated[str | None, typer.Option("--type", help="Only of this type, as invoice.")] = None,
+    folder: Within = None,
+    doc_type: OfType = None,
     query: Annotated[str | None, typer.Option("--query", help="What a search finds instead.")] = None,
+    language: InLanguage = None,
+    element: OfElement = None,
+    page_from: PageFrom = None,
+    page_to: PageTo = None,
+    created_from: CreatedFrom = None,
+    created_to: CreatedTo = None,
+    metadata: Facts = None,
     form: Annotated[Format, typer.Option("--format", help="What is written.")] = "csv",
     bom: Annotated[bool, typer.Option("--bom", help="A table begins with a mark that Excel needs.")] = False,
     to: Annotated[
@@ -43,18 +63,34 @@ def export(
     app: AppName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have documents, or what a search finds, written to files by a job."""
-    if query is not None and (documents or folder or doc_type):
-        raise typer.BadParameter("either a query, or documents", param_hint="--query")
+    """Have documents, or what a search finds, written to files by a job.
+
+    Documents are chosen by their ids, one folder and one type; all other filters are of a search (--query).
+    """
     who = visitor(org, actor)
+    passages: dict[str, Any] = {
+        "languages": language,
+        "element_types": element,
+        "page_from": page_from,
+        "page_to": page_to,
+        "created_from": created_from,
+        "created_to": created_to,
+        "metadata": metadata,
+    }
+    if query is None:
+        _check_documents(passages, folder, doc_type)
+    chosen = filters(documents=documents, doc_types=doc_type, **passages)
 
     async def begin(duly: Duly) -> Handle[Any]:
         exports = duly.documents.exports
         if query is not None:
-            return await exports.search(who, query, format=form, bom=bom)
-        node_id = None if folder is None else await folder_id(duly.documents, who, folder)
-        chosen: dict[str, Any] = {"document_ids": documents or None, "node_id": node_id, "doc_type": doc_type}
-        return await exports.documents(who, **chosen, format=form, bom=bom)
+            asked = await within(duly.documents, who, chosen, folder)
+            return await exports.search(who, query, asked, format=form, bom=bom)
+        node_id = await folder_id(duly.documents, who, folder[0]) if folder else None
+        kind = doc_type[0] if doc_type else None
+        return await exports.documents(
+            who, document_ids=documents or None, node_id=node_id, doc_type=kind, format=form, bom=bom
+        )
 
     async def begin_job(duly: Duly) -> UUID:
         return (await begin(duly)).job_id
@@ -71,6 +107,15 @@ def export(
         raise typer.Exit(ExitCode.JOB_ENDED_BADLY)
     names = [str(file) for file in files]
     print_json({"files": names}) if as_json else print("\n".join(names) or "nothing to write")
+
+
+def _check_documents(passages: dict[str, Any], folder: list[str] | None, doc_type: list[str] | None) -> None:
+    if any(passages.values()):
+        raise typer.BadParameter("these filters are of a search: say what to look for", param_hint="--query")
+    if len(folder or ()) > 1 or len(doc_type or ()) > 1:
+        raise typer.BadParameter(
+            "only one for documents; several for a search", param_hint="--folder, --type"
+        )
 
 
 async def _saved(duly: Duly, handle: Handle[Any], folder: Path) -> list[Path] | None:

@@ -12,18 +12,28 @@ from uuid import UUID
 import typer
 
 from duly.cli.docs_application import ROOT, DocumentId, IntoFolder, folder_id, run, visitor
+from duly.cli.docs_uploads import kept
+from duly.cli.exits import exit_code
 from duly.cli.options import ActorName, AppName, AsJson, Org
 from duly.cli.show import Columns, print_json, print_table
 from duly.documents.elements import Engine
 from duly.model import payload
-from duly.model.errors import PayloadRefused
+from duly.model.errors import Conflict, ContractError, Forbidden, LimitExceeded, PayloadRefused
 from duly.wiring import Duly
 
-_PIECE = 1024 * 1024
-_COLUMNS: Columns = {"file": "file", "document": "document_id", "version": "version", "new": "created"}
+_COLUMNS: Columns = {
+    "file": "file",
+    "document": "document_id",
+    "version": "version",
+    "what": lambda one: "new" if one.created else "new version" if one.changed else "there already",
+}
 Reading = Annotated[
     Literal["fast", "hires", "none"], typer.Option("--engine", help="Who reads it; none for nobody.")
 ]
+
+
+_REFUSALS = (ContractError, Conflict, Forbidden, LimitExceeded)
+"""What may be wrong with one file, and not with the next."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,15 @@ class Uploaded:
     version: int
     created: bool
     changed: bool
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A file that was not taken, and why."""
+
+    file: str
+    error: str
+    code: int
 
 
 def upload(
@@ -54,33 +73,35 @@ def upload(
     app: AppName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep files as documents, and have them read; what is there already is not kept twice."""
+    """Keep files as documents, and have them read; what is there already is not kept twice.
+
+    Large files go in parts: after a break, the same command goes on where it was.
+    """
     if document is not None and (len(files) > 1 or metadata or folder != ROOT):
         raise typer.BadParameter("a new version is one file, and nothing else", param_hint="--document")
     who, said = visitor(org, actor), facts(metadata)
     reader: Engine | None = None if engine == "none" else engine
 
-    async def add(duly: Duly) -> Sequence[Uploaded]:
-        documents = duly.documents
-        node_id = await folder_id(documents, who, folder)
-        return [
-            Uploaded(
-                str(file),
-                *await documents.add(
-                    who,
-                    file.name,
-                    pieces(file),
-                    node_id=node_id,
-                    metadata=said,
-                    document_id=document,
-                    engine=reader,
-                ),
-            )
-            for file in files
-        ]
+    how = {"metadata": said, "document_id": document, "engine": reader}
 
-    rows = run(app, add)
-    print_json({"documents": rows}) if as_json else print_table(rows, _COLUMNS)
+    async def add(duly: Duly) -> tuple[list[Uploaded], list[Refused]]:
+        documents, done, refused = duly.documents, list[Uploaded](), list[Refused]()
+        node_id = await folder_id(documents, who, folder)
+        for file in files:
+            try:
+                done.append(Uploaded(str(file), *await kept(documents, who, file, node_id=node_id, **how)))
+            except _REFUSALS as error:
+                if len(files) == 1:
+                    raise
+                refused.append(Refused(str(file), str(error), exit_code(error)))
+        return done, refused
+
+    done, refused = run(app, add)
+    print_json({"documents": done, "refused": refused}) if as_json else print_table(done, _COLUMNS)
+    for one in refused:
+        typer.echo(f"error: {one.file}: {one.error}", err=True)
+    if refused:
+        raise typer.Exit(refused[0].code)
 
 
 def download(
@@ -125,13 +146,6 @@ async def written(path: Path, chunks: AsyncIterator[bytes]) -> None:
     except BaseException:
         await asyncio.to_thread(path.unlink, missing_ok=True)
         raise
-
-
-async def pieces(path: Path) -> AsyncIterator[bytes]:
-    """A file as it is read."""
-    with await asyncio.to_thread(path.open, "rb") as file:
-        while piece := await asyncio.to_thread(file.read, _PIECE):
-            yield piece
 
 
 def facts(said: Sequence[str] | None) -> dict[str, Any]:

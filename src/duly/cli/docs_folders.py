@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, get_args
 
 import typer
 
-from duly.cli.docs_application import ROOT, Folder, in_folder, run, visitor
+from duly.cli.docs_application import ROOT, Folder, folder_id, in_folder, run, visitor
 from duly.cli.options import ActorName, AppName, AsJson, Org, Reason
 from duly.cli.show import Columns, print_json, print_table
 from duly.documents.access import Level
@@ -50,6 +51,33 @@ def mkdir(
     print_json(made) if as_json else print(made.node_id)
 
 
+def mvdir(
+    folder: Folder,
+    org: Org,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    into: Annotated[
+        str | None, typer.Option("--into", help="The folder that it lies in then; / is the root.")
+    ] = None,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a folder another name, or another place."""
+    if name is None and into is None:
+        raise typer.BadParameter("say a name, or a place", param_hint="--name, --into")
+    who = visitor(org, actor)
+
+    async def change(duly: Duly) -> Node:
+        node_id = await in_folder(duly.documents, who, folder)
+        place = None if into is None else await folder_id(duly.documents, who, into)
+        return await duly.documents.folders.change(
+            who, node_id, name=name, move_to=place, moves=into is not None
+        )
+
+    changed = run(app, change)
+    print_json(changed) if as_json else print_table([changed], _COLUMNS)
+
+
 def rmdir(
     folder: Folder,
     org: Org,
@@ -67,6 +95,22 @@ def rmdir(
 
     run(app, remove)
     print_json({"folder": folder, "removed": True}) if as_json else print("removed")
+
+
+def grants(
+    folder: Folder, org: Org, actor: ActorName = None, app: AppName = None, as_json: AsJson = False
+) -> None:
+    """Whom a folder is for; nobody named means that it follows the folder that it lies in."""
+    who = visitor(org, actor)
+
+    async def find(duly: Duly) -> Sequence[Grant]:
+        return await duly.documents.folders.grants(who, await in_folder(duly.documents, who, folder))
+
+    found = run(app, find)
+    if as_json:
+        print_json({"folder": folder, "grants": found})
+    else:
+        print_table(found, _GRANTS) if found else print("as the folder that it lies in")
 
 
 def grant(

@@ -7,13 +7,15 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
+from pydantic import TypeAdapter
 
 from duly.cli.docs_application import DocumentId, run, visitor
 from duly.cli.exits import ExitCode
-from duly.cli.options import ActorName, AppName, AsJson, Org
-from duly.cli.show import print_json
+from duly.cli.options import ActorName, AppName, AsJson, Org, Size
+from duly.cli.show import print_json, print_lines
 from duly.cli.watch import watch_job
-from duly.documents.elements import Engine
+from duly.documents.elements import Engine, Page
+from duly.documents.errors import UnknownFile
 from duly.model.states import Status
 from duly.wiring import Duly
 
@@ -39,6 +41,54 @@ def extract(
         return (await duly.documents.extract(who, document, engine, consent=consent)).job_id
 
     follow(app, org, begin, wait=wait, as_json=as_json)
+
+
+def text(
+    document: DocumentId,
+    org: Org,
+    page: Annotated[int | None, typer.Option(min=1, help="Only this page.")] = None,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """What was read out of a document, page by page."""
+    who = visitor(org, actor)
+
+    async def find(duly: Duly) -> list[Page]:
+        _, read = await duly.documents.elements(who, document)
+        pages = TypeAdapter(list[Page]).validate_json(read)
+        if page is not None and page > len(pages):
+            raise UnknownFile("no such page", field="page", fix=f"it has {len(pages)}")
+        return [one for one in pages if page in (None, one.number)]
+
+    pages = run(app, find)
+    if as_json:
+        print_json({"document_id": document, "pages": pages})
+        return
+    for one in pages:
+        said = "" if one.state == "text" else f" ({one.state})"
+        print_lines([f"-- page {one.number}{said}", one.text])
+
+
+def passages(
+    document: DocumentId,
+    org: Org,
+    start: Annotated[int, typer.Option(min=0, help="The first one, from 0.")] = 0,
+    limit: Size = 50,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """What search finds of a document, in its order."""
+    who = visitor(org, actor)
+    found = run(app, lambda duly: duly.documents.passages(who, document, start=start, limit=limit))
+    if as_json:
+        print_json({"document_id": document, "passages": found})
+        return
+    for one in found:
+        print_lines([f"-- {one.index}, page {one.page}, {one.type}", one.text])
+    if len(found) == limit:
+        print(f"there may be more: --start {found[-1].index + 1}")
 
 
 def follow(

@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 from typing import Annotated
+from uuid import UUID
 
 import typer
 from rich.text import Text
 
-from duly.cli.docs_application import folder_id, run, visitor
-from duly.cli.docs_files import facts
-from duly.cli.options import ActorName, AppName, AsJson, Org, moment
+from duly.cli.docs_application import run, visitor
+from duly.cli.docs_filters import (
+    CreatedFrom,
+    CreatedTo,
+    Facts,
+    InLanguage,
+    OfElement,
+    OfType,
+    PageFrom,
+    PageTo,
+    Within,
+    filters,
+    within,
+)
+from duly.cli.options import ActorName, AppName, AsJson, Org
 from duly.cli.show import console, print_json
-from duly.documents.search.shapes import Filters, Found, Hit
+from duly.documents.search.shapes import Found, Hit
 from duly.wiring import Duly
 
 
 def search(
     query: Annotated[str, typer.Argument(help='Words; or with "a phrase", -not, OR.', show_default=False)],
     org: Org,
-    folder: Annotated[
-        list[str] | None, typer.Option("--folder", help="Only in this one and below; may be given again.")
+    folder: Within = None,
+    document: Annotated[
+        list[UUID] | None, typer.Option("--document", help="Only in this one; may be given again.")
     ] = None,
-    doc_type: Annotated[
-        list[str] | None, typer.Option("--type", help="Only of this type, as invoice.")
-    ] = None,
-    language: Annotated[list[str] | None, typer.Option(help="Only in this language, as de.")] = None,
-    page_from: Annotated[int | None, typer.Option(min=1, help="Only from this page on.")] = None,
-    page_to: Annotated[int | None, typer.Option(min=1, help="Only up to this page.")] = None,
-    created_from: Annotated[str | None, typer.Option(help="Not older, as in 2026-11-15T12:00:00Z.")] = None,
-    created_to: Annotated[str | None, typer.Option(help="Only older ones.")] = None,
-    metadata: Annotated[list[str] | None, typer.Option(help="Only with this, as NAME=VALUE; repeat.")] = None,
+    doc_type: OfType = None,
+    language: InLanguage = None,
+    element: OfElement = None,
+    page_from: PageFrom = None,
+    page_to: PageTo = None,
+    created_from: CreatedFrom = None,
+    created_to: CreatedTo = None,
+    metadata: Facts = None,
     group: Annotated[bool, typer.Option("--group", help="The best passage of each document.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 10,
     offset: Annotated[int, typer.Option(min=0, help="After so many.")] = 0,
@@ -39,20 +52,21 @@ def search(
 ) -> None:
     """The passages of documents that fit a query, the best first."""
     who = visitor(org, actor)
-    filters = Filters(
-        doc_types=tuple(doc_type or ()) or None,
-        languages=tuple(language or ()) or None,
+    chosen = filters(
+        documents=document,
+        doc_types=doc_type,
+        languages=language,
+        element_types=element,
         page_from=page_from,
         page_to=page_to,
-        created_from=moment(created_from, "--created-from"),
-        created_to=moment(created_to, "--created-to"),
-        metadata=facts(metadata) or None,
+        created_from=created_from,
+        created_to=created_to,
+        metadata=metadata,
     )
 
     async def find(duly: Duly) -> Found:
-        ids = [await folder_id(duly.documents, who, one) for one in folder or ()]
-        within = filters.model_copy(update={"nodes": tuple(one for one in ids if one) or None})
-        return await duly.documents.search(who, query, within, limit=limit, offset=offset, group=group)
+        asked = await within(duly.documents, who, chosen, folder)
+        return await duly.documents.search(who, query, asked, limit=limit, offset=offset, group=group)
 
     found = run(app, find)
     print_json(found) if as_json else _show(found, offset)
@@ -79,5 +93,5 @@ def _title(number: int, hit: Hit) -> Text:
 
 def _safe(said: str, style: str = "") -> Text:
     """Words of documents: neither markup nor anything that a terminal would obey; a line is a line."""
-    plain = " ".join(said.split("\n"))
+    plain = said.replace("\n", " ").replace("\t", " ")
     return Text("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in plain), style)

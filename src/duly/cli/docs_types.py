@@ -9,13 +9,45 @@ import typer
 
 from duly.cli.docs_application import DocumentId, Folder, folder_id, run, visitor
 from duly.cli.docs_reading import Wait, follow
-from duly.cli.options import ActorName, AppName, AsJson, Org
+from duly.cli.options import ActorName, After, AppName, AsJson, Org, Size
 from duly.cli.show import Columns, print_facts, print_json, print_table
+from duly.documents.classes.classes import ClassEngine
 from duly.documents.classes.shapes import FilingRule
 from duly.documents.shapes import Document
 from duly.wiring import Duly
 
 _RULES: Columns = {"type": "doc_type", "folder": "node_id"}
+_SAID: Columns = {
+    "type": "doc_type",
+    "confidence": "confidence",
+    "review": "review",
+    "by": "model_version",
+    "consent": "consent_given_by",
+    "version": "version",
+    "said": "created_at",
+}
+_EVIDENCE: Columns = {
+    "speaks for": "doc_type",
+    "weight": "weight",
+    "page": "page",
+    "where": "zone",
+    "text": "text",
+}
+_CONFIRMED: Columns = {"confirmed": "doc_type", "by": "confirmed_by", "at": "confirmed_at"}
+_UNSURE: Columns = {
+    "document": lambda one: one.document.document_id,
+    "name": lambda one: one.document.name,
+    "perhaps": "guess",
+    "confidence": lambda one: one.classification.confidence,
+}
+_MODELS: Columns = {
+    "model": "model_version",
+    "active": "active",
+    "examples": "examples",
+    "accuracy": "accuracy",
+    "of the rules": "rules_accuracy",
+    "trained": "trained_at",
+}
 _FACTS = ("document_id", "name", "doc_type", "doc_type_confidence", "doc_type_confirmed")
 DocType = Annotated[str, typer.Argument(metavar="TYPE", help="As invoice.", show_default=False)]
 
@@ -23,18 +55,65 @@ DocType = Annotated[str, typer.Argument(metavar="TYPE", help="As invoice.", show
 def classify(
     document: DocumentId,
     org: Org,
+    engine: Annotated[
+        ClassEngine, typer.Option(help="By the rules and the org's model, or by a service elsewhere.")
+    ] = "local",
+    consent: Annotated[
+        bool, typer.Option("--consent", help="The beginning of its text may be sent there.")
+    ] = False,
     wait: Wait = False,
     actor: ActorName = None,
     app: AppName = None,
     as_json: AsJson = False,
 ) -> None:
     """Have it said anew what a document is."""
+    if engine == "remote" and not consent:
+        raise typer.BadParameter(
+            "it sends text elsewhere: agree to that with --consent", param_hint="--engine"
+        )
     who = visitor(org, actor)
 
     async def begin(duly: Duly) -> UUID:
-        return (await duly.documents.classes.classify(who, document)).job_id
+        return (await duly.documents.classes.classify(who, document, engine=engine, consent=consent)).job_id
 
     follow(app, org, begin, wait=wait, as_json=as_json)
+
+
+def why(
+    document: DocumentId, org: Org, actor: ActorName = None, app: AppName = None, as_json: AsJson = False
+) -> None:
+    """What was said of the type of a document, by whom and why; the newest first."""
+    history = run(app, lambda duly: duly.documents.classes.history(visitor(org, actor), document))
+    if as_json:
+        print_json(history)
+        return
+    print_table(history.classifications, _SAID)
+    if history.classifications:
+        print_table(history.classifications[0].evidence, _EVIDENCE)
+    if history.confirmations:
+        print_table(history.confirmations, _CONFIRMED)
+
+
+def review(
+    org: Org,
+    limit: Size = 50,
+    after: After = None,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """The documents whose type is too unsure to be believed; `confirm` says what one is."""
+    page = run(app, lambda duly: duly.documents.classes.review(visitor(org, actor), limit=limit, after=after))
+    if as_json:
+        print_json({"unsure": page.unsure, "after": page.after})
+    else:
+        print_table(page.unsure, _UNSURE, after=page.after)
+
+
+def models(org: Org, actor: ActorName = None, app: AppName = None, as_json: AsJson = False) -> None:
+    """What was learned from the org's confirmations, the newest first."""
+    found = run(app, lambda duly: duly.documents.classes.models(visitor(org, actor)))
+    print_json({"models": found}) if as_json else print_table(found, _MODELS)
 
 
 def train(

@@ -66,7 +66,8 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def _safe(said: str) -> Text:
     """Words that come from jobs: neither markup nor anything that a terminal would obey."""
-    return Text("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in said))
+    plain = said.replace("\t", "    ")
+    return Text("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in plain))
 
 
 def plain(value: Any) -> Any:

@@ -51,6 +51,17 @@ class Version(BaseModel):
     created_at: datetime
 
 
+class OpenUpload(BaseModel):
+    """A file that somebody has begun to send."""
+
+    upload_id: UUID
+    sha256: str = Field(description="Of the whole file: begun with again, it goes on.")
+    size: int
+    part_size: int
+    received: int = Field(description="How many parts are here.")
+    created_at: datetime = Field(description="When it was begun, or gone on with.")
+
+
 class Node(BaseModel):
     """A folder."""
 

@@ -17,6 +17,7 @@ from duly.documents.media import media_type
 from duly.documents.quotas import check_room
 from duly.documents.removal import clear_away
 from duly.documents.schema import Connection, one, rows, statement
+from duly.documents.shapes import OpenUpload
 from duly.documents.vault import upload_folder
 from duly.model.errors import ContractError, LimitExceeded
 
@@ -78,6 +79,12 @@ class Uploads:
         async with self._app.tenant_session(who.org_id) as conn:
             found = await self._find(conn, who, upload_id)
             return await self._shown(conn, who, upload_id, found.size, found.part_size)
+
+    async def list(self, who: Visitor) -> Sequence[OpenUpload]:
+        """Those that they have begun and not finished, the last one first."""
+        values = {"org_id": who.org_id, "created_by": who.principal}
+        async with self._app.tenant_session(who.org_id) as conn:
+            return [OpenUpload.model_validate(row[0]) for row in await rows(conn, "uploads/list", values)]
 
     async def put(self, who: Visitor, upload_id: UUID, part: int, chunks: AsyncIterator[bytes]) -> Upload:
         """Keep a part; sent again, it replaces the one before."""

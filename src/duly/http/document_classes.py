@@ -8,16 +8,39 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from duly.documents.access import subject_of
-from duly.documents.classes.shapes import ClassHistory, ClassModel, FilingRule
+from duly.documents.classes.classes import ClassEngine
+from duly.documents.classes.shapes import ClassHistory, ClassModel, FilingRule, Unsure
 from duly.documents.shapes import Document
 from duly.http.answers import accepted, as_json
 from duly.http.caller import Caller
 from duly.http.document_shapes import DocType, visitor
+from duly.http.params import After, Limit, Shown
 from duly.http.problems import documented
 from duly.http.service import Service
 from duly.http.shapes import Accepted, Strict
 from duly.http.strict import StrictRoute
 from duly.model.access import Scope
+
+
+class ClassificationRequest(Strict):
+    """By whom a document is to be looked at."""
+
+    engine: ClassEngine = Field(
+        default="local",
+        description="By the rules and the org's model, or by the service elsewhere that is set up.",
+    )
+    consent: bool = Field(
+        default=False,
+        strict=True,
+        description="You agree that the beginning of its text is sent elsewhere, where it has to be.",
+    )
+
+
+class UnsureShown(Shown):
+    """Documents to look at, the newest first; `after` asks for those that follow, and is null at the end."""
+
+    unsure: list[Unsure]
+    after: str | None
 
 
 class TypeConfirmed(Strict):
@@ -64,6 +87,13 @@ def routes(service: Service) -> APIRouter:
         await classes.set_filing(visitor(who), request.doc_type, request.node_id)
         return as_json(FilingShown(rules=[*await classes.filing(visitor(who))]))
 
+    @api.get("/review", response_model=UnsureShown, responses=documented())
+    async def review(who: reads, limit: Limit = 50, after: After = None) -> Response:
+        """The documents whose type is too unsure to be believed, until somebody says what they are."""
+        return as_json(
+            UnsureShown.model_validate(await classes.review(visitor(who), limit=limit, after=after))
+        )
+
     @api.get("/classifier", response_model=ClassModelsShown, responses=documented())
     async def class_models(who: reads) -> Response:
         """What was learned from the org's confirmations, the newest first."""
@@ -87,11 +117,17 @@ def routes(service: Service) -> APIRouter:
         return as_json(await classes.history(visitor(who), document_id))
 
     @api.post(
-        "/{document_id}/classification", status_code=202, response_model=Accepted, responses=documented(404)
+        "/{document_id}/classification",
+        status_code=202,
+        response_model=Accepted,
+        responses=documented(404, 413, 415),
     )
-    async def classify(document_id: UUID, who: writes) -> Response:
-        """Have it said anew what a document is."""
-        handle = await classes.classify(visitor(who), document_id)
+    async def classify(
+        document_id: UUID, who: writes, request: ClassificationRequest | None = None
+    ) -> Response:
+        """Have it said anew what a document is, here or with your consent elsewhere."""
+        asked = request or ClassificationRequest()
+        handle = await classes.classify(visitor(who), document_id, engine=asked.engine, consent=asked.consent)
         return accepted(who, handle.job_id, subject_of(document_id), replayed=not handle.created)
 
     @api.put("/{document_id}/doc_type", response_model=Document, responses=refusals)

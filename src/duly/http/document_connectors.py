@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from duly.documents.access import private_to
 from duly.documents.imports.connectors import Connector
+from duly.documents.imports.places import Keeping
 from duly.documents.imports.remote import Provider
 from duly.http.answers import accepted, as_json
 from duly.http.caller import Caller
@@ -58,6 +59,10 @@ class ImportRequest(Strict):
     files: list[RemoteName] = Field(
         default=[], max_length=1000, description="Files of it; none means all that has changed."
     )
+    folders: Keeping = Field(
+        default="keep",
+        description="Whether subfolders become folders here, or everything goes into the connector's own.",
+    )
 
 
 def routes(service: Service) -> APIRouter:
@@ -101,7 +106,11 @@ def routes(service: Service) -> APIRouter:
         """Have a folder brought in, or files of it; only what has changed since."""
         asker = visitor(who)
         handle = await connectors.begin_import(
-            asker, connector_id, remote_path=request.remote_path, files=request.files
+            asker,
+            connector_id,
+            remote_path=request.remote_path,
+            files=request.files,
+            folders=request.folders,
         )
         return accepted(who, handle.job_id, private_to(asker), replayed=not handle.created)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from duly.documents.access import Visitor
 from duly.documents.elements import Engine, Page
 from duly.documents.library import BYTES_MAX
-from duly.documents.shapes import Document, Extraction, Grant, Node, PassageShown, Version
+from duly.documents.shapes import Document, Extraction, Grant, Node, OpenUpload, PassageShown, Version
 from duly.http.caller import Caller
 from duly.http.params import Reason, Shown
 from duly.http.shapes import Strict
@@ -161,6 +161,12 @@ class UploadShown(Shown):
     parts: int
     received: list[int] = Field(description="The parts that are here, from 1.")
     missing: list[int] = Field(description="The parts that are still to be sent.")
+
+
+class UploadsShown(BaseModel):
+    """Files that you have begun to send."""
+
+    uploads: list[OpenUpload]
 
 
 class UploadFinish(Placed):

@@ -16,6 +16,7 @@ from duly.http.document_shapes import (
     NewUpload,
     UploadFinish,
     UploadShown,
+    UploadsShown,
     engine_of,
     visitor,
 )
@@ -51,6 +52,11 @@ def routes(service: Service) -> APIRouter:
         return as_json(
             UploadShown.model_validate(begun), 201, {"location": who.link(f"{UPLOADS}/{begun.upload_id}")}
         )
+
+    @api.get("", response_model=UploadsShown, responses=documented())
+    async def list_uploads(who: writes) -> Response:
+        """Those that you have begun and not finished, the last one first."""
+        return as_json(UploadsShown(uploads=[*await documents.uploads.list(visitor(who))]))
 
     @api.get("/{upload_id}", response_model=UploadShown, responses=documented(404))
     async def show_upload(upload_id: UUID, who: writes) -> Response:

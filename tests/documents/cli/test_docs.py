@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from pathlib import Path
 from typing import Any
@@ -9,18 +11,31 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly import Duly
+from duly import Actor, Duly
+from duly.cli.options import acting
+from duly.documents.access import Visitor
+from duly.documents.uploads import PART_SIZE
 from tests.cli.conftest import Run
 from tests.documents.files import pdf
+from tests.documents.stage import add, pieces
 from tests.house.pages import commands
-from tests.worker.working import working
+from tests.worker.working import PATIENCE, working
 
 WHY = ("--reason", "because")
 LINES = """
 docs upload {file} --folder Contracts --metadata year=2026 --engine none
 docs list --folder Contracts --status stored --limit 1
 docs show {document}
-docs search Miete --type invoice --language de --page-from 1 --metadata year=2026 --folder Contracts
+docs change {document} --name a2.txt --metadata year=2026 --folder Contracts
+docs text {read}
+docs passages {read}
+docs why {read}
+docs review
+docs models
+docs uploads
+docs abandon {upload}
+docs grants Contracts
+docs search Miete --document {document} --element Table --type invoice --metadata year=2026 --folder Contracts
 docs move {document} Contracts/2026 --name b.txt
 docs download {document} --to {copy}
 docs extract {document} --engine hires
@@ -32,11 +47,12 @@ docs belongs letter Contracts
 docs filing
 docs folders
 docs mkdir Contracts/2027
-docs grant Contracts/2027 --to user:eve=write --reason because
-docs rmdir Contracts/2027 --reason because
+docs mvdir Contracts/2027 --name 2028 --into /
+docs grant 2028 --to user:eve=write --reason because
+docs rmdir 2028 --reason because
 docs connect dropbox {name} --secret-ref file:dropbox --folder Contracts
 docs connectors
-docs import {connector} --path Scans
+docs import {connector} --path Scans --folders flat
 docs disable {connector} --reason because
 docs enable {connector} --reason because
 docs disconnect {connector} --reason because
@@ -45,6 +61,19 @@ docs delete {document} --reason because
 """
 
 FOR_PEOPLE = {
+    *(
+        "change",
+        "text",
+        "passages",
+        "why",
+        "review",
+        "models",
+        "uploads",
+        "abandon",
+        "grants",
+        "mvdir",
+        "mkdir",
+    ),
     *("upload", "list", "show", "search", "move", "download", "extract", "confirm", "belongs", "folders"),
     *("connectors", "disconnect", "delete"),
 }
@@ -52,8 +81,8 @@ FOR_PEOPLE = {
 
 
 @pytest.fixture
-async def ids(duly: Run, tmp_path: Path) -> dict[str, Any]:
-    """A document in a folder, another file, and a connector."""
+async def ids(duly: Run, library: Duly, tmp_path: Path, org: uuid.UUID) -> dict[str, Any]:
+    """A document in a folder, another that was read, another file, an upload, and a connector."""
     file, first = tmp_path / "more.txt", tmp_path / "a.txt"
     first.write_text("Die Miete ist fällig.")
     file.write_text("Kündigung")
@@ -63,7 +92,24 @@ async def ids(duly: Run, tmp_path: Path) -> dict[str, Any]:
     ).document
     made = await duly("docs", "connect", "gdrive", "Drive", "--secret-ref", "env:DRIVE", "--json")
     found = {"document": sent["documents"][0]["document_id"], "connector": made.document["connector_id"]}
+    found |= {"read": await read(library, org), "upload": await begun(library, org)}
     return {**found, "file": file, "copy": tmp_path / "copy.txt", "name": "Scans"}
+
+
+async def read(library: Duly, org: uuid.UUID) -> uuid.UUID:
+    """A document with a page, a passage, and a type that nobody is sure of."""
+    who = Visitor(org, Actor.operator("root"))
+    made = (await add(library, who, "Guten Tag", "gelesen.txt", engine="fast")).document_id
+    [extraction] = await library.documents.extractions(who, made)
+    assert extraction.job_id is not None
+    async with working(library):
+        await library.handle(extraction.job_id, org_id=org).wait(PATIENCE)
+    return made
+
+
+async def begun(library: Duly, org: uuid.UUID) -> uuid.UUID | None:
+    who = Visitor(org, acting(None))
+    return (await library.documents.uploads.begin(who, "7" * 64, 9 * 2**20)).upload_id
 
 
 async def test_every_command_answers_programs_with_one_document(duly: Run, ids: dict[str, Any]) -> None:
@@ -92,6 +138,32 @@ async def test_commands_answer_people(duly: Run, ids: dict[str, Any]) -> None:
         assert shown in out, shown
 
 
+async def test_a_large_file_goes_on_where_it_was_and_a_bad_one_stops_no_other(
+    duly: Run, library: Duly, org: uuid.UUID, tmp_path: Path
+) -> None:
+    large, empty, small = tmp_path / "large.bin", tmp_path / "empty.txt", tmp_path / "small.txt"
+    large.write_bytes(bytes(PART_SIZE) + b"the rest")
+    empty.touch()
+    small.write_text("small")
+    uploads, who = library.documents.uploads, Visitor(org, acting(None))
+    hashed = hashlib.sha256(large.read_bytes()).hexdigest()
+    first = await uploads.begin(who, hashed, large.stat().st_size)
+    assert first.upload_id is not None
+    await uploads.put(who, first.upload_id, 2, pieces(b"the rest"))
+    [open_one] = (await duly("docs", "uploads", "--json")).document["uploads"]
+    assert (open_one["upload_id"], open_one["received"]) == (str(first.upload_id), 1)
+    done = await duly("docs", "upload", large, empty, small, "--engine", "none", "--json")
+    assert (done.code, "empty.txt" in done.err, len(done.err.splitlines())) == (4, True, 1)
+    said = json.loads(done.out)
+    assert [one["created"] for one in said["documents"]] == [True, True]
+    assert [one["file"] for one in said["refused"]] == [str(empty)]
+    shown = (await duly("docs", "show", said["documents"][0]["document_id"], "--json")).document
+    assert shown["document"]["sha256"] == hashed
+    assert (await duly("docs", "uploads", "--json")).document["uploads"] == []
+    again = await duly("docs", "upload", large, "--json")
+    assert [one["created"] for one in again.document["documents"]] == [False]
+
+
 async def test_a_document_is_read_while_somebody_waits(
     duly: Run, library: Duly, tmp_path: Path, ids: dict[str, Any]
 ) -> None:
@@ -113,9 +185,9 @@ async def test_whoever_asks_sees_what_is_open_to_them(
     duly: Run, ids: dict[str, Any], sql: psycopg.Connection
 ) -> None:
     await duly("docs", "grant", "Contracts", "--to", "user:eve=read", *WHY)
-    for actor, seen in (("user:ben", []), ("user:eve", [ids["document"]]), ("anna", [ids["document"]])):
+    for actor, sees in (("user:ben", False), ("user:eve", True), ("anna", True)):
         page = (await duly("docs", "list", "--actor", actor, "--json")).document
-        assert [one["document_id"] for one in page["documents"]] == seen, actor
+        assert (ids["document"] in [one["document_id"] for one in page["documents"]]) is sees, actor
     refused = await duly("docs", "delete", ids["document"], "--actor", "user:ben", *WHY)
     assert (refused.code, "no such document" in refused.err) == (3, True)
     assert (await duly("docs", "delete", ids["document"], "--actor", "user:eve", *WHY)).code == 4
@@ -140,12 +212,26 @@ async def test_what_is_refused_is_said_in_one_line(duly: Run, ids: dict[str, Any
         (("confirm", document, "No Type"), 4, "doc_type"),
         (("grant", "Contracts", *WHY), 2, "--as-above"),
         (("grant", "Contracts", "--to", "user:eve=own", *WHY), 2, "user:u1=write"),
+        (("change", document), 2, "nothing is to be different"),
+        (("change", document, "--folder", "Nowhere"), 3, "no such folder"),
+        (("change", document, "--metadata", "a=1", "--no-metadata"), 2, "either"),
+        (("mvdir", "Contracts"), 2, "a name, or a place"),
+        (("mvdir", "Contracts", "--into", "Contracts/2026"), 4, "in itself"),
+        (("mvdir", "/", "--name", "x"), 3, "no such folder"),
+        (("grants", "Nowhere"), 3, "no such folder"),
+        (("text", document), 3, "not been read"),
+        (("text", ids["read"], "--page", "2"), 3, "it has 1"),
+        (("passages", uuid.UUID(int=7)), 3, "no such document"),
+        (("classify", document, "--engine", "remote"), 2, "--consent"),
+        (("abandon", uuid.UUID(int=7)), 3, "no such upload"),
+        (("search", "x", "--created-from", "yesterday"), 2, "2026-11-15"),
+        (("export", "--language", "de"), 2, "of a search"),
+        (("export", "--folder", "Contracts", "--folder", "/"), 2, "only one"),
         (("rmdir", "/", *WHY), 3, "no such folder"),
         (("rmdir", "Contracts", *WHY), 4, "still something in it"),
         (("mkdir", "/"), 2, "root"),
         (("search", "?!"), 4, "query"),
         (("import", uuid.UUID(int=7)), 3, "no such connector"),
-        (("export", document, "--query", "Miete"), 2, "either"),
     ):
         ended = await duly("docs", *words)
         assert (ended.code, ended.out, len(ended.err.splitlines())) == (code, "", 1), (words, ended.err)

@@ -30,7 +30,7 @@ NOT_DESCRIBED = re.compile(
     + r"|upload_id|part",  # null where nothing is to be sent; of those that there are
     re.DOTALL,
 )
-ALSO_IDS = re.compile(f"{DOCUMENTS}/(search|uploads|folders|connectors|filing|classifier|exports)")
+ALSO_IDS = re.compile(f"{DOCUMENTS}/(search|uploads|folders|connectors|filing|classifier|exports|review)")
 THOROUGH = "DULY_CONTRACT_EXAMPLES" in os.environ
 KNOWN = ("document_id", "node_id", "upload_id", "connector_id")
 

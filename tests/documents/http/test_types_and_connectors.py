@@ -39,6 +39,51 @@ async def test_a_type_is_found_out_and_confirmed(
     assert one["doc_type"] == "reminder"
 
 
+async def test_what_nobody_is_sure_of_waits_for_somebody_to_look(
+    http: httpx.AsyncClient,
+    clerk: httpx.AsyncClient,
+    stranger: httpx.AsyncClient,
+    library: Duly,
+    org: uuid.UUID,
+) -> None:
+    closed = await folder(http, "Personal")
+    await http.put(
+        f"{DOCUMENTS}/folders/{closed}/grants", json={"grants": [{"principal": "user:x", "level": "read"}]}
+    )
+    for name, more in (("a.txt", {}), ("b.txt", {}), ("c.txt", {"node_id": closed})):
+        sent = await send(http, f"Guten Tag {name}", name, engine="fast", **more)
+        async with working(library):
+            await library.handle(sent["job_id"], org_id=org).wait(PATIENCE)
+    first = (await clerk.get(f"{DOCUMENTS}/review", params={"limit": 1})).json()
+    [unsure] = first["unsure"]
+    assert (unsure["document"]["name"], unsure["classification"]["review"]) == ("b.txt", True)
+    rest = (await clerk.get(f"{DOCUMENTS}/review", params={"after": first["after"]})).json()
+    assert ([one["document"]["name"] for one in rest["unsure"]], rest["after"]) == (["a.txt"], None)
+    await clerk.put(f"{DOCUMENTS}/{unsure['document']['document_id']}/doc_type", json={"doc_type": "other"})
+    seen = [(await one.get(f"{DOCUMENTS}/review")).json()["unsure"] for one in (clerk, http, stranger)]
+    names = [[one["document"]["name"] for one in queue] for queue in seen]
+    assert names == [["a.txt"], ["c.txt", "a.txt"], []]
+
+
+async def test_a_service_elsewhere_is_asked_only_with_consent(
+    http: httpx.AsyncClient, library: Duly, org: uuid.UUID
+) -> None:
+    where = f"{DOCUMENTS}/{(await send(http, 'Brief'))['document']['document_id']}/classification"
+    ended = {}
+    for consent in (False, True):
+        asked = await http.post(where, json={"engine": "remote", "consent": consent})
+        async with working(library):
+            job = await library.handle(asked.json()["job_id"], org_id=org).wait(PATIENCE)
+        ended[consent] = (job.outcome, job.error_code)
+    assert ended == {
+        False: ("blocked", "classification.no_consent"),
+        True: ("blocked", "classification.not_configured"),
+    }
+    entries = (await library.audit.list(org, action="document.classification_asked")).entries
+    assert [one.detail["consent"] for one in entries] == [True, False]
+    assert (await http.post(where, json={"engine": "remote", "consent": "yes"})).status_code == 422
+
+
 async def _listed(http: httpx.AsyncClient, **params: str) -> list[dict[str, str]]:
     return list((await http.get(DOCUMENTS, params=params)).json()["documents"])
 

@@ -24,7 +24,9 @@ def _announced(data: bytes) -> dict[str, object]:
     return {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
-async def test_an_upload_goes_on_where_it_was_broken_off(http: httpx.AsyncClient) -> None:
+async def test_an_upload_goes_on_where_it_was_broken_off(
+    http: httpx.AsyncClient, clerk: httpx.AsyncClient
+) -> None:
     data = b"%PDF-1.7 " + bytes(range(256)) * 9
     begun = await http.post(UPLOADS, json=_announced(data))
     where, parts = begun.headers["location"], begun.json()["parts"]
@@ -36,6 +38,9 @@ async def test_an_upload_goes_on_where_it_was_broken_off(http: httpx.AsyncClient
         raise ClientDisconnect
 
     assert (await http.put(f"{where}/parts/1", content=broken())).status_code == 400
+    [under_way] = (await http.get(UPLOADS)).json()["uploads"]
+    assert (under_way["upload_id"], under_way["received"]) == (begun.json()["upload_id"], 1)
+    assert (await clerk.get(UPLOADS)).json() == {"uploads": []}, "nobody sees another's"
     assert (await http.get(where)).json()["received"] == [3]
     early = await http.post(f"{where}/finish", json={"name": "a.pdf"})
     assert (early.status_code, early.json()["code"]) == (409, "upload.incomplete")

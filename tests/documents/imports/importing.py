@@ -14,9 +14,11 @@ import psycopg
 
 from duly import Actor, Duly, Handle, JobSnapshot
 from duly.documents.access import Visitor
+from duly.documents.folders import Folders
 from duly.documents.imports.connectors import Connector, Connectors
 from duly.documents.imports.job import declare
 from duly.documents.imports.options import ImportOptions, Place
+from duly.documents.imports.places import Keeping
 from duly.documents.imports.remote import Provider
 from duly.documents.imports.result import Imported
 from duly.documents.secrets import SecretStore
@@ -56,15 +58,21 @@ class Site:
     def who(self) -> Visitor:
         return Visitor(self.org, Actor.user("u1"))
 
-    async def ask(self, remote_path: str = "", *files: str) -> Handle[Imported]:
+    async def ask(
+        self, remote_path: str = "", *files: str, folders: Keeping = "keep", who: Visitor | None = None
+    ) -> Handle[Imported]:
         asking = Connectors(self.app)
         return await asking.begin_import(
-            self.who, self.connector.connector_id, remote_path=remote_path, files=files
+            who or self.who,
+            self.connector.connector_id,
+            remote_path=remote_path,
+            files=files,
+            folders=folders,
         )
 
-    async def bring(self, remote_path: str = "", *files: str) -> tuple[JobSnapshot, Imported]:
+    async def bring(self, remote_path: str = "", *files: str, **how: Any) -> tuple[JobSnapshot, Imported]:
         """Import, and what came of it."""
-        handle = await self.ask(remote_path, *files)
+        handle = await self.ask(remote_path, *files, **how)
         job = await done(self.app, handle)
         assert job.status == "completed", (job.error_code, job.error_message)
         return job, await handle.result()
@@ -73,6 +81,13 @@ class Site:
         """Names and versions of all documents, by name."""
         found = self.sql.execute("select name, version from documents.documents order by name, document_id")
         return [(row[0], row[1]) for row in found.fetchall()]
+
+    async def paths(self) -> list[str]:
+        """All documents by the folders that they lie in."""
+        admin = Visitor(self.org, SYSTEM)
+        folders = {one.node_id: f"{one.path}/" for one in await Folders(self.app).list(admin)}
+        found = self.sql.execute("select node_id, name from documents.documents").fetchall()
+        return sorted(folders.get(node_id, "") + name for node_id, name in found)
 
     async def content(self, name: str) -> bytes:
         found = self.sql.execute("select sha256 from documents.documents where name = %s", [name]).fetchone()

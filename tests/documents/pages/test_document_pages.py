@@ -6,6 +6,7 @@ import html
 import re
 import uuid
 from typing import get_args
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -13,7 +14,9 @@ from fastapi import FastAPI
 
 from duly import Duly
 from duly.documents.access import Visitor
-from duly.documents.classes.verdict import DOC_TYPES
+from duly.documents.classes.classifying import kept
+from duly.documents.classes.remote import ChatEndpoint
+from duly.documents.classes.verdict import DOC_TYPES, Evidence, Verdict
 from duly.documents.elements import Engine, PageState, Passage
 from duly.documents.engines.codes import CODES, WARNINGS
 from duly.documents.options import DocumentOptions
@@ -52,6 +55,16 @@ async def findable(app: Duly, who: Visitor, text: str, name: str = "brief.txt", 
     return made.document_id
 
 
+async def said_unsure(app: Duly, who: Visitor, document_id: uuid.UUID) -> None:
+    """Somebody should look at it."""
+    words = Evidence(doc_type="letter", term=HOSTILE, zone="body", page=1, text=HOSTILE, weight=1)
+    verdict = Verdict(
+        doc_type="other", confidence=0.1, review=True, evidence=(words,), model_version="rules-0"
+    )
+    async with app.tenant_session(who.org_id) as conn:
+        await kept(conn, who, document_id, verdict)
+
+
 def test_everything_that_a_document_can_be_is_said_in_words() -> None:
     wanted = {f"doctype.{one}" for one in DOC_TYPES}
     wanted |= {f"status.{one}" for one in (*get_args(DocumentStatus), *get_args(ExtractionStatus))}
@@ -74,10 +87,19 @@ async def test_names_and_texts_are_text_and_nothing_else(library: Duly, api: Fas
     folder = await library.documents.folders.create(anna, HOSTILE)
     hidden = f"{HOSTILE} Wärmepumpe & <mark>so</mark>"
     document = await findable(library, anna, hidden, HOSTILE, node_id=folder.node_id)
+    await library.documents.classes.set_filing(anna, "invoice", folder.node_id)
+    await library.documents.change(anna, document, metadata={"note": HOSTILE})
+    await said_unsure(library, anna, document)
+    admin = Visitor(anna.org_id, ANNA)
+    await library.documents.connectors.create(
+        admin, "dropbox", HOSTILE, "file:a", node_id=folder.node_id, account=HOSTILE
+    )
     async with await opened(api, library, anna.org_id) as client:
         for path in (
             "/documents", f"/documents?folder={folder.node_id}", f"/documents/{document}",
             "/documents/search?q=Wärmepumpe", f"/documents/search?q=x&folder={folder.node_id}",
+            f"/documents/folders/{folder.node_id}", "/documents/filing", "/documents/review",
+            "/documents/connectors", f"/documents/exports?q={quote(HOSTILE)}&folder={folder.node_id}",
         ):  # fmt: skip
             page = await client.get(path)
             assert page.status_code == 200, path
@@ -102,9 +124,15 @@ async def test_a_closed_folder_and_what_lies_in_it_are_not_there(
     await library.create_org(other, "Other")
     foreign = await add(library, visitor(other), "fremd")
     admin = Visitor(anna.org_id, ANNA)
+    await library.documents.classes.set_filing(admin, "payslip", closed.node_id)
+    await said_unsure(library, anna, document)
+    await library.documents.connectors.create(admin, "dropbox", "Personal", "file:a", node_id=closed.node_id)
     await folders.set_grants(admin, closed.node_id, [Grant(principal="user:bert", level="read")])
     async with await opened(api, library, anna.org_id) as client:
-        for path in ("/documents", "/documents/search?q=Gehalt"):
+        for path in (
+            "/documents", "/documents/search?q=Gehalt", "/documents/filing", "/documents/review",
+            "/documents/connectors", "/documents/exports",
+        ):  # fmt: skip
             page = (await client.get(path)).text
             assert "Personal" not in page
             assert "gehalt.txt" not in page
@@ -113,6 +141,8 @@ async def test_a_closed_folder_and_what_lies_in_it_are_not_there(
             f"/documents?folder={closed.node_id}",
             f"/documents?folder={uuid.uuid4()}",
             "/documents?folder=x",
+            f"/documents/folders/{closed.node_id}",
+            f"/documents/folders/{uuid.uuid4()}",
         ]
         paths += [f"/documents/{one}" for one in (document, foreign.document_id, uuid.uuid4(), "x")]
         answers = [await client.get(path) for path in paths]
@@ -152,13 +182,31 @@ async def test_the_list_has_its_filters_and_its_pages(library: Duly, api: FastAP
 
 async def test_who_may_only_look_is_offered_nothing_else(library: Duly, api: FastAPI, anna: Visitor) -> None:
     document = (await add(library, anna, "text")).document_id
-    async with await opened(api, library, anna.org_id, *READER) as reader:
-        pages = [(await reader.get(path)).text for path in ("/documents", f"/documents/{document}")]
-    async with await opened(api, library, anna.org_id) as writer:
-        theirs = [(await writer.get(path)).text for path in ("/documents", f"/documents/{document}")]
-    for n, form in ((0, "upload"), (0, "new-folder"), (1, "change-type"), (1, "read"), (1, "delete")):
-        assert f'id="{form}"' not in pages[n]
-        assert f'id="{form}"' in theirs[n]
+    await said_unsure(library, anna, document)
+    folder = (await library.documents.folders.create(anna, "Post")).node_id
+    admin = Visitor(anna.org_id, ANNA)
+    await library.documents.connectors.create(admin, "dropbox", "Scans", "file:a")
+    paths = {
+        "/documents": ("upload", "new-folder"),
+        f"/documents/{document}": ("change-type", "read", "delete", "change-form", "version"),
+        f"/documents/folders/{folder}": ("folder-form", "grants-add"),
+        "/documents/review": (f"type-{document}",),
+        "/documents/filing": ("filing-form",),
+        "/documents/exports": ("export-form",),
+        "/documents/connectors": ("new-connector",),
+    }
+    async with (
+        await opened(api, library, anna.org_id, *READER) as reader,
+        await opened(api, library, anna.org_id) as writer,
+        await opened(api, library, anna.org_id, "jobs:read", "jobs:write", "admin") as boss,
+    ):
+        for path, forms in paths.items():
+            seen = [(await client.get(path)).text for client in (reader, writer, boss)]
+            for form in forms:
+                by = [f'id="{form}"' in page for page in seen]
+                assert by == [False, form != "new-connector", True], (path, form)
+        imports = (await reader.get("/documents/connectors")).text
+        assert ("Scans" in imports, 'class="start"' in imports) == (True, False)
 
 
 async def test_engines_that_send_files_elsewhere_are_offered_where_there_is_such_a_service(
@@ -166,14 +214,20 @@ async def test_engines_that_send_files_elsewhere_are_offered_where_there_is_such
 ) -> None:
     path = f"/documents/{(await add(library, anna, 'text')).document_id}"
     async with await opened(api, library, anna.org_id) as client:
-        assert "unstructured_hires" not in (await client.get(path)).text
-    elsewhere = DocumentOptions(unstructured_url="http://reader.test", unstructured_key="secret-1")
+        page = (await client.get(path)).text
+        assert ("unstructured_hires" in page, "elsewhere-form" in page) == (False, False)
+    elsewhere = DocumentOptions(
+        unstructured_url="http://reader.test",
+        unstructured_key="secret-1",
+        classifier=ChatEndpoint("http://chat.test", "m", "secret-2"),
+    )
     service = create_app(library, HttpOptions(documents=elsewhere))
     async with await opened(service, library, anna.org_id) as client:
         page = html.unescape((await client.get(path)).text)
     assert 'data-cents="{"unstructured_fast": 0.1, "unstructured_hires": 1.0}"' in page
     assert "I agree that the file is sent" in page
-    assert "secret-1" not in page
+    assert "I agree that the beginning of its text is sent" in page
+    assert "secret-" not in page
 
 
 async def test_a_search_that_cannot_be_done_is_told_so_and_long_ones_have_pages(
@@ -199,7 +253,12 @@ async def test_under_a_prefix_every_path_has_it(library: Duly, anna: Visitor) ->
     outer = FastAPI()
     outer.mount("/tools/duly", create_app(library))
     async with await opened(outer, library, anna.org_id) as client:
-        for path in ("/documents", f"/documents/{document}", "/documents/search?q=Heizung"):
+        folder = (await library.documents.folders.create(anna, "Post")).node_id
+        for path in (
+            "/documents", f"/documents/{document}", "/documents/search?q=Heizung", "/documents/review",
+            "/documents/filing", "/documents/exports", "/documents/connectors",
+            f"/documents/folders/{folder}",
+        ):  # fmt: skip
             text = (await client.get(f"/tools/duly{path}")).text
             places = re.findall(r'(?:href|src|action)="(/[^"]*)"', text)
             assert places

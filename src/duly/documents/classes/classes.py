@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 from duly.client.app import App
 from duly.client.handle import Handle
 from duly.client.job import Job
 from duly.control.audit import Audit
+from duly.control.paging import cursor, page_size, place
 from duly.documents.access import Visitor, barred, subject_of
 from duly.documents.classes.shapes import (
     ClassHistory,
@@ -19,8 +20,9 @@ from duly.documents.classes.shapes import (
     Evaluation,
     FilingRule,
     Training,
+    Unsure,
 )
-from duly.documents.classes.verdict import checked_type
+from duly.documents.classes.verdict import OTHER, checked_type
 from duly.documents.errors import unknown_document
 from duly.documents.filing import check_folder, locked
 from duly.documents.schema import one, rows, statement
@@ -32,6 +34,13 @@ EVALUATE = "evaluate_classifier"
 ClassEngine = Literal["local", "remote"]
 """By the rules and the org's model, or by a service elsewhere."""
 _SHOWN = 100
+
+
+class UnsurePage(NamedTuple):
+    """Some documents to look at, the newest first; `after` asks for those that follow."""
+
+    unsure: Sequence[Unsure]
+    after: str | None
 
 
 class Classes:
@@ -50,7 +59,20 @@ class Classes:
         async with self._app.tenant_session(who.org_id) as conn:
             await locked(conn, who, document_id)
             [handle] = await self._app.enqueue_many([call], conn=conn)
+            if engine == "remote":
+                said = {"engine": engine, "consent": consent}
+                await self._note(conn, who, "document.classification_asked", str(document_id), **said)
         return handle
+
+    async def review(self, who: Visitor, *, after: str | None = None, limit: int = 50) -> UnsurePage:
+        """The documents whose type is too unsure to be believed, until somebody says what they are."""
+        size = page_size(limit)
+        values = {"org_id": who.org_id, "unsure": OTHER, "after": place(after, UUID), "limit": size + 1}
+        async with self._app.tenant_session(who.org_id) as conn:
+            found = await rows(conn, "classes/review", {**values, "barred": await barred(conn, who)})
+        unsure = [Unsure.model_validate({"document": d, "classification": c}) for d, c in found[:size]]
+        more = cursor(unsure[-1].document.document_id) if len(found) > size else None
+        return UnsurePage(unsure, more)
 
     async def train(self, who: Visitor) -> Handle[Training]:
         """Have the org's model made anew of what was confirmed."""

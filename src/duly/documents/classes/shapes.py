@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from duly.documents.classes.measure import Measure
 from duly.documents.classes.verdict import Evidence
+from duly.documents.shapes import Document
 
 
 class Classification(BaseModel):
@@ -43,6 +44,20 @@ class ClassHistory(BaseModel):
 
     classifications: Sequence[Classification]
     confirmations: Sequence[Confirmation]
+
+
+class Unsure(BaseModel):
+    """A document that somebody should look at."""
+
+    document: Document
+    classification: Classification = Field(
+        description="What was said last; its evidence is for the best guess."
+    )
+
+    @property
+    def guess(self) -> str | None:
+        """The type that it may be, if anything spoke for one."""
+        return next((one.doc_type for one in self.classification.evidence), None)
 
 
 class FilingRule(BaseModel):

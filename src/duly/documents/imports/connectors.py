@@ -18,6 +18,7 @@ from duly.control.audit import Audit
 from duly.documents.access import Visitor, barred, is_admin, private_to
 from duly.documents.filing import check_folder, checked_name
 from duly.documents.imports import names
+from duly.documents.imports.places import Keeping
 from duly.documents.imports.remote import Provider
 from duly.documents.imports.result import JOB_TYPES, Imported
 from duly.documents.schema import Connection, one, rows, statement
@@ -126,9 +127,18 @@ class Connectors:
             await self._note(conn, who, "connector.deleted", connector_id, reason=reason, **told)
 
     async def begin_import(
-        self, who: Visitor, connector_id: UUID, *, remote_path: str = "", files: Sequence[str] = ()
+        self,
+        who: Visitor,
+        connector_id: UUID,
+        *,
+        remote_path: str = "",
+        files: Sequence[str] = (),
+        folders: Keeping = "keep",
     ) -> Handle[Imported]:
-        """Have a folder brought in, or files of it. The job is for their eyes: it names what lies there."""
+        """Have a folder brought in, or files of it; its subfolders are kept, or all goes into one (`flat`).
+
+        The job is for their eyes: it names what lies there.
+        """
         where, wanted = names.folder(remote_path), [names.file(name) for name in files]
         async with self._app.tenant_session(who.org_id) as conn:
             connector = await read(conn, who, connector_id)
@@ -141,10 +151,12 @@ class Connectors:
             actor=who.actor,
             subject_id=private_to(who),
             # Once at a time, and as often as they like: what is there differs from day to day.
-            run_identity=[str(connector_id), where, wanted, who.principal],
+            run_identity=[str(connector_id), where, wanted, folders, who.principal],
             idempotency_key=f"import:{uuid4()}",
         )
-        return await asked.enqueue(connector_id=connector_id, remote_path=where, files=wanted)
+        return await asked.enqueue(
+            connector_id=connector_id, remote_path=where, files=wanted, folders=folders
+        )
 
     async def _set(
         self, who: Visitor, connector_id: UUID, *, disabled: bool, reason: str | None

@@ -40,7 +40,7 @@ class Dropbox:
 
     async def changes(self, path: str, cursor: str | None) -> AsyncIterator[Page]:
         """See `Remote`."""
-        more = True
+        top, more = await self._top(path), True
         while more:
             if cursor is None:
                 asked: dict[str, Any] = {"path": path, "recursive": True, "limit": _PAGE}
@@ -50,14 +50,14 @@ class Dropbox:
             cursor = answers.text(said, "cursor")
             if not cursor:
                 raise Unreachable("the provider's answer holds no cursor")
-            yield _page(said, cursor)
+            yield _page(said, cursor, top)
             more = said.get("has_more") is True
 
     async def named(self, path: str, name: str) -> RemoteFile:
         """See `Remote`."""
         if not name.startswith("id:"):
             name = f"{path}/{name}"
-        found = _file(await self._call("files/get_metadata", {"path": name}))
+        found = _file(await self._call("files/get_metadata", {"path": name}), await self._top(path))
         if found is None:
             raise Missing("this is no file that can be had")
         return found
@@ -74,6 +74,12 @@ class Dropbox:
     def checksum(self) -> Checksum:
         """See `Remote`."""
         return ContentHash()
+
+    async def _top(self, path: str) -> str:
+        """The path of a folder, also of one that was named by its id."""
+        if not path.startswith("id:"):
+            return path
+        return answers.label(await self._call("files/get_metadata", {"path": path}), "path_lower")
 
     async def _call(self, route: str, asked: dict[str, Any]) -> Any:
         headers = {**self._headers, "content-type": "application/json"}
@@ -99,11 +105,11 @@ def explain(status: int, said: Any) -> Trouble | None:
     return None
 
 
-def _page(said: Any, cursor: str) -> Page:
+def _page(said: Any, cursor: str, top: str) -> Page:
     found: list[RemoteFile | Gone] = []
     passed_over = 0
     for entry in answers.entries(said, "entries"):
-        kind, file = answers.text(entry, ".tag"), _file(entry)
+        kind, file = answers.text(entry, ".tag"), _file(entry, top)
         if kind == "deleted":
             found.append(Gone(path=answers.label(entry, "path_lower")))
         elif file is not None:
@@ -113,7 +119,7 @@ def _page(said: Any, cursor: str) -> Page:
     return Page(found, cursor, passed_over)
 
 
-def _file(entry: Any) -> RemoteFile | None:
+def _file(entry: Any, top: str) -> RemoteFile | None:
     remote_id, revision = answers.text(entry, "id"), answers.text(entry, "rev")
     if answers.text(entry, ".tag") not in ("", "file") or not remote_id or not revision:
         return None
@@ -126,4 +132,14 @@ def _file(entry: Any) -> RemoteFile | None:
         answers.label(entry, "path_lower"),
         answers.count(entry, "size"),
         answers.text(entry, "content_hash") or None,
+        folders=_folders(entry, top),
     )
+
+
+def _folders(entry: Any, top: str) -> tuple[str, ...]:
+    """The names below the folder as people wrote them; none for a file that lies elsewhere."""
+    lower, shown = answers.label(entry, "path_lower"), answers.label(entry, "path_display")
+    if not lower.startswith(f"{top.lower()}/"):
+        return ()
+    shown = shown if shown.count("/") == lower.count("/") else lower
+    return tuple(shown.split("/")[top.count("/") + 1 : -1])

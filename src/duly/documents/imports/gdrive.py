@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from duly.documents.imports import answers
 from duly.documents.imports.checksums import Checksum, Md5
-from duly.documents.imports.gdrive_tree import FIELDS, FOLDER, Tree, checked
+from duly.documents.imports.gdrive_tree import FIELDS, FOLDER, Tree, Where, checked
 from duly.documents.imports.options import Place
 from duly.documents.imports.remote import (
     Busy,
@@ -61,7 +61,7 @@ class GDrive:
                 yield page
             return
         said = await self._get("changes/startPageToken", driveId=self._drive)
-        async for found, where in self._tree.walk(top, ""):
+        async for found, where in self._tree.walk(top, ()):
             yield await self._page([(entry, where) for entry in found], None)
         yield Page([], _token(said, "startPageToken"))
 
@@ -69,16 +69,15 @@ class GDrive:
         """See `Remote`."""
         if name.startswith("id:"):
             entry = await self._tree.entry(name.removeprefix("id:"))
+            where = await self._tree.place(await self._tree.find(path), entry) or ()
         else:
-            entry = await self._tree.below(await self._tree.find(path), name.split("/"))
-        found = await self._file(entry, name.rpartition("/")[0])
-        if found is None:
-            raise Missing("this is no file that can be had")
-        return found
+            names = name.split("/")
+            entry, where = await self._tree.below(await self._tree.find(path), names), tuple(names[:-1])
+        return _had(await self._file(entry, where))
 
     async def again(self, file: RemoteFile) -> RemoteFile:
         """See `Remote`."""
-        found = await self.named("", f"id:{file.remote_id}")
+        found = _had(await self._file(await self._tree.entry(file.remote_id), file.folders))
         # A shortcut has a name and a place of its own.
         return replace(found, name=file.name, path=file.path)
 
@@ -107,7 +106,7 @@ class GDrive:
     async def _changed(self, top: str, changes: list[dict[str, Any]], cursor: str) -> Page:
         """The changes that are ours: they are told of the whole drive."""
         gone: list[RemoteFile | Gone] = []
-        ours: list[tuple[dict[str, Any], str]] = []
+        ours: list[tuple[dict[str, Any], Where]] = []
         for change in changes:
             entry, where = change.get("file"), None
             if isinstance(entry, dict) and not change.get("removed") and not entry.get("trashed"):
@@ -116,7 +115,7 @@ class GDrive:
                 gone.append(Gone(remote_id=answers.text(change, "fileId")))
             elif isinstance(entry, dict) and answers.text(entry, "mimeType") == FOLDER:
                 # One that was moved here brings its files along, of which nothing is told.
-                inner = f"{where}/{answers.label(entry, 'name')}"
+                inner = (*where, answers.label(entry, "name"))
                 async for found, below in self._tree.walk(answers.text(entry, "id"), inner):
                     ours += [(one, below) for one in found]
             elif isinstance(entry, dict):
@@ -124,7 +123,7 @@ class GDrive:
         page = await self._page(ours, cursor)
         return page._replace(entries=[*gone, *page.entries])
 
-    async def _page(self, found: list[tuple[dict[str, Any], str]], cursor: str | None) -> Page:
+    async def _page(self, found: list[tuple[dict[str, Any], Where]], cursor: str | None) -> Page:
         files = [
             await self._file(entry, where)
             for entry, where in found
@@ -133,7 +132,7 @@ class GDrive:
         taken = [file for file in files if file is not None]
         return Page([*taken], cursor, len(files) - len(taken))
 
-    async def _file(self, entry: dict[str, Any], where: str) -> RemoteFile | None:
+    async def _file(self, entry: dict[str, Any], where: Where) -> RemoteFile | None:
         """What an entry stands for, if that can be had."""
         name = answers.label(entry, "name")
         if answers.text(entry, "mimeType") == _SHORTCUT:
@@ -142,15 +141,15 @@ class GDrive:
             except (Missing, Refused):
                 return None
         kind, remote_id = answers.text(entry, "mimeType"), answers.text(entry, "id")
-        export = _EXPORTS.get(kind)
+        export, path = _EXPORTS.get(kind), "".join(f"/{one}" for one in (*where, name))
         revision = answers.text(entry, "headRevisionId") or answers.text(entry, "modifiedTime")
         if not remote_id or not revision or (kind.startswith(_NATIVE) and export is None):
             return None
         if export is not None:
             shown = f"{name}{export.ending}"
-            return RemoteFile(remote_id, revision, shown, f"{where}/{name}", export=export.media_type)
+            return RemoteFile(remote_id, revision, shown, path, export=export.media_type, folders=where)
         size, checksum = answers.count(entry, "size"), answers.text(entry, "md5Checksum") or None
-        return RemoteFile(remote_id, revision, name, f"{where}/{name}", size, checksum)
+        return RemoteFile(remote_id, revision, name, path, size, checksum, folders=where)
 
     @property
     def _all(self) -> dict[str, str | None]:
@@ -176,6 +175,12 @@ def explain(status: int, said: Any) -> Trouble | None:
     if reasons & {"cannotDownloadFile", "cannotDownloadAbusiveFile", "fileNotDownloadable"}:
         return Refused("the provider does not give this file away", "import.restricted")
     return None
+
+
+def _had(found: RemoteFile | None) -> RemoteFile:
+    if found is None:
+        raise Missing("this is no file that can be had")
+    return found
 
 
 def _token(said: Any, name: str) -> str:

@@ -16,6 +16,8 @@ FIELDS = (
 FOLDER = "application/vnd.google-apps.folder"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,255}")
 _DEEPEST = 100
+Where = tuple[str, ...]
+"""The names of folders, from one of them down; a name may have slashes in it."""
 
 
 class Get(Protocol):
@@ -64,7 +66,7 @@ class Tree:
             raise Missing("it lies in the bin")
         return said
 
-    async def walk(self, top: str, path: str) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
+    async def walk(self, top: str, path: Where) -> AsyncIterator[tuple[list[dict[str, Any]], Where]]:
         """What lies in a folder and below, page by page, and in which folder."""
         waiting, seen = deque([(top, path)]), {top}
         while waiting:
@@ -75,14 +77,14 @@ class Tree:
                     inner = answers.text(entry, "id")
                     if answers.text(entry, "mimeType") == FOLDER and inner not in seen:
                         seen.add(inner)
-                        waiting.append((inner, f"{where}/{answers.label(entry, 'name')}"))
+                        waiting.append((inner, (*where, answers.label(entry, "name"))))
 
-    async def place(self, top: str, entry: dict[str, Any]) -> str | None:
-        """The path from the folder to where an entry lies; None if that is elsewhere."""
+    async def place(self, top: str, entry: dict[str, Any]) -> Where | None:
+        """The way from the folder to where an entry lies; None if that is elsewhere."""
         above, names = _parent(entry), deque[str]()
         for _ in range(_DEEPEST):
             if above == top:
-                return "".join(f"/{name}" for name in names)
+                return tuple(names)
             if not above:
                 return None
             name, above = await self._above(above)

@@ -18,12 +18,14 @@ from duly.documents.filing import check_folder
 from duly.documents.imports import connectors, names
 from duly.documents.imports.listing import Batch, batches
 from duly.documents.imports.options import ImportOptions
+from duly.documents.imports.places import Keeping, Places
 from duly.documents.imports.records import Known, Records
 from duly.documents.imports.remote import (
     Busy,
     Damaged,
     Expired,
     Missing,
+    NoFolder,
     Provider,
     Refused,
     RemoteFile,
@@ -57,10 +59,14 @@ def declare(app: App, options: ImportOptions | None = None) -> None:
 
 def _declare(app: App, provider: Provider, options: ImportOptions) -> None:
     async def bring_in(
-        ctx: Context, connector_id: UUID, remote_path: str = "", files: Files = ()
+        ctx: Context,
+        connector_id: UUID,
+        remote_path: str = "",
+        files: Files = (),
+        folders: Keeping = "keep",
     ) -> Imported:
         """Bring in what has changed in a remote folder, or the files that are named."""
-        work = _Import(app, options, ctx, provider, names.folder(remote_path))
+        work = _Import(app, options, ctx, provider, names.folder(remote_path), folders)
         return await work.run(connector_id, [names.file(name) for name in files])
 
     name = bring_in.__name__ = JOB_TYPES[provider]
@@ -79,12 +85,15 @@ class _Wanted(NamedTuple):
 class _Import:
     """One attempt."""
 
-    def __init__(self, app: App, options: ImportOptions, ctx: Context, provider: Provider, path: str) -> None:
+    def __init__(
+        self, app: App, options: ImportOptions, ctx: Context, provider: Provider, path: str, keeping: Keeping
+    ) -> None:
         self._app = app
         self._options = options
         self._ctx = ctx
         self._provider = provider
         self._path = path
+        self._keeping = keeping
         self._who = Visitor(ctx.job.org_id, ctx.job.actor)
         self._done = 0
         self._failed = 0
@@ -138,8 +147,9 @@ class _Import:
         records = Records(job.org_id, connector.connector_id, job.job_id, session)
         vault = Vault((await self._app.ground()).blobs, job.org_id)
         async with opened(connector, job.org_id, session, self._options) as remote:
+            places = Places(self._app, self._who, connector.node_id, self._keeping)
             quotas = options_of(self._app).quotas
-            shelf = Shelf(self._app, self._who, connector, vault, records, quotas)
+            shelf = Shelf(self._app, self._who, connector, vault, records, places, quotas)
             yield Taker(remote, shelf, self._options), records
 
     async def _folder(self, taker: Taker, records: Records) -> None:
@@ -170,17 +180,18 @@ class _Import:
             # Outside of the chunk: what else goes wrong is the attempt's trouble, and is tried again.
             taken = await self._taken(taker, chunk.item)
             async with chunk:
-                if isinstance(taken, Damaged):
+                if not isinstance(taken, Taken):
                     self._failed += 1
                     raise taken
                 self._done += 1
                 chunk.result = taken.model_dump(mode="json")
 
-    async def _taken(self, taker: Taker, wanted: _Wanted) -> Taken | Damaged:
+    async def _taken(self, taker: Taker, wanted: _Wanted) -> Taken | Damaged | NoFolder:
         try:
             return await taker.take(wanted.file or await taker.remote.named(self._path, wanted.name))
-        except Damaged as damaged:
-            return damaged
+        except (Damaged, NoFolder) as held:
+            # Another day, or somebody else, may have it: the cursor waits.
+            return held
         except (Missing, Refused) as refused:
             # It will be so however often we try: that is what came of it.
             self._ctx.log.warning("a file was not taken: %s", refused.code)

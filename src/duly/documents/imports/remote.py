@@ -26,6 +26,8 @@ class RemoteFile:
     """Of the provider's own kind; None where it has none."""
     export: str | None = None
     """As what it is to be had, if it is no file there."""
+    folders: tuple[str, ...] = ()
+    """The names of those that it lies in, from the folder that was asked for down."""
 
 
 class Gone(NamedTuple):
@@ -112,6 +114,12 @@ class Expired(Trouble):
     """They do not know the cursor any more: everything is to be read again."""
 
     code = "import.cursor_expired"
+
+
+class NoFolder(Trouble):
+    """Whoever asked may not write where it would go."""
+
+    code = "import.no_folder"
 
 
 class Damaged(Trouble):

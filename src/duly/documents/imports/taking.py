@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,13 +14,14 @@ from duly.control.audit import Audit
 from duly.documents.access import Visitor
 from duly.documents.errors import QuotaExceeded, UnknownDocument, UnknownFolder
 from duly.documents.extraction.asking import JOB_TYPE, Target, begin
-from duly.documents.filing import Filed, Incoming
+from duly.documents.filing import Filed, Incoming, locked
 from duly.documents.filing import file as filed_as
 from duly.documents.imports.connectors import Connector
 from duly.documents.imports.names import kept_path, shown_name
 from duly.documents.imports.options import ImportOptions
+from duly.documents.imports.places import Places
 from duly.documents.imports.records import Known, Records
-from duly.documents.imports.remote import Damaged, Refused, Remote, RemoteFile
+from duly.documents.imports.remote import Damaged, NoFolder, Refused, Remote, RemoteFile
 from duly.documents.imports.result import State, Taken
 from duly.documents.media import HEAD, media_type
 from duly.documents.quotas import Quotas
@@ -39,6 +41,7 @@ class Shelf(NamedTuple):
     connector: Connector
     vault: Vault
     records: Records
+    places: Places
     quotas: Quotas
 
 
@@ -56,18 +59,35 @@ class Taker:
             known = (await self._shelf.records.known([file.remote_id])).get(file.remote_id)
             if _is_in(known, file):
                 return await self._file(file, None)
+            place = await self._place(file, known)
             try:
-                incoming = await self._fetched(file)
+                incoming = await self._fetched(file, place)
                 try:
                     return await self._file(file, incoming)
                 except QuotaExceeded:
                     await self._give_up(incoming)
                     raise
             except (Damaged, Conflict):
-                file = await self.remote.again(file)
+                file = replace(await self.remote.again(file), folders=file.folders)
         raise Damaged("it never came as it was announced")
 
-    async def _fetched(self, file: RemoteFile) -> Incoming:
+    async def _place(self, file: RemoteFile, known: Known | None) -> UUID | None:
+        """Where it goes. What is a document already stays where that is, wherever the file went."""
+        if known is not None and known.document_id is not None and await self._stays(file, known.document_id):
+            return self._shelf.connector.node_id
+        return await self._shelf.places.of(file.folders)
+
+    async def _stays(self, file: RemoteFile, document_id: UUID) -> bool:
+        """Whether it becomes a new version."""
+        records = self._shelf.records
+        async with records.session() as conn:
+            try:
+                await locked(conn, self._shelf.who, document_id)
+            except (UnknownDocument, UnknownFolder, Forbidden):
+                return False
+            return not await records.is_shared(conn, file, document_id)
+
+    async def _fetched(self, file: RemoteFile, node_id: UUID | None) -> Incoming:
         if file.size is not None and file.size > self._options.largest:
             raise _too_large()
         stream = _Checked(self.remote, file, self._options.largest)
@@ -80,7 +100,7 @@ class Taker:
         name, connector = shown_name(file.name), self._shelf.connector
         said = {"provider": connector.provider, "name": connector.name, "path": kept_path(file.path)[:500]}
         kind = media_type(name, bytes(stream.head))
-        return Incoming(name, kind, kept.sha256, kept.size, connector.node_id, {"imported_from": said})
+        return Incoming(name, kind, kept.sha256, kept.size, node_id, {"imported_from": said})
 
     async def _give_up(self, incoming: Incoming) -> None:
         """What came and may not be kept is cleared away."""
@@ -135,7 +155,10 @@ class Taker:
             except (UnknownDocument, UnknownFolder, Forbidden):
                 # Deleted, or moved to where they may not change it.
                 pass
-        return await filed_as(conn, who, incoming, vault=vault, quotas=quotas)
+        try:
+            return await filed_as(conn, who, incoming, vault=vault, quotas=quotas)
+        except (UnknownFolder, Forbidden):  # removed, or closed to them
+            raise NoFolder("its folder cannot be had by whoever asked") from None
 
 
 class _Checked:

@@ -28,13 +28,14 @@ def type_word(language: str, doc_type: str | None) -> str:
     return "" if doc_type is None else texts(language).get(f"doctype.{doc_type}", doc_type)
 
 
-def type_options(language: str, chosen: str | None = None) -> Safe:
-    """Every type that Duly knows, and the one that is chosen if it is another."""
+def type_options(language: str, chosen: str | None = None, *, also: str | None = None) -> Safe:
+    """Every type that Duly knows, and the one that is chosen, or may be, if it is another."""
     marks = {f"is_{one}": _CHOSEN if one == chosen else "" for one in DOC_TYPES}
     known = fill("document_types.html", language, **marks)
-    if chosen is None or chosen in DOC_TYPES:
+    other = chosen or also
+    if other is None or other in DOC_TYPES:
         return known
-    return Safe(known + fill("option.html", language, value=chosen, word=chosen, chosen=_CHOSEN))
+    return Safe(known + _option(language, other, other, chosen))
 
 
 def status_options(language: str, chosen: str | None) -> Safe:
@@ -63,7 +64,7 @@ def folder_tree(language: str, folders: Sequence[Node], chosen: UUID | None) -> 
 def _branch(language: str, below: Below, parent: UUID | None, chosen: UUID | None) -> Safe:
     leaves = [
         fill(
-            "folder.html",
+            "folder_leaf.html",
             language,
             node_id=one.node_id,
             name=one.name,

@@ -86,20 +86,22 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller) ->
         table=_table(language, service.path(request), found.documents),
         more=fill("documents_more.html", language, query=more) if found.after else Safe(),
         back=fill("documents_first.html", language, query=chosen.query()) if after else Safe(),
-        **_forms(language, chosen, service, may_write=who.may(Scope.WRITE)),
+        **_forms(language, service.path(request), chosen, service, may_write=who.may(Scope.WRITE)),
     )
 
 
-def _forms(language: str, chosen: _Chosen, service: Service, *, may_write: bool) -> dict[str, Any]:
+def _forms(language: str, base: str, chosen: _Chosen, service: Service, *, may_write: bool) -> dict[str, Any]:
     """What brings files and folders in, for those who may."""
     if not may_write:
-        return {"upload": Safe(), "new_folder": Safe()}
+        return {"upload": Safe(), "new_folder": Safe(), "export": Safe()}
     most = min(PART_SIZE, service.options.upload_max)
     limits = as_data({"whole": most, "file": BYTES_MAX, "node_id": chosen.node_id and str(chosen.node_id)})
     into = fill("upload_into.html", language, path=chosen.folder.path) if chosen.folder else Safe()
+    manage = fill("folder_manage.html", language, base=base, node_id=chosen.node_id) if chosen.node_id else ""
     return {
         "upload": fill("upload.html", language, limits=limits, into=into),
-        "new_folder": fill("folder_new.html", language, node_id=chosen.node_id or ""),
+        "new_folder": Safe(manage + fill("folder_new.html", language, node_id=chosen.node_id or "")),
+        "export": fill("documents_export.html", language, base=base, query=chosen.query()),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlencode
 
@@ -28,7 +29,6 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller) ->
     subject = request.query_params.get("subject_id") or None
     after = request.query_params.get("after") or None
     seen = await _seen(service, who, status, subject, after)
-    rows = Safe("".join(_row(language, base, job) for job in seen.jobs))
     none = "jobs_on.html" if seen.after else "jobs_none.html"
     chosen = {"status": status or "", "subject_id": subject or ""}
     more = urlencode({**chosen, "after": seen.after})
@@ -37,7 +37,7 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller) ->
         "jobs",
         options=_options(language, status),
         subject=subject or "",
-        table=fill("jobs_table.html", language, rows=rows) if rows else fill(none, language, base=base),
+        table=table(language, base, seen.jobs) if seen.jobs else fill(none, language, base=base),
         more=fill("jobs_more.html", language, query=more) if seen.after else Safe(),
         back=fill("jobs_first.html", language, query=urlencode(chosen)) if after else Safe(),
     )
@@ -60,6 +60,12 @@ async def _seen(
         if page.jobs or page.after is None:
             break
     return page
+
+
+def table(language: str, base: str, jobs: Sequence[JobSnapshot]) -> Safe:
+    """Jobs as rows."""
+    rows = Safe("".join(_row(language, base, job) for job in jobs))
+    return fill("jobs_table.html", language, rows=rows)
 
 
 def _row(language: str, base: str, job: JobSnapshot) -> Safe:

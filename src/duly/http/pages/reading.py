@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from fastapi import Request
 from starlette.responses import Response
 
 from duly.documents.extraction.asking import REMOTE
+from duly.documents.library import BYTES_MAX
 from duly.documents.options import DocumentOptions
 from duly.documents.shapes import Document
+from duly.documents.uploads import PART_SIZE
 from duly.http.caller import Caller
 from duly.http.document_shapes import visitor
-from duly.http.pages.choices import type_options
+from duly.http.pages.choices import folder_options, type_options
 from duly.http.pages.render import Pages, Safe, as_data, fill, language_of
 from duly.http.service import Service
 from duly.model.access import Scope
@@ -37,6 +42,13 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller, do
         read_again=_form(
             "document_engines.html", language, may_write, **_remote(service.documents.options, language)
         ),
+        elsewhere=_form(
+            "document_elsewhere.html",
+            language,
+            may_write and service.documents.options.classifier is not None,
+        ),
+        change=await _change(service, who, document, language) if may_write else Safe(),
+        new_version=_form("document_version.html", language, may_write, limits=_limits(service, document)),
         delete=_form("document_delete.html", language, may_write),
     )
 
@@ -46,6 +58,40 @@ async def _folder(service: Service, who: Caller, document: Document, language: s
         return fill("document_in_root.html", language, base=base)
     folder = await service.documents.folders.get(visitor(who), document.node_id)
     return fill("document_folder.html", language, base=base, node_id=folder.node_id, path=folder.path)
+
+
+async def _change(service: Service, who: Caller, document: Document, language: str) -> Safe:
+    folders = await service.documents.folders.list(visitor(who))
+    return fill(
+        "document_change.html",
+        language,
+        name=document.name,
+        node_id=document.node_id or "",
+        folders=folder_options(language, folders, document.node_id),
+        metadata=_lines(document.metadata),
+    )
+
+
+def _lines(metadata: Mapping[str, Any]) -> str:
+    """A line for each fact, as they are written on a command line; else all of it as JSON."""
+    if any("=" in name or not name.isprintable() for name in metadata):
+        return as_data(metadata)
+    return "\n".join(f"{name}={_word(value)}" for name, value in metadata.items())
+
+
+def _word(value: Any) -> str:
+    """A text stands for itself, unless it would be read as something else."""
+    if isinstance(value, str) and value.isprintable() and value == value.strip():
+        try:
+            json.loads(value)
+        except ValueError:
+            return value
+    return as_data(value)
+
+
+def _limits(service: Service, document: Document) -> str:
+    whole = min(PART_SIZE, service.options.upload_max)
+    return as_data({"whole": whole, "file": BYTES_MAX, "document_id": str(document.document_id)})
 
 
 def _form(template: str, language: str, may_write: bool, **values: object) -> Safe:

@@ -20,7 +20,8 @@ from duly.http.pages.texts import LANGUAGES, texts
 from duly.http.service import Service
 
 LANGUAGE_COOKIE = "duly_lang"
-_WITHIN = {"document": "documents", "search": "documents"}
+_DOCUMENTS = ("documents", "search", "review", "connectors", "exports", "filing")
+_WITHIN = dict.fromkeys((*_DOCUMENTS[1:], "document", "folder"), "documents")
 _A_YEAR = 365 * 24 * 3600
 _HEADERS = {
     "content-security-policy": (
@@ -68,7 +69,8 @@ class Pages:
     def page(self, request: Request, name: str, *, status: int = 200, **values: object) -> HTMLResponse:
         """The page of that name as an answer."""
         language = language_of(request)
-        inner = {"base": self._service.path(request), "lang": language, **values}
+        base = self._service.path(request)
+        inner = {"base": base, "lang": language, "tabs": _tabs(language, base, name), **values}
         body = fill(f"{name}.html", language, **inner)
         around = self._around(request, name, language)
         answer = HTMLResponse(
@@ -106,6 +108,15 @@ def _here(page: str, name: str) -> Safe:
     if page == name:
         return Safe('aria-current="page"')
     return Safe('aria-current="true"') if page == _WITHIN.get(name) else Safe()
+
+
+def _tabs(language: str, base: str, name: str) -> Safe:
+    """The pages of documents, where they are one of them."""
+    if name not in _DOCUMENTS and name not in _WITHIN:
+        return Safe()
+    shown = name if name in _DOCUMENTS else _WITHIN[name]
+    here = {f"here_{page}": _here(page, name) if page == shown else Safe() for page in _DOCUMENTS}
+    return fill("documents_tabs.html", language, base=base, **here)
 
 
 def has_documents(service: Service) -> bool:

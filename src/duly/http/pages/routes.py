@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from duly.http import cookies
 from duly.http.caller import Caller
-from duly.http.pages import library, listing, reading, searching, submitting
+from duly.http.pages import folder, library, listing, reading, searching, sorting, submitting, transfers
 from duly.http.pages.render import Pages, as_data, has_documents, language_of
 from duly.http.pages.static_files import kind, static
 from duly.http.pages.texts import texts
@@ -29,6 +29,7 @@ _FOR_LONG = "public, max-age=31536000, immutable"
 _OWN_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2000}")
 _HOME = "/submit"
 Visit = Callable[[Caller], Awaitable[Response]]
+Shows = Callable[[Pages, Request, Service, Caller], Awaitable[Response]]
 
 
 def routes(service: Service) -> APIRouter:
@@ -48,6 +49,11 @@ def routes(service: Service) -> APIRouter:
     if has_documents(service):
         api.add_api_route("/documents", site.documents, methods=["GET"])
         api.add_api_route("/documents/search", site.search, methods=["GET"])
+        api.add_api_route("/documents/review", site.review, methods=["GET"])
+        api.add_api_route("/documents/filing", site.filing, methods=["GET"])
+        api.add_api_route("/documents/connectors", site.connectors, methods=["GET"])
+        api.add_api_route("/documents/exports", site.exports, methods=["GET"])
+        api.add_api_route("/documents/folders/{node_id}", site.folder, methods=["GET"])
         api.add_api_route("/documents/{document_id}", site.document, methods=["GET"])
     return api
 
@@ -75,9 +81,7 @@ class _Site:
         return await self._visited(request, visit)
 
     async def jobs(self, request: Request) -> Response:
-        return await self._visited(
-            request, lambda who: listing.page(self._pages, request, self._service, who)
-        )
+        return await self._shown(request, listing.page)
 
     async def job(self, request: Request, job_id: str) -> Response:
         async def visit(who: Caller) -> Response:
@@ -103,19 +107,35 @@ class _Site:
         return await self._visited(request, visit)
 
     async def documents(self, request: Request) -> Response:
-        return await self._visited(
-            request, lambda who: library.page(self._pages, request, self._service, who)
-        )
+        return await self._shown(request, library.page)
 
     async def search(self, request: Request) -> Response:
+        return await self._shown(request, searching.page)
+
+    async def review(self, request: Request) -> Response:
+        return await self._shown(request, sorting.review)
+
+    async def filing(self, request: Request) -> Response:
+        return await self._shown(request, sorting.filing)
+
+    async def connectors(self, request: Request) -> Response:
+        return await self._shown(request, transfers.connectors)
+
+    async def exports(self, request: Request) -> Response:
+        return await self._shown(request, transfers.exports)
+
+    async def folder(self, request: Request, node_id: str) -> Response:
         return await self._visited(
-            request, lambda who: searching.page(self._pages, request, self._service, who)
+            request, lambda who: folder.page(self._pages, request, self._service, who, _id(node_id))
         )
 
     async def document(self, request: Request, document_id: str) -> Response:
         return await self._visited(
             request, lambda who: reading.page(self._pages, request, self._service, who, _id(document_id))
         )
+
+    async def _shown(self, request: Request, page: Shows) -> Response:
+        return await self._visited(request, lambda who: page(self._pages, request, self._service, who))
 
     async def _visited(self, request: Request, visit: Visit) -> Response:
         """The page for whoever is logged in; what is not theirs looks like what is not there."""

@@ -19,6 +19,7 @@ from duly.http.document_shapes import visitor
 from duly.http.pages.choices import folder_options, type_options, type_word, wanted_type
 from duly.http.pages.render import Pages, Safe, fill, language_of
 from duly.http.service import Service
+from duly.model.access import Scope
 from duly.model.errors import ContractError
 
 _AT_A_TIME = 20
@@ -100,10 +101,17 @@ async def _results(service: Service, who: Caller, asked: _Asked, language: str, 
         language,
         count=_count(language, found),
         corrected=_corrected(language, found),
+        export=_export(language, base, asked, found) if who.may(Scope.WRITE) else Safe(),
         hits=Safe("".join(_hit(language, base, one) for one in found.hits)),
         more=_turn("search_more.html", language, asked, asked.offset + _AT_A_TIME) if found.more else Safe(),
         back=_turn("search_first.html", language, asked, 0) if asked.offset else Safe(),
     )
+
+
+def _export(language: str, base: str, asked: _Asked, found: Found) -> Safe:
+    if not found.hits:
+        return Safe()
+    return fill("documents_export.html", language, base=base, query=asked.address(0))
 
 
 def _turn(template: str, language: str, asked: _Asked, offset: int) -> Safe:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from duly.http.pages.analysis_texts import ANALYSIS
 from duly.http.pages.document_texts import DOCUMENTS
+from duly.http.pages.managing_texts import MANAGING
 from duly.http.pages.reading_texts import READING
 
 LANGUAGES = ("en", "de")
@@ -278,7 +279,7 @@ _TEXTS = {
     "no": ("no", "nein"),
 }
 
-TEXTS = {key: Text(*said) for key, said in {**_TEXTS, **ANALYSIS, **DOCUMENTS, **READING}.items()}
+TEXTS = {key: Text(*said) for key, said in {**_TEXTS, **ANALYSIS, **DOCUMENTS, **READING, **MANAGING}.items()}
 
 
 @cache

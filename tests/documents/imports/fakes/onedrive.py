@@ -41,6 +41,8 @@ class FakeOneDrive(Fake):
             key = f"http://{self.download_host}:{self.port}/preauthenticated/{one.remote_id}?tempauth=key"
             return Reply(302, headers={"location": key})
         self.check(call)
+        if route in ("/root", f"/items/{self.root}"):
+            return said(200, self._top())
         return said(200, self._item(self._named(route)))
 
     def unauthorized(self) -> Reply:
@@ -64,8 +66,8 @@ class FakeOneDrive(Fake):
         token = f"{since}.{skip + self.page}" if more else f"{len(self.journal)}.0"
         place = f"root:{quote(folder)}:" if folder else "root"
         link = f"{self.next_host or self.url}{_DRIVE}/{place}/delta?token={token}"
-        top = {"id": self.root, "name": "root", "root": {}, "folder": {"childCount": 1}}
-        items = [top, *map(self._item, page)]
+        top = self._top()
+        items = [top, *map(self._change, page)]
         return said(200, {"value": items, "@odata.nextLink" if more else "@odata.deltaLink": link})
 
     def _named(self, route: str) -> Stored:
@@ -86,15 +88,29 @@ class FakeOneDrive(Fake):
             raise _error(404, "itemNotFound")
         return found
 
+    def _top(self) -> dict[str, Any]:
+        return {"id": self.root, "name": "root", "root": {}, "folder": {"childCount": 1}}
+
+    def _change(self, one: Stored) -> dict[str, Any]:
+        """As a delta tells it: what it lies in, and not where that is."""
+        item = self._item(one)
+        item.get("parentReference", {}).pop("path", None)
+        return item
+
     def _item(self, one: Stored) -> dict[str, Any]:
         if one.removed:
             return {"id": one.remote_id, "deleted": {"state": "deleted"}, "file": {}}
-        above = quote(one.path.rpartition("/")[0])
+        above = one.path.rpartition("/")[0]
+        folder = self.at(above)
         item: dict[str, Any] = {
             "id": one.remote_id,
             "name": one.name,
             "eTag": f'"{{{one.remote_id}}},{one.revision}"',
-            "parentReference": {"driveId": "drive", "id": "above", "path": f"/drive/root:{above}"},
+            "parentReference": {
+                "driveId": "drive",
+                "id": folder.remote_id if folder else self.root,
+                "path": f"/drive/root:{quote(above)}",
+            },
             "lastModifiedDateTime": "2026-01-02T03:04:05Z",
         }
         if one.kind == "folder":

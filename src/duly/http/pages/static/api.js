@@ -1,7 +1,7 @@
 /** Calls to the service that this page came from. */
 
 import { exactly } from "./exact.js";
-import { t } from "./words.js";
+import { t, tOr } from "./words.js";
 
 const meta = (name) => document.querySelector(`meta[name="duly-${name}"]`)?.content ?? "";
 
@@ -11,11 +11,11 @@ export const base = meta("base");
 /** Whether the browser has a log-in, which may have ended. */
 export const loggedIn = Boolean(meta("csrf"));
 
-/** Something that was refused: RFC 9457, as the service says it; status 0 if nobody answered. */
+/** Something that was refused: RFC 9457, in the reader's words where we have some; status 0 if nobody answered. */
 export class Problem extends Error {
   /** @param {number} status @param {{code?: string, detail?: string, errors?: {field: string}[]}} said */
   constructor(status, said) {
-    super(said.detail ?? `${status}`);
+    super(tOr(`problem.${said.code}`, said.detail ?? `${status}`));
     this.status = status;
     this.code = said.code ?? "";
     this.field = said.errors?.[0]?.field ?? "";

@@ -5,10 +5,11 @@ import { nameOf } from "./analysis.js";
 import { base, call, get, go, showProblem } from "./api.js";
 import { readingAgain } from "./document_engines.js";
 import { isBeingRead, showReadings, watch } from "./document_reading.js";
+import { askingElsewhere, changing, newVersion } from "./document_change.js";
 import { showNoText, showText } from "./document_text.js";
 import { sayingType, showType } from "./document_type.js";
 import { el, tell, the, timeOf } from "./dom.js";
-import { bytes, fullTime, number, t } from "./words.js";
+import { bytes, fullTime, number, t, tOr } from "./words.js";
 
 const page = the("document");
 const path = `/v1/documents/${page.dataset.document}`;
@@ -23,12 +24,13 @@ function showFacts() {
   the("status").textContent = t(`status.${found.status}`);
   the("status").dataset.status = found.status;
   tell(the("facts"), [
-    [t("document.kind"), found.media_type],
+    [t("document.kind"), tOr(`media.${found.media_type}`, found.media_type)],
     [t("document.size"), bytes(found.size)],
     [t("documents.pages"), found.page_count === null ? "" : number(found.page_count)],
     [t("document.language"), found.language && nameOf(found.language)],
     [t("documents.created"), timeOf(found.created_at, fullTime)],
     [t("document.by"), found.created_by],
+    ...Object.entries(found.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
   ]);
 }
 
@@ -95,4 +97,7 @@ the("delete")?.addEventListener("click", () => {
 the("sure")?.addEventListener("close", () => the("sure").returnValue === "yes" && remove());
 sayingType(path, load);
 readingAgain(path, () => found, load);
+changing(path);
+newVersion(load);
+askingElsewhere(path);
 await load();

@@ -9,9 +9,9 @@ const SHOWN = 5;
 /** A type in words; one of the org's own is its name. @param {string} type */
 export const typeWord = (type) => tOr(`doctype.${type}`, type);
 
-/** How sure it is. @param {any} found */
-function state(found) {
-  if (!found.doc_type) return "";
+/** How sure it is; nothing where that is not sure enough. @param {any} found @param {any} said */
+function state(found, said) {
+  if (!found.doc_type || (said.classifications[0]?.review && !found.doc_type_confirmed)) return "";
   return found.doc_type_confirmed ? t("type.confirmed") : t("type.guessed", { share: percent(found.doc_type_confidence ?? 0) });
 }
 
@@ -64,7 +64,7 @@ function offer(found) {
  */
 export async function showType(found, said, move) {
   the("type-word").textContent = found.doc_type ? typeWord(found.doc_type) : t("type.unknown");
-  the("type-state").textContent = state(found);
+  the("type-state").textContent = state(found, said);
   the("type-state").dataset.kind = found.doc_type_confirmed ? "final" : "partial";
   say(the("type-said"), words(found, said));
   why(found, said);

@@ -28,12 +28,14 @@ async function filed(answer) {
   return { documentId: document.document_id, isNew: answer.status === 201 };
 }
 
-/** @param {File} file @param {string | null} nodeId */
-async function whole(file, nodeId) {
+/** @typedef {{node_id?: string | null, document_id?: string}} Place where it goes, or what it is a version of */
+
+/** @param {File} file @param {Place} place */
+async function whole(file, place) {
   const form = new FormData();
   // On its own: what browsers write as the name of the file is not always its name.
   form.set("name", file.name);
-  if (nodeId) form.set("node_id", nodeId);
+  for (const [field, id] of Object.entries(place)) if (id) form.set(field, id);
   form.set("file", file);
   return filed(await call("POST", "/v1/documents", { body: form }));
 }
@@ -49,8 +51,8 @@ async function send(file, upload, report) {
   }
 }
 
-/** @param {File} file @param {string | null} nodeId */
-async function inParts(file, nodeId, report) {
+/** @param {File} file @param {Place} place */
+async function inParts(file, place, report) {
   report("upload.hashing", 0);
   const hash = await sha256(file, (share) => report("upload.hashing", share));
   const begun = await patiently(() => call("POST", UPLOADS, { json: { sha256: hash, size: file.size } }));
@@ -58,19 +60,21 @@ async function inParts(file, nodeId, report) {
   if (!upload.upload_id) return { documentId: upload.document_id, isNew: false };
   await send(file, upload, report);
   report("upload.joining", 1);
-  const json = { name: file.name, node_id: nodeId };
+  const json = { name: file.name, ...place };
   return filed(await call("POST", `${UPLOADS}/${upload.upload_id}/finish`, { json }));
 }
 
 /**
  * Have a file filed.
  * @param {File} file
- * @param {{whole: number, node_id: string | null}} limits up to which size it is sent at once, and where it goes
+ * @param {{whole: number, node_id?: string | null, document_id?: string}} limits up to which size it is sent at once,
+ *   and where it goes, or which document it is a new version of
  * @param {(key: string, share?: number) => void} report what happens, and how far it is if that is known
  * @returns {Promise<{documentId: string, isNew: boolean}>}
  */
 export async function upload(file, limits, report) {
-  if (file.size > limits.whole) return inParts(file, limits.node_id, report);
+  const place = limits.document_id ? { document_id: limits.document_id } : { node_id: limits.node_id };
+  if (file.size > limits.whole) return inParts(file, place, report);
   report("upload.sending");
-  return whole(file, limits.node_id);
+  return whole(file, place);
 }
