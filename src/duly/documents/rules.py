@@ -7,7 +7,7 @@ from uuid import UUID
 
 from duly.client.app import App
 from duly.documents.access import Visitor, barred, is_admin, private_to
-from duly.documents.schema import Connection, one, rows
+from duly.documents.schema import Connection, rows
 from duly.model.access import Principal
 
 _EVERYTHING = "*"
@@ -32,7 +32,7 @@ class SubjectRule:
                 return subject_ids
             closed = await barred(conn, who)
             seen = await _seen(conn, who, named, closed)
-            if _EVERYTHING in doubtful and not closed and not await _others_have_some(conn, who):
+            if _EVERYTHING in doubtful and not closed:
                 seen.add(_EVERYTHING)
         return (subject_ids - doubtful) | seen
 
@@ -54,9 +54,3 @@ async def _seen(
     values = {"org_id": who.org_id, "documents": [*named.values()], "barred": closed}
     found = {row[0] for row in await rows(conn, "documents/seen", values)}
     return {subject for subject, document_id in named.items() if document_id in found}
-
-
-async def _others_have_some(conn: Connection, who: Visitor) -> bool:
-    """Whether there are jobs that are for the eyes of somebody else."""
-    found = await one(conn, "documents/others_private", {"org_id": who.org_id, "own": private_to(who)})
-    return found is not None and bool(found[0])

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
@@ -100,7 +101,7 @@ class _Reader:
             # Before every look: a key may be revoked, or its owner's rights.
             await self._who.again()
             await self._service.check_everything(self._who)
-            page = await self._service.feed.read(self._who.org_id, self._after, limit)
+            page = await self._seen(await self._service.feed.read(self._who.org_id, self._after, limit))
             self._after = page.after
             left = until - time.monotonic()
             if page.events or left <= 0:
@@ -109,6 +110,11 @@ class _Reader:
                 if await self._rest(min(pause, left)):
                     return page
                 pause = min(pause * 2, _LAST_PAUSE)
+
+    async def _seen(self, page: FeedPage) -> FeedPage:
+        """Without what is private to others: whoever may see everything does not see that."""
+        open_to_them = await self._service.seen(self._who, [event.subject_id for event in page.events])
+        return replace(page, events=tuple(one for one in page.events if one.subject_id in open_to_them))
 
     async def _rest(self, seconds: float) -> bool:
         """Pause; True if the service is about to close."""

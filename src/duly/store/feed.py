@@ -48,6 +48,8 @@ class FeedEvent(JobEvent):
     request_id: str
     correlation_id: str
     trace_id: str | None
+    subject_id: str | None
+    """What its job is about; none also if the job is gone."""
     cursor: str
 
 

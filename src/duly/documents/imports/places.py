@@ -13,7 +13,7 @@ from duly.documents.errors import NameTaken, UnknownFolder
 from duly.documents.folders import Folders
 from duly.documents.imports.names import shown_name
 from duly.documents.imports.remote import NoFolder
-from duly.documents.schema import one
+from duly.documents.schema import rows
 from duly.model.errors import ContractError, Forbidden, LimitExceeded
 
 Keeping = Literal["keep", "flat"]
@@ -58,11 +58,12 @@ class Places:
     async def _found(self, parent_id: UUID | None, name: str) -> UUID | None:
         values = {"org_id": self._who.org_id, "parent_id": parent_id, "name": name}
         async with self._app.tenant_session(self._who.org_id) as conn:
-            found = await one(conn, "nodes/find", values)
+            found = [row[0] for row in await rows(conn, "nodes/find", values)]
             closed = await barred(conn, self._who)
-        if found is not None and found[0] in closed:
+        # Never one of the same name beside it: what belongs in a closed folder would lie open there.
+        if found and not set(found) - set(closed):
             raise UnknownFolder("no such folder")
-        return None if found is None else found[0]
+        return next((node_id for node_id in found if node_id not in closed), None)
 
     async def _made(self, parent_id: UUID | None, name: str) -> UUID | None:
         try:
