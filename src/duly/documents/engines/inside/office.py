@@ -20,15 +20,10 @@ def read(data: bytes, kind: str, pictured: Container[int] = ()) -> list[Read]:
     pages: dict[int, list[Node]] = {number: [] for number in range(1, found.pages + 1)}
     for number, node in structure.numbered(found.nodes, ahead=kind in (kinds.XLSX, kinds.ODS)):
         pages.setdefault(number, []).append(node)
-    dressed = _slide if kind in (kinds.PPTX, kinds.ODP) else _elements
-    return [_page(number, dressed(nodes), pictured) for number, nodes in sorted(pages.items())]
-
-
-def _page(number: int, elements: Sequence[Found], pictured: Container[int]) -> Read:
-    """One that has only pictures is not blank; nobody has read them."""
-    made = page(number, elements)
-    unread = all(e.type == "Image" for e in elements) and (elements or number in pictured)
-    return replace(made, state="needs_ocr") if unread else made
+    dressed = _slide if kind == kinds.PPTX else _elements
+    return [
+        page(number, dressed(nodes), pictured=number in pictured) for number, nodes in sorted(pages.items())
+    ]
 
 
 def message(data: bytes) -> list[Read]:
