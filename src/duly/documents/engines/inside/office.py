@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from duly.documents.engines.inside import kinds, markup, structure
+from duly.documents.engines.inside import kinds, markup, structure, webpage
 from duly.documents.engines.inside.found import Found, Read, Task, page
 from duly.documents.engines.inside.structure import Node
 
@@ -39,7 +39,7 @@ def message(data: bytes) -> list[Read]:
 def html(text: str, task: Task) -> list[Found]:
     """A page of the web."""
     markup.check_html(text, task.limit("depth_max"))
-    return _elements(structure.read(text.encode(), kinds.HTML).nodes)
+    return webpage.read(text)
 
 
 def _elements(nodes: Sequence[Node]) -> list[Found]:
