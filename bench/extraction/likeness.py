@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from unicodedata import normalize
 
 import pypdfium2 as pdfium
 from PIL import Image, ImageChops
@@ -17,7 +18,7 @@ _WORD = re.compile(r"\w+")
 
 def f1(found: str, reference: str) -> float:
     """The harmonic mean of precision and recall of the words; 1 if neither has any."""
-    a, b = Counter(_WORD.findall(found.casefold())), Counter(_WORD.findall(reference.casefold()))
+    a, b = (Counter(_WORD.findall(normalize("NFC", text).casefold())) for text in (found, reference))
     total = a.total() + b.total()
     return 2 * (a & b).total() / total if total else 1.0
 

@@ -14,6 +14,7 @@ import pypdfium2.raw as raw  # type: ignore[import-untyped]
 from duly.documents.engines.inside import structure
 from duly.documents.engines.inside.found import Box, Found, Read, Task, Trouble
 from duly.documents.engines.inside.kinds import PDF
+from duly.documents.engines.inside.marks import MARKS, composed
 from duly.documents.engines.inside.words import Word, likeness, lines, paragraphs
 
 _ENOUGH = 0.9
@@ -91,7 +92,8 @@ class Pdf:
         if not page.sane(text):
             return Read(number, "needs_ocr", warnings=("page.fonts_broken",))
         warnings = ("page.picture",) if page.is_picture(text) else ()
-        elements = [] if plain else self._structured(number, page)
+        loose = any(mark in text for mark in MARKS)  # which are lost to xberg
+        elements = [] if plain or loose else self._structured(number, page)
         if likeness(text, "\n".join(e.text for e in elements)) < _ENOUGH:
             elements = list(paragraphs(lines(page.words())))
             warnings = (*warnings, "page.plain")
@@ -133,7 +135,8 @@ class Sheet:
         found: list[Word] = []
         text, line = "", 0
         boxes: list[Box] = []
-        for char, box in self._chars():
+        chars = list(self._chars())
+        for char, box in composed(chars) if any(char in MARKS for char, _ in chars) else chars:
             if char in _HYPHEN:
                 continue
             if not char.isspace():
