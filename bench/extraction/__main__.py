@@ -17,8 +17,10 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -34,6 +36,8 @@ bin bmp csv doc docm docx eml gif htm html jpeg jpg md msg odp ods odt otp ots o
 tif tiff txt webp xls xlsm xlsx xml zip
 """
 _TARGET = 0.95
+T = TypeVar("T")
+R = TypeVar("R")
 Likenesses = dict[tuple[str, str], list[tuple[float, float]]]
 
 
@@ -43,7 +47,8 @@ async def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         paths = list(_files(chosen.directory)) if chosen.directory else []
-        real = _shown(f"real files, engine {chosen.engine}", [await _tried(path, chosen) for path in paths])
+        real = await _each(paths, lambda path: tried(path, chosen.engine, Limits()), chosen.at_once)
+        _shown(f"real files, engine {chosen.engine}", real)
         broken = _shown("damaged files", await _damaged(paths, folder, chosen))
         made = _shown("hostile files", await _hostile(folder, chosen))
         likenesses = await _compared(real, folder, chosen)
@@ -59,6 +64,7 @@ async def main() -> int:
         figures = {
             "engine": chosen.engine,
             "every": chosen.every,
+            "at_once": chosen.at_once,
             "files": len(every),
             "known": len(every) - len(wrong),
             "memory": max(t.memory for t in real) >> 20,
@@ -82,6 +88,17 @@ async def main() -> int:
 def _shown(what: str, trials: Sequence[Trial]) -> Sequence[Trial]:
     print(f"{len(trials)} {what}\n{report.as_text(HEAD, table(trials))}\n", flush=True)
     return trials
+
+
+async def _each(things: Sequence[T], work: Callable[[T], Awaitable[R]], at_once: int) -> list[R]:
+    """A few at a time, in their order."""
+    room = asyncio.Semaphore(at_once)
+
+    async def one(thing: T) -> R:
+        async with room:
+            return await work(thing)
+
+    return await asyncio.gather(*(one(thing) for thing in things))
 
 
 async def _tried(path: Path, chosen: argparse.Namespace) -> Trial:
@@ -123,21 +140,23 @@ async def _compared(trials: Sequence[Trial], folder: Path, chosen: argparse.Name
             value = f1(trial.text, pdftotext(chosen.pdftotext, trial.path))
             found.setdefault((name, "text"), []).append((value, trial.seconds / len(trial.pages)))
             print(f"  {value:.3f}  {trial.path.name}")
-        for at, trial in enumerate(group):
-            for what, likeness in await _scanned(trial.path, 90 * (at % 3 + 1), folder, chosen):
+        scanned = partial(_scanned, folder=folder, chosen=chosen)
+        turns = [(trial.path, 90 * (at % 3 + 1)) for at, trial in enumerate(group)]
+        for likenesses in await _each(turns, scanned, chosen.at_once):
+            for what, likeness in likenesses:
                 found.setdefault((name, what), []).append(likeness)
     return found
 
 
 async def _scanned(
-    path: Path, angle: int, folder: Path, chosen: argparse.Namespace
+    turn: tuple[Path, int], folder: Path, chosen: argparse.Namespace
 ) -> list[tuple[str, tuple[float, float]]]:
     """Some pages as a scanner gives them, the first also lying on its side or on its head."""
-    found = []
+    found, (path, angle) = [], turn
     for at, (number, scan) in enumerate(scans(path, chosen.scans)):
         reference = pdftotext(chosen.pdftotext, path, number)
-        for what, turn in (("scans", 0), ("lying", angle))[: 1 if at else 2]:
-            scan.rotate(turn, expand=True).save(picture := folder / "scan.png")
+        for what, degrees in (("scans", 0), ("lying", angle))[: 1 if at else 2]:
+            scan.rotate(degrees, expand=True).save(picture := folder / f"{path.stem}.png")
             trial = await tried(picture, "hires", Limits())
             found.append((what, (f1(trial.text, reference), trial.seconds)))
             print(
@@ -171,6 +190,7 @@ def _arguments() -> argparse.Namespace:
         "--scans", type=int, default=4, help="pages of each PDF of a group that are scanned"
     )
     arguments.add_argument("--every", type=int, default=4, help="of how many files one is damaged, too")
+    arguments.add_argument("--at-once", type=int, default=1, help="files that are read at the same time")
     arguments.add_argument("--out", type=Path, help="the folder for the page")
     return arguments.parse_args()
 

@@ -11,7 +11,7 @@ from bench.extraction.trial import HEAD
 
 _PAGE = """# Reading files
 
-Made by `./dev bench extraction`, engine `{engine}`: each file in a process of its own, one after the other,
+Made by `./dev bench extraction`, engine `{engine}`: each file in a process of its own, {at_once} at a time,
 on a machine with two virtual cores that others used too. {known:,} of {files:,} files ended as they may: with
 their text, or with a code that is always the same. The most memory that a real file took was {memory} MB, of
 the hostile ones {memory_hostile} MB, where {memory_limit} MB are the end. The longest took {slowest:.0f} s

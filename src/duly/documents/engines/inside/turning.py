@@ -56,9 +56,10 @@ def upright(picture: Any, until: float) -> Upright:
 def _turned_over(seen: Upright, until: float) -> Upright:
     picture = seen.picture.rotate(180)
     small = picture.resize(tuple(max(1, side // _SMALL) for side in picture.size))
-    if _sure(ocr.words(small, until)) < max(UNSURE, _sure(seen.words)):
+    if _sure(ocr.words(small, until)) < _sure(seen.words):
         return seen
-    return Upright(picture, ocr.words(picture, until), 2)
+    over = Upright(picture, ocr.words(picture, until), 2)
+    return over if _sure(over.words) > max(UNSURE, _sure(seen.words)) else seen
 
 
 def _sure(words: Sequence[Word]) -> float:
