@@ -92,8 +92,7 @@ class Pdf:
         if not page.sane(text):
             return Read(number, "needs_ocr", warnings=("page.fonts_broken",))
         warnings = ("page.picture",) if page.is_picture(text) else ()
-        loose = any(mark in text for mark in MARKS)  # which are lost to xberg
-        elements = [] if plain or loose else self._structured(number, page)
+        elements = [] if plain or page.is_dotted(text) else self._structured(number, page)
         if likeness(text, "\n".join(e.text for e in elements)) < _ENOUGH:
             elements = list(paragraphs(lines(page.words())))
             warnings = (*warnings, "page.plain")
@@ -130,13 +129,19 @@ class Sheet:
         """Whether its text layer says anything: some fonts have no letters behind their shapes."""
         return len(_STRANGE.findall(text)) <= _MOST_STRANGE * len(text)
 
+    def is_dotted(self, text: str) -> bool:
+        """Whether letters have their dots beside them, which xberg does not put together."""
+        if not any(mark in text for mark in MARKS):
+            return False
+        chars = list(self._chars())
+        return len(composed(chars)) < len(chars)
+
     def words(self) -> list[Word]:
         """Its words and where they are."""
         found: list[Word] = []
         text, line = "", 0
         boxes: list[Box] = []
-        chars = list(self._chars())
-        for char, box in composed(chars) if any(char in MARKS for char, _ in chars) else chars:
+        for char, box in composed(list(self._chars())):
             if char in _HYPHEN:
                 continue
             if not char.isspace():
