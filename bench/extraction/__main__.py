@@ -1,10 +1,11 @@
 """Files of all kinds, read by the engines that run here: how they end, how fast, how well.
 
-    ./dev bench extraction [directory] [--engine fast] [--pdftotext program] [--scans 4]
+    ./dev bench extraction [directory] [--pdftotext program] [--group books=/books/] [--out folder]
 
 The directory holds real files; beside them come damaged copies, and those of `hostile`. Every file has to end
 with its text or with a code that is known. The words of PDF are compared with those of pdftotext, if there is
-one; those of pages that were turned into scans with the text of the page they were made of.
+one, and those of pages that were turned into scans with the text of the page they were made of. A group is
+the PDF whose path has a pattern.
 """
 
 from __future__ import annotations
@@ -13,25 +14,31 @@ import argparse
 import asyncio
 import re
 import shutil
-import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from bench.extraction import report
 from bench.extraction.hostile import HOSTILE, damaged
 from bench.extraction.likeness import f1, pdftotext, scans
-from bench.extraction.trial import Trial, table, tried
+from bench.extraction.trial import HEAD, Trial, table, tried
 
 from duly.documents.engines.limits import Limits
 
 _KINDS = """
-bin bmp csv doc docx eml gif htm html jpeg jpg md msg odp ods odt pdf png ppt pptm pptx rtf tif tiff txt webp
-xls xlsm xlsx xml zip
+bin bmp csv doc docm docx eml gif htm html jpeg jpg md msg odp ods odt otp ots ott pdf png ppt pptm pptx rtf
+tif tiff txt webp xls xlsm xlsx xml zip
 """
 _TARGET = 0.95
+T = TypeVar("T")
+R = TypeVar("R")
+Likenesses = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 async def main() -> int:
@@ -39,80 +46,134 @@ async def main() -> int:
     chosen = _arguments()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        real = list(_files(chosen.directory)) if chosen.directory else []
-        trials = [await tried(path, chosen.engine, Limits()) for path in real]
-        print(f"{len(real)} real files, engine {chosen.engine}\n{table(trials)}\n")
-        failed = [t for t in trials if not t.is_known]
-        failed += await _damaged(real, folder, chosen) + await _hostile(folder, chosen)
-        good = _compared(trials, chosen)
-        good &= await _scanned([t.path for t in trials if t.kind == "application/pdf"], folder, chosen)
-    for trial in failed:
+        paths = list(_files(chosen.directory)) if chosen.directory else []
+        real = await _each(paths, lambda path: tried(path, chosen.engine, Limits()), chosen.at_once)
+        _shown(f"real files, engine {chosen.engine}", real)
+        broken = _shown("damaged files", await _damaged(paths, folder, chosen))
+        made = _shown("hostile files", await _hostile(folder, chosen))
+        likenesses = await _compared(real, folder, chosen)
+    rows = report.of_words(likenesses)
+    print(report.words(rows))
+    wrong = [t for t in (*real, *broken) if not t.is_known]
+    wrong += [t for t in made if t.outcome != HOSTILE[t.path.name][1]]
+    for trial in wrong:
         print(f"NOT AS IT SHOULD: {trial.path.name} ended with {trial.outcome}")
-    return 0 if good and not failed else 1
+    if chosen.out:
+        every = [*real, *broken, *made]
+        longest = max(every, key=lambda t: t.seconds)
+        figures = {
+            "engine": chosen.engine,
+            "every": chosen.every,
+            "at_once": chosen.at_once,
+            "files": len(every),
+            "known": len(every) - len(wrong),
+            "memory": max(t.memory for t in real) >> 20,
+            "memory_hostile": max(t.memory for t in made) >> 20,
+            "memory_limit": Limits().memory >> 20,
+            "seconds": sum(t.seconds for t in every),
+            "slowest": longest.seconds,
+            "longest": f"{len(longest.pages):,} pages",
+            "sources": _sources(paths),
+            "made": len(made),
+            "right": sum(t.outcome == HOSTILE[t.path.name][1] for t in made),
+            "real": table(real),
+            "damaged": table(broken),
+            "hostile": table(made),
+            "words": rows,
+        }
+        report.write(figures, chosen.out)
+    return 0 if not wrong and all(float(row[3]) >= _TARGET for row in rows) else 1
+
+
+def _shown(what: str, trials: Sequence[Trial]) -> Sequence[Trial]:
+    print(f"{len(trials)} {what}\n{report.as_text(HEAD, table(trials))}\n", flush=True)
+    return trials
+
+
+async def _each(things: Sequence[T], work: Callable[[T], Awaitable[R]], at_once: int) -> list[R]:
+    """A few at a time, in their order."""
+    room = asyncio.Semaphore(at_once)
+
+    async def one(thing: T) -> R:
+        async with room:
+            return await work(thing)
+
+    return await asyncio.gather(*(one(thing) for thing in things))
+
+
+async def _tried(path: Path, chosen: argparse.Namespace) -> Trial:
+    return await tried(path, chosen.engine, Limits())
 
 
 async def _damaged(real: Sequence[Path], folder: Path, chosen: argparse.Namespace) -> list[Trial]:
-    """Some of the files, cut off or with bytes changed: those that end neither with text nor with a code."""
+    """Some of the files, cut off or with bytes changed."""
     trials = []
     for seed, path in enumerate(real[:: chosen.every]):
         if data := path.read_bytes():
             copy = folder / path.name
             copy.write_bytes(damaged(data, seed))
-            trials.append(await tried(copy, chosen.engine, Limits()))
+            trials.append(await _tried(copy, chosen))
             copy.unlink()
-    print(f"{len(trials)} damaged files\n{table(trials)}\n")
-    return [t for t in trials if not t.is_known]
+    return trials
 
 
 async def _hostile(folder: Path, chosen: argparse.Namespace) -> list[Trial]:
-    """Those that did not end with the code that they should."""
-    trials, wrong = [], []
-    for name, (make, code) in HOSTILE.items():
+    trials = []
+    for name, (make, _) in HOSTILE.items():
         path = folder / name
         path.write_bytes(make())
-        trials.append(await tried(path, chosen.engine, Limits()))
+        trials.append(await _tried(path, chosen))
         path.unlink()
-        if trials[-1].outcome != code:
-            wrong.append(trials[-1])
-    print(f"{len(trials)} hostile files, {len(trials) - len(wrong)} as they should\n{table(trials)}\n")
-    return wrong
+    return trials
 
 
-def _compared(trials: Sequence[Trial], chosen: argparse.Namespace) -> bool:
-    """Whether the words of the PDF are those that pdftotext finds."""
+async def _compared(trials: Sequence[Trial], folder: Path, chosen: argparse.Namespace) -> Likenesses:
+    """How alike the words of the PDF are to those that pdftotext finds, and those of pictures of pages."""
+    found: Likenesses = {}
     if not chosen.pdftotext:
         print("no pdftotext: words were not compared")
-        return True
+        return found
     read = [t for t in trials if t.kind == "application/pdf" and t.outcome == "ok" and t.text.strip()]
-    alike = {t.path: f1(t.text, pdftotext(chosen.pdftotext, t.path)) for t in read}
-    if not alike:
-        return True
-    for path, value in sorted(alike.items(), key=lambda item: item[1])[: chosen.worst]:
-        print(f"  {value:.3f}  {path.name}")
-    middle = statistics.median(alike.values())
-    print(f"words of {len(alike)} PDF against pdftotext: median F1 {middle:.3f}\n")
-    return middle >= _TARGET
+    for name, pattern in (said.split("=", 1) for said in chosen.group or ["all=."]):
+        group = [t for t in read if re.search(pattern, str(t.path))]
+        for trial in group:
+            value = f1(trial.text, pdftotext(chosen.pdftotext, trial.path))
+            found.setdefault((name, "text"), []).append((value, trial.seconds / len(trial.pages)))
+            print(f"  {value:.3f}  {trial.path.name}")
+        scanned = partial(_scanned, folder=folder, chosen=chosen)
+        turns = [(trial.path, 90 * (at % 3 + 1)) for at, trial in enumerate(group)]
+        for likenesses in await _each(turns, scanned, chosen.at_once):
+            for what, likeness in likenesses:
+                found.setdefault((name, what), []).append(likeness)
+    return found
 
 
-async def _scanned(paths: Sequence[Path], folder: Path, chosen: argparse.Namespace) -> bool:
-    """Whether the words of pictures of pages are those of the pages."""
-    values = []
-    for path in paths if chosen.pdftotext else ():
-        if not re.search(chosen.german, str(path)):
-            continue
-        for number, scan in scans(path, folder, chosen.scans):
-            trial = await tried(scan, "hires", Limits())
-            values.append(f1(trial.text, pdftotext(chosen.pdftotext, path, number)))
-            print(f"  {values[-1]:.3f}  {path.name} page {number}, {trial.seconds:.1f} s")
-    if not values:
-        return True
-    print(f"words of {len(values)} scanned pages: median F1 {statistics.median(values):.3f}")
-    return statistics.median(values) >= _TARGET
+async def _scanned(
+    turn: tuple[Path, int], folder: Path, chosen: argparse.Namespace
+) -> list[tuple[str, tuple[float, float]]]:
+    """Some pages as a scanner gives them, the first also lying on its side or on its head."""
+    found, (path, angle) = [], turn
+    for at, (number, scan) in enumerate(scans(path, chosen.scans)):
+        reference = pdftotext(chosen.pdftotext, path, number)
+        for what, degrees in (("scans", 0), ("lying", angle))[: 1 if at else 2]:
+            scan.rotate(degrees, expand=True).save(picture := folder / f"{path.stem}.png")
+            trial = await tried(picture, "hires", Limits())
+            found.append((what, (f1(trial.text, reference), trial.seconds)))
+            print(
+                f"  {found[-1][1][0]:.3f}  {path.name} page {number}, {what}, {trial.seconds:.1f} s",
+                flush=True,
+            )
+    return found
 
 
 def _files(directory: Path) -> Iterator[Path]:
     kinds = {f".{kind}" for kind in _KINDS.split()}
     return (p for p in sorted(directory.rglob("*")) if p.is_file() and p.suffix.lower() in kinds)
+
+
+def _sources(paths: Sequence[Path]) -> str:
+    counted = Counter(path.parent.name for path in paths)
+    return ", ".join(f"{name} {count}" for name, count in sorted(counted.items()))
 
 
 def _arguments() -> argparse.Namespace:
@@ -122,10 +183,15 @@ def _arguments() -> argparse.Namespace:
     arguments.add_argument(
         "--pdftotext", default=shutil.which("pdftotext"), help="the program to compare with"
     )
-    arguments.add_argument("--scans", type=int, default=4, help="pages of each PDF that are scanned")
-    arguments.add_argument("--german", default=r"[/.-]de[/.-]", help="scan only PDF whose path has this")
+    arguments.add_argument(
+        "--group", action="append", default=[], help="a name, and what the path of a PDF has"
+    )
+    arguments.add_argument(
+        "--scans", type=int, default=4, help="pages of each PDF of a group that are scanned"
+    )
     arguments.add_argument("--every", type=int, default=4, help="of how many files one is damaged, too")
-    arguments.add_argument("--worst", type=int, default=5, help="how many of the least alike are shown")
+    arguments.add_argument("--at-once", type=int, default=1, help="files that are read at the same time")
+    arguments.add_argument("--out", type=Path, help="the folder for the page")
     return arguments.parse_args()
 
 

@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from unicodedata import normalize
 
 import pypdfium2 as pdfium
 from PIL import Image, ImageChops
@@ -17,7 +18,7 @@ _WORD = re.compile(r"\w+")
 
 def f1(found: str, reference: str) -> float:
     """The harmonic mean of precision and recall of the words; 1 if neither has any."""
-    a, b = Counter(_WORD.findall(found.casefold())), Counter(_WORD.findall(reference.casefold()))
+    a, b = (Counter(_WORD.findall(normalize("NFC", text).casefold())) for text in (found, reference))
     total = a.total() + b.total()
     return 2 * (a & b).total() / total if total else 1.0
 
@@ -29,15 +30,13 @@ def pdftotext(program: str, path: Path, page: int | None = None) -> str:
     return done.stdout.decode(errors="replace").replace("\f", "\n")
 
 
-def scans(path: Path, folder: Path, count: int, seed: int = 7) -> Iterator[tuple[int, Path]]:
+def scans(path: Path, count: int, seed: int = 7) -> Iterator[tuple[int, Image.Image]]:
     """Some of its pages as a scanner would give them: 200 dpi, a little turned, with noise."""
     chance = random.Random(seed)
     with pdfium.PdfDocument(path) as file:
         for number in sorted(chance.sample(range(1, len(file) + 1), min(count, len(file)))):
             picture = file[number - 1].render(scale=200 / 72).to_pil().convert("L")
-            scan = folder / f"{path.stem}-{number}.png"
-            _scanned(picture, chance.uniform(-0.8, 0.8)).save(scan)
-            yield number, scan
+            yield number, _scanned(picture, chance.uniform(-0.8, 0.8))
 
 
 def _scanned(picture: Image.Image, angle: float) -> Image.Image:

@@ -13,6 +13,8 @@ from duly.documents.engines.codes import CODES
 from duly.documents.engines.limits import Limits
 from duly.documents.engines.reader import Reader
 
+HEAD = ("kind", "files", "ok", "code", "other", "pages", "pages/s", "MB", "not as usual")
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -29,8 +31,8 @@ class Trial:
 
     @property
     def is_known(self) -> bool:
-        """Whether it ended as a file may."""
-        return self.outcome == "ok" or self.outcome in CODES
+        """Whether it ended as a file may: no page is silently without text, no worker dies."""
+        return self.outcome in CODES or (self.outcome == "ok" and bool(self.pages))
 
     @property
     def text(self) -> str:
@@ -57,25 +59,22 @@ async def tried(path: Path, engine: Engine, limits: Limits) -> Trial:
     return Trial(path, kind, outcome, pages, time.monotonic() - began, reader.memory)
 
 
-def table(trials: Iterable[Trial]) -> str:
+def table(trials: Iterable[Trial]) -> list[list[str]]:
     """By kind: how many ended how, the states of pages, pages a second, the most memory."""
     by_kind: dict[str, list[Trial]] = {}
     for trial in trials:
         by_kind.setdefault(_short(trial.kind), []).append(trial)
-    head = f"{'kind':<22}{'files':>6}{'ok':>6}{'code':>6}{'other':>6}{'pages':>8}{'pages/s':>9}{'MB':>6}"
-    return "\n".join([head, *(_row(kind, some) for kind, some in sorted(by_kind.items()))])
+    return [[kind, *_row(some)] for kind, some in sorted(by_kind.items())]
 
 
-def _row(kind: str, trials: Sequence[Trial]) -> str:
+def _row(trials: Sequence[Trial]) -> list[str]:
     ok = sum(t.outcome == "ok" for t in trials)
     known = sum(t.is_known for t in trials) - ok
     pages = sum(len(t.pages) for t in trials)
     speed = pages / max(0.001, sum(t.seconds for t in trials))
     memory = max(t.memory for t in trials) >> 20
-    counts = (
-        f"{len(trials):>6}{ok:>6}{known:>6}{len(trials) - ok - known:>6}{pages:>8}{speed:>9.1f}{memory:>6}"
-    )
-    return f"{kind:<22}{counts}  {_notes(trials)}"
+    counts = (len(trials), ok, known, len(trials) - ok - known, f"{pages:,}", f"{speed:.1f}", memory)
+    return [*(str(count) for count in counts), _notes(trials)]
 
 
 def _notes(trials: Sequence[Trial]) -> str:

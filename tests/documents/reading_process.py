@@ -1,4 +1,4 @@
-"""A worker that reads documents, as a process of its own, to be killed."""
+"""A worker that reads, brings in and gives out documents, as a process of its own, to be killed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ import sys
 from datetime import timedelta
 
 from duly import Duly
+from duly.documents.imports.options import ImportOptions, Place
+from duly.documents.secrets import SecretStore
 
 LEASE = timedelta(seconds=0.6)
 
 
-def make_app(url: str, direct_url: str, blobs: str) -> Duly:
+def make_app(url: str, direct_url: str, blobs: str, secrets: str = "", dropbox: str = "") -> Duly:
     """The same application, also for the tests' own process."""
     direct = direct_url if direct_url != url else None
     app = Duly(database_url=url, database_direct_url=direct, blobs_url=blobs, upkeep=False)
-    app.include_documents()
+    imports = ImportOptions()
+    if dropbox:
+        place = Place(dropbox, f"{dropbox}/oauth2/token", dropbox)
+        imports = ImportOptions(SecretStore(secrets, {}), place)
+    app.include_documents(imports=imports)
     return app
 
 

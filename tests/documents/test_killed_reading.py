@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from duly.documents.access import Visitor
 from duly.testing import FreshDatabase
 from duly.upkeep.reaper import Reaper
 from tests.documents.files import pdf
+from tests.documents.killing import doomed
 from tests.documents.reading_process import make_app
 from tests.documents.stage import add
 from tests.worker.working import done, until
@@ -34,15 +32,8 @@ async def test_a_long_document_survives_a_kill_and_no_page_is_read_twice(
     [row] = await app.documents.extractions(who, filed.document_id)
     assert row.job_id is not None
 
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.documents.reading_process", *where],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    try:
+    async with doomed(*where):
         await until(sql, "select count(*) >= 100 from duly.result_snapshots")
-    finally:
-        process.kill()
-        await asyncio.to_thread(process.communicate)
     kept = sql.execute("select count(*) from duly.result_snapshots").fetchone()
     assert kept is not None
     assert 100 <= kept[0] < PAGES, "it was killed in the middle"

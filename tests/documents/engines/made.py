@@ -96,9 +96,10 @@ def a_docx() -> bytes:
     return out.getvalue()
 
 
-def a_docx_of_a_picture() -> bytes:
-    """Nothing but a picture."""
+def a_docx_of_a_picture(words: str = "") -> bytes:
+    """A picture, and a few words if there are any."""
     made, out = docx.Document(), io.BytesIO()
+    made.add_paragraph(words)
     made.add_picture(io.BytesIO(saved(picture(TITLE), "PNG")))
     made.save(out)
     return out.getvalue()
@@ -129,7 +130,8 @@ def an_xlsx() -> bytes:
 
 def open_document(kind: str, body: str) -> bytes:
     """As LibreOffice writes it, without what is only for show."""
-    names = " ".join(f'xmlns:{n}="{_ODF}:{n}:1.0"' for n in ("office", "text", "table", "drawing"))
+    names = " ".join(f'xmlns:{n}="{_ODF}:{n}:1.0"' for n in ("office", "text", "table", "presentation"))
+    names += f' xmlns:draw="{_ODF}:drawing:1.0"'
     inner = f"<office:{kind}>{body}</office:{kind}>"
     content = f"<office:document-content {names}><office:body>{inner}</office:body></office:document-content>"
     mimetype = f"application/vnd.oasis.opendocument.{kind}".encode()
@@ -139,13 +141,32 @@ def open_document(kind: str, body: str) -> bytes:
 
 
 def an_ods() -> bytes:
-    """A sheet."""
+    """Two sheets."""
     cell = 'table:table-cell office:value-type="string"'
     cells = "".join(f"<{cell}><text:p>{t}</text:p></table:table-cell>" for t in (TITLE, WORDS))
+    row = f"<table:table-row>{cells}</table:table-row>"
+    names = ("Eins", "Zwei")
     return open_document(
-        "spreadsheet",
-        f'<table:table table:name="Eins"><table:table-row>{cells}</table:table-row></table:table>',
+        "spreadsheet", "".join(f'<table:table table:name="{name}">{row}</table:table>' for name in names)
     )
+
+
+def an_odp() -> bytes:
+    """Slides: with a title and a list; with a table and notes; with a picture only; with nothing."""
+    frame = "<draw:frame{}><draw:text-box>{}</draw:text-box></draw:frame>".format
+    items = f"<text:list><text:list-item><text:p>{WORDS}</text:p></text:list-item></text:list>"
+    cells = "".join(
+        f"<table:table-cell><text:p>{text}</text:p></table:table-cell>" for text in ("Wasser", "90<text:s/>€")
+    )
+    table = f"<table:table><table:table-row>{cells}</table:table-row></table:table>"
+    notes = f"<presentation:notes>{frame('', '<text:p>Nur<text:tab/>für mich</text:p>')}</presentation:notes>"
+    slides = (
+        frame(' presentation:class="title"', f"<text:p>{TITLE}</text:p>") + frame("", items),
+        f"<draw:frame>{table}</draw:frame>{notes}",
+        "<draw:frame><draw:image/></draw:frame>",
+        "",
+    )
+    return open_document("presentation", "".join(f"<draw:page>{slide}</draw:page>" for slide in slides))
 
 
 def an_eml() -> bytes:
@@ -167,7 +188,6 @@ def an_rtf() -> bytes:
 
 _HTML = f"<!doctype html><html><script>böse()</script><h1>{TITLE}</h1><p>{WORDS}</p><ul><li>Müll</ul></html>"
 _ODT = f'<text:h text:outline-level="1">{TITLE}</text:h><text:p>{WORDS}</text:p>'
-_ODP = f"<drawing:page><text:p>{TITLE}</text:p><text:p>{WORDS}</text:p></drawing:page>"
 OFFICE = "application/vnd.openxmlformats-officedocument."
 OPEN = "application/vnd.oasis.opendocument."
 
@@ -178,6 +198,7 @@ TEXTS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a.pptx": (f"{OFFICE}presentationml.presentation", a_pptx),
     "a.odt": (f"{OPEN}text", lambda: open_document("text", _ODT)),
     "a.ods": (f"{OPEN}spreadsheet", an_ods),
+    "a.odp": (f"{OPEN}presentation", an_odp),
     "a.rtf": ("application/rtf", an_rtf),
     "a.html": ("text/html", _HTML.encode),
     "a.eml": ("message/rfc822", an_eml),

@@ -28,6 +28,20 @@ async def test_every_frame_of_a_picture_is_a_page(shelf: Path) -> None:
     assert "Seite zwei" in pages[1].text
 
 
+async def test_a_page_is_read_whichever_way_it_lies(tmp_path: Path) -> None:
+    page = made.picture(TITLE, WORDS, "Der Mieter zahlt am ersten Werktag des Monats.")
+    left, right = (page.rotate(angle, expand=True) for angle in (90, -90))
+    (tmp_path / "turned.tif").write_bytes(made.saved(left, "TIFF", right))
+    pages = (await outcome(tmp_path / "turned.tif", "hires")).pages
+    assert [" ".join(p.text.split())[: len(TITLE) + 20] for p in pages] == [f"{TITLE} {WORDS[:19]}"] * 2
+    first, second = (p.elements[0].box or (0, 0, 0, 0) for p in pages)
+    assert first[0] < 0.3, "turned to the left, it begins at the left edge"
+    assert first[3] > 0.8, "from below"
+    assert second[2] > 0.7, "turned to the right, it begins at the right edge"
+    assert second[1] < 0.2, "from above"
+    assert not any(p.warnings for p in pages)
+
+
 async def test_columns_are_read_one_after_the_other(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(made.two_columns())
     page = (await outcome(tmp_path / "a.pdf", "hires")).pages[0]

@@ -25,6 +25,7 @@ WARNINGS: Mapping[str, str] = {
     "page.picture": "Most of it is a picture, which was not read.",
     "page.unsure": "The recognition was not sure of what it read.",
     "page.fonts_broken": "Its text layer is no language; its picture was read instead.",
+    "office.pictures": "It has pictures beside its text, which were not read.",
     "mail.attachments": "It has attachments, which are named but not read.",
 }
 

@@ -19,7 +19,7 @@ _HARMLESS = 16 * 1024 * 1024
 """Bytes that an archive may unpack to whatever its size is."""
 _SLIDE = re.compile(r"ppt/slides/_rels/slide(\d{1,5})\.xml\.rels")
 _IMAGE = b"relationships/image"
-_MEDIA = ("word/media/", "Pictures/")
+_MEDIA = ("word/media/", "xl/media/", "Pictures/")
 _FOLDERS = (("word/", kinds.DOCX), ("xl/", kinds.XLSX), ("ppt/", kinds.PPTX))
 
 
@@ -69,7 +69,7 @@ def _kind(archive: zipfile.ZipFile) -> str:
 
 
 def pictured(path: str, kind: str) -> frozenset[int]:
-    """The pages with pictures on them, as far as the archive tells: slides, or the first page of a text."""
+    """The pages with pictures on them, as far as the archive tells: slides, or the first page of another."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         if kind == kinds.PPTX:

@@ -73,10 +73,14 @@ class Source(Protocol):
         """Those pages; `plain` without whatever may have gone wrong before."""
 
 
-def page(number: int, elements: Sequence[Found], warnings: Sequence[str] = ()) -> Read:
-    """A page with text, or one that has nothing."""
+def page(
+    number: int, elements: Sequence[Found], warnings: Sequence[str] = (), *, pictured: bool = False
+) -> Read:
+    """A page with text, or one that has nothing; one that has only pictures waits for recognition."""
     kept = [e for e in elements if e.text]
-    return Read(number, "text" if kept else "blank", kept, tuple(warnings))
+    if all(e.type == "Image" for e in kept):
+        return Read(number, "needs_ocr" if pictured or kept else "blank", kept, tuple(warnings))
+    return Read(number, "text", kept, (*warnings, "office.pictures") if pictured else tuple(warnings))
 
 
 @dataclass(frozen=True)

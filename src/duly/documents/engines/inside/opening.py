@@ -31,18 +31,21 @@ def opened(task: Task) -> tuple[str, Source]:
 
 
 def _packed(kind: str, path: Path, task: Task) -> tuple[str, Source]:
-    from duly.documents.engines.inside import office
+    from duly.documents.engines.inside import office, slides
 
     pictured: frozenset[int] = frozenset()
     if kind == kinds.ZIP:
         kind = archives.checked(task, path.stat().st_size)
         pictured = archives.pictured(task.path, kind)
+    if kind == kinds.ODP:
+        return kind, _whole(slides.read(task.path), task)
     data = path.read_bytes()
     if kind == kinds.OLE:
         _check_ole(data)
         return kinds.MSG, _whole(office.message(data), task)
     if kind == kinds.RTF:
         markup.check_rtf(data, task.limit("depth_max"))
+        pictured = frozenset({1} if rb"\pict" in data else ())
     return kind, _whole(office.read(data, kind, pictured), task)
 
 

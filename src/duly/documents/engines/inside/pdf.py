@@ -14,6 +14,7 @@ import pypdfium2.raw as raw  # type: ignore[import-untyped]
 from duly.documents.engines.inside import structure
 from duly.documents.engines.inside.found import Box, Found, Read, Task, Trouble
 from duly.documents.engines.inside.kinds import PDF
+from duly.documents.engines.inside.marks import MARKS, composed
 from duly.documents.engines.inside.words import Word, likeness, lines, paragraphs
 
 _ENOUGH = 0.9
@@ -91,7 +92,7 @@ class Pdf:
         if not page.sane(text):
             return Read(number, "needs_ocr", warnings=("page.fonts_broken",))
         warnings = ("page.picture",) if page.is_picture(text) else ()
-        elements = [] if plain else self._structured(number, page)
+        elements = [] if plain or page.is_dotted(text) else self._structured(number, page)
         if likeness(text, "\n".join(e.text for e in elements)) < _ENOUGH:
             elements = list(paragraphs(lines(page.words())))
             warnings = (*warnings, "page.plain")
@@ -128,12 +129,19 @@ class Sheet:
         """Whether its text layer says anything: some fonts have no letters behind their shapes."""
         return len(_STRANGE.findall(text)) <= _MOST_STRANGE * len(text)
 
+    def is_dotted(self, text: str) -> bool:
+        """Whether letters have their dots beside them, which xberg does not put together."""
+        if not any(mark in text for mark in MARKS):
+            return False
+        chars = list(self._chars())
+        return len(composed(chars)) < len(chars)
+
     def words(self) -> list[Word]:
         """Its words and where they are."""
         found: list[Word] = []
         text, line = "", 0
         boxes: list[Box] = []
-        for char, box in self._chars():
+        for char, box in composed(list(self._chars())):
             if char in _HYPHEN:
                 continue
             if not char.isspace():

@@ -33,6 +33,7 @@ _WORDS = (
     ("password", "document.encrypted"),
     ("encrypted", "document.encrypted"),
     ("unsupported", "document.unsupported"),
+    ("unrecognized sheet", "document.unsupported"),
     ("depth", "document.too_deep"),
     ("nesting", "document.too_deep"),
     ("security", "document.bomb"),
