@@ -142,6 +142,10 @@ READING = {
         "The parts of the page could not be told; its text is as it was found.",
         "Die Teile der Seite waren nicht zu erkennen; der Text steht da, wie er gefunden wurde.",
     ),
+    "reason.office.pictures": (
+        "It has pictures beside its text, which were not read.",
+        "Neben dem Text stehen Bilder, die nicht gelesen wurden.",
+    ),
     "reason.page.picture": (
         "Most of it is a picture, which was not read.",
         "Das meiste ist ein Bild, das nicht gelesen wurde.",
