@@ -8,9 +8,10 @@ from typing import Any
 
 _HEAD = """# Search
 
-Made by `./dev bench search` on {server} (shared_buffers 1 GB): questions through `app.documents.search`, one
-at a time, ten hits each, transaction and fragments included. MRR@10 and recall@10 tell how often the right
-passage is among them, and how far up.
+Made by `./dev bench search` on {server}: questions through `app.documents.search`,
+one at a time, ten hits each, transaction and fragments included; each was asked once before, so that what
+search reads is in memory. MRR@10 and recall@10 tell how often the right passage is among the hits, and how
+far up.
 
 - **German**: XQuAD-de, questions over passages, each a document of its own whose name says nothing.
 - **English**: the Python standard library: the first line of a docstring asks for the rest of it.
