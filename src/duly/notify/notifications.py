@@ -186,10 +186,11 @@ class Notifications:
         whose, who, size = org(org_id), text("user_id", user_id), page_size(limit)
         values = {"org_id": whose, "user_id": who, "unread": unread}
         async with self._app.tenant_session(whose) as conn:
+            # Counted first: what comes in between is then shown and not counted, never the other way round.
+            count = await notifications.count_unread(conn, whose, who)
             found = await notifications.inbox(
                 conn, {**values, "before": place(after, UUID), "limit": size + 1}
             )
-            count = await notifications.count_unread(conn, whose, who)
         return Inbox(*_page(found, size), count)
 
     async def mark_read(

@@ -34,7 +34,7 @@ set local role duly_engine;
 -- with nine letters and more two: so much longer or shorter may the other be.
 create or replace function documents.near_terms(p_words text[])
 returns table (word text, lexeme text, df integer, df2 integer, df4 integer)
-    language sql stable security definer set search_path = pg_catalog, pg_temp
+    language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
 begin atomic
     select w.word, t.lexeme, t.df, t.df2, t.df4
     from documents.search_stats s
@@ -59,7 +59,7 @@ create or replace function documents.find_passages(
     p_terms tsquery[], p_weights float8[], p_filters jsonb, p_grouped boolean, p_limit integer, p_offset integer
 ) returns table (document_id uuid, chunk_index integer, score float8, total bigint, complete boolean)
     language plpgsql stable security definer rows 20 set search_path = pg_catalog, pg_temp
-    set jit = off set work_mem = '16MB'
+    set jit = off set work_mem = '16MB' set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
