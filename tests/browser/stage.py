@@ -11,15 +11,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from fastapi import FastAPI
-from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request
+from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request, expect
 
 from duly import Context, Duly, Fail, RetryPolicy
+from duly.console import install
 from duly.documents.options import DocumentOptions
 from duly.http.app import create_app
 from duly.http.options import HttpOptions
+from duly.model.system import SYSTEM_ORG
 from duly.testing import FreshDatabase
 from tests.http.conftest import key_of, served
 
@@ -39,6 +41,8 @@ class Stage:
     org: uuid.UUID
     key: str
     url: str
+    platform_key: str = ""
+    """Of somebody who operates the installation."""
     steps: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
     """Set by a test to let the job go on at that step."""
 
@@ -57,11 +61,13 @@ async def staged(fresh: FreshDatabase, home: Path) -> AsyncIterator[Stage]:
     org = uuid.uuid4()
     await app.create_org(org, "Acme")
     stage = Stage(app, org, await key_of(app, org), "")
+    stage.platform_key = await key_of(app, SYSTEM_ORG, "platform")
     _declare(app, stage)
     outer = FastAPI()
     # Pages offer it; the worker knows of no such service.
     elsewhere = DocumentOptions(unstructured_url="http://127.0.0.1:9")
     api = create_app(app, HttpOptions(documents=elsewhere))
+    install(api)
     outer.mount(PREFIX, api)
     outer.mount("/", api)
     async with app.worker(), served(outer) as stage.url:
@@ -153,6 +159,17 @@ class Visitor:
         await self.open(f"{prefix}/login#key={key or self.stage.key}")
         await self.page.locator("#log-in").click()
         await self.page.wait_for_url("**/submit")
+
+    async def operate(self, key: str | None = None, path: str = "/console") -> None:
+        """Log in to the console, and wait until its page is live."""
+        await self.open(f"/login?next={quote(path, safe='')}#key={key or self.stage.key}")
+        await self.page.locator("#log-in").click()
+        await self.page.wait_for_url(f"**{path}")
+        await self.live()
+
+    async def live(self) -> None:
+        """Wait until the page would hear of changes."""
+        await expect(self.page.locator("#pulse[data-state=live]")).to_be_attached()
 
     async def ask(self, job_type: str, payload: str) -> str:
         """Ask for any job by the form; its id."""

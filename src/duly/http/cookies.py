@@ -37,8 +37,8 @@ def check_meant(request: Request, token: str) -> None:
     if request.method in _SAFE_METHODS:
         return
     check_same_origin(request)
-    given = request.headers.get(CSRF_HEADER, "").encode("latin-1")
-    if not hmac.compare_digest(csrf(token).encode(), given):
+    given = request.scope.get("duly.csrf") or request.headers.get(CSRF_HEADER, "")
+    if not hmac.compare_digest(csrf(token).encode(), given.encode("utf-8", "replace")):
         raise unknown_credential()
 
 

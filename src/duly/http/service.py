@@ -81,6 +81,8 @@ class Service:
             believed_for=options.believed_for.total_seconds(),
             secure=self.secure,
         )
+        self.console: str | None = None
+        """Where the console is, behind our prefix, if somebody has added it."""
         self.closing = asyncio.Event()
         """Whoever waits here for something else waits for this too."""
         self._streams: Counter[UUID] = Counter()
@@ -104,18 +106,21 @@ class Service:
         caller.scope = scope  # type: ignore[attr-defined] # for the document
         return Depends(caller)
 
-    async def caller(self, request: Request, scope: Scope) -> Caller:
+    async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """Whoever sent it, if they may; what follows in this task is in their name."""
         found = await self.authenticator.principal(request)
         request.scope["duly.org_id"] = found.org_id
         self.rates.admit(request, found)
-        found.require(scope)
+        if scope is not None:
+            found.require(scope)
         outer = surroundings()
         enter(lambda: Surroundings(org_id=found.org_id, actor=found.actor).over(outer))
         return Caller(found, self.base(request), partial(self._again, request, scope))
 
-    async def _again(self, request: Request, scope: Scope) -> None:
-        (await self.authenticator.principal(request)).require(scope)
+    async def _again(self, request: Request, scope: Scope | None) -> None:
+        found = await self.authenticator.principal(request)
+        if scope is not None:
+            found.require(scope)
 
     def base(self, request: Request) -> str:
         """What comes before our paths in links: where we are said to be, or where we are mounted."""

@@ -46,6 +46,7 @@ from duly.worker.worker import Places, Worker
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from duly.console import Extras
     from duly.documents.documents import Documents
     from duly.http.options import May
     from duly.notify import Notifications, Subscriptions
@@ -177,18 +178,22 @@ class Duly(App):
         )
         return Doctor(self, around)
 
-    def http_app(self, *, may: May | None = None) -> FastAPI:
-        """The HTTP service, to be run by itself or mounted: `shop.mount("/duly", app.http_app())`.
+    def http_app(self, *, may: May | None = None, extras: Extras | None = None) -> FastAPI:
+        """The HTTP service with its console, run by itself or mounted: `shop.mount("/duly", app.http_app())`.
 
         `may` is asked about jobs that have a subject: `await may(principal, subject_id, action)`.
+        `extras` are pages of your own for the console.
         """
         try:
+            from duly import console
             from duly.http.app import create_app
         except ModuleNotFoundError as error:
             raise ConfigurationError(
                 f"{error.name} is not installed", field="http", fix="install duly[http]"
             ) from None
-        return create_app(self, http_options(self.settings, may))
+        api = create_app(self, http_options(self.settings, may))
+        console.install(api, extras)
+        return api
 
     def include_analyze(self) -> None:
         """Have analyses done: the job type `analyze.run`, and its routes in the HTTP service."""

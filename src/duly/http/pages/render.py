@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from string import Template
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import Request
@@ -23,7 +24,7 @@ LANGUAGE_COOKIE = "duly_lang"
 _DOCUMENTS = ("documents", "search", "review", "connectors", "exports", "filing")
 _WITHIN = dict.fromkeys((*_DOCUMENTS[1:], "document", "folder"), "documents")
 _A_YEAR = 365 * 24 * 3600
-_HEADERS = {
+HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -74,7 +75,7 @@ class Pages:
         body = fill(f"{name}.html", language, **inner)
         around = self._around(request, name, language)
         answer = HTMLResponse(
-            fill("layout.html", language, **{**around, **inner, "body": body}), status, _HEADERS
+            fill("layout.html", language, **{**around, **inner, "body": body}), status, HEADERS
         )
         if request.query_params.get("lang") in LANGUAGES:
             secure = self._service.secure or request.url.scheme == "https"
@@ -100,7 +101,9 @@ class Pages:
         base = self._service.path(request)
         kept = has_documents(self._service)
         documents = fill("nav_documents.html", language, base=base, **here) if kept else Safe()
-        return fill("nav.html", language, base=base, documents=documents, **here)
+        place = self._service.console
+        console = fill("nav_console.html", language, base=base, place=place) if place else Safe()
+        return fill("nav.html", language, base=base, documents=documents, console=console, **here)
 
 
 def _here(page: str, name: str) -> Safe:
@@ -125,13 +128,27 @@ def has_documents(service: Service) -> bool:
 
 
 def _switch(request: Request, language: str) -> Safe:
+    """The same page in the other languages, as links."""
+    links = (fill("switch.html", language, **to._asdict()) for to in switch_to(request, language))
+    return Safe("".join(links))
+
+
+class Switch(NamedTuple):
+    """The same page in another language."""
+
+    query: str
+    other: str
+    own: str
+    """What the language calls itself."""
+
+
+def switch_to(request: Request, language: str) -> list[Switch]:
     """The same page in the other languages."""
-    said = []
-    for other in LANGUAGES:
-        if other != language:
-            query = urlencode({**request.query_params, "lang": other})
-            said.append(fill("switch.html", language, query=query, other=other, own=texts(other)["language"]))
-    return Safe("".join(said))
+    return [
+        Switch(urlencode({**request.query_params, "lang": other}), other, texts(other)["language"])
+        for other in LANGUAGES
+        if other != language
+    ]
 
 
 def language_of(request: Request) -> str:

@@ -9,14 +9,13 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
-from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from duly.http import cookies
 from duly.http.caller import Caller
 from duly.http.pages import folder, library, listing, reading, searching, sorting, submitting, transfers
 from duly.http.pages.render import Pages, as_data, has_documents, language_of
-from duly.http.pages.static_files import kind, static
+from duly.http.pages.static_files import served, static
 from duly.http.pages.texts import texts
 from duly.http.problems import status_of
 from duly.http.service import Service
@@ -24,7 +23,6 @@ from duly.model.access import Scope
 from duly.model.errors import DulyError, NotFound, Unauthenticated
 from duly.model.events import EventType
 
-_FOR_LONG = "public, max-age=31536000, immutable"
 # A path of this host: browsers read two slashes, or a backslash, as the beginning of another.
 _OWN_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2000}")
 _HOME = "/submit"
@@ -165,11 +163,7 @@ class _Site:
 
 async def static_file(version: str, name: str) -> Response:
     """A file that a page loads. A page of another version still gets it, but nobody keeps it."""
-    found = static().files.get(name)
-    if found is None:
-        raise HTTPException(404, "no such file")
-    kept = _FOR_LONG if version == static().version else "no-store"
-    return Response(found, headers={"cache-control": kept, "content-type": kind(name) or ""})
+    return served(static().files, name, kept=version == static().version)
 
 
 def _id(text: str) -> UUID:

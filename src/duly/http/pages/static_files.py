@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
 from duly.http.pages.texts import LANGUAGES, texts
 
+_FOR_LONG = "public, max-age=31536000, immutable"
 _KINDS = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -35,10 +40,24 @@ def static() -> Static:
     found = resources.files(__package__).joinpath("static")
     files = {file.name: file.read_bytes() for file in found.iterdir() if kind(file.name)}
     files |= {f"texts.{language}.js": _module(language) for language in LANGUAGES}
+    return Static(version_of(files), files)
+
+
+def version_of(files: Mapping[str, bytes]) -> str:
+    """What tells these files from others."""
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
-    return Static(digest.hexdigest()[:16], files)
+    return digest.hexdigest()[:16]
+
+
+def served(files: Mapping[str, bytes], name: str, *, kept: bool) -> Response:
+    """A file that a page loads; browsers keep it for long if they may."""
+    found = files.get(name)
+    if found is None:
+        raise HTTPException(404, "no such file")
+    headers = {"cache-control": _FOR_LONG if kept else "no-store", "content-type": kind(name) or ""}
+    return Response(found, headers=headers)
 
 
 def kind(name: str) -> str | None:

@@ -30,6 +30,7 @@ _TEXTS = {
     "nav.label": ("Main menu", "Hauptmenü"),
     "nav.submit": ("New job", "Neuer Auftrag"),
     "nav.jobs": ("Jobs", "Aufträge"),
+    "nav.console": ("Console", "Konsole"),
     "nav.logout": ("Log out", "Abmelden"),
     "footer": ("Every job, duly done.", "Jeder Auftrag, ordentlich erledigt."),
     # Logging in

@@ -1,0 +1,5 @@
+"""The texts of the overview."""
+
+WORDS = {
+    "overview.title": ("Overview", "Überblick"),
+}
