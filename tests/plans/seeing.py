@@ -37,11 +37,12 @@ OPTIONS = " ".join(f"-c {name}={value}" for name, value in _SEEN.items())
 class Seen:
     """What was executed since this was asked last."""
 
-    def __init__(self, conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    def __init__(self, *conns: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
         self.plans: list[dict[str, Any]] = []
-        conn.add_notice_handler(self._hear)
+        for conn in conns:
+            conn.add_notice_handler(self.hear)
 
-    def _hear(self, said: psycopg.errors.Diagnostic) -> None:
+    def hear(self, said: psycopg.errors.Diagnostic) -> None:
         _, found, plan = (said.message_primary or "").partition("plan:\n")
         if found:
             self.plans.append(json.loads(plan))

@@ -1,0 +1,193 @@
+"""The pages of the console over a full database, and what open tabs cost PostgreSQL.
+
+    ./dev bench console [--jobs 100000] [--times 30] [--tabs 20] [--seconds 30] [--out docs/benchmarks]
+
+Each page is asked for by an admin of the large org, and by an operator of the installation for all orgs, one
+request at a time. Tabs are event streams; queries are counted in the server's own log, everything included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+if __package__ in (None, ""):
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import httpx
+import psycopg
+from bench.console.fill import fill
+from bench.console.served import Ready, serve
+from bench.console.tour import Stop
+
+from duly.testing import Cluster
+
+TARGET_MS, TARGET_QUERIES = 200.0, 1.0
+
+
+class Figure(NamedTuple):
+    """How long one page took, in milliseconds."""
+
+    who: str
+    name: str
+    p50: float
+    p95: float
+
+
+class Tabs(NamedTuple):
+    """What open tabs cost."""
+
+    what: str
+    queries: float
+    """A second and tab."""
+
+
+def main() -> None:
+    """Measure, print, and write a page if asked."""
+    parser = argparse.ArgumentParser(description="The console's pages.")
+    parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--tabs", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args()
+    with _server(chosen.jobs) as (ready, log):
+        pages = asyncio.run(_pages(ready, chosen.times))
+        theirs = {page.name for page in pages if page.who == "admin"}
+        different = [stop.path for stop in ready.stops if stop.name in theirs]
+        tabs = asyncio.run(_tabs(ready, log, different, chosen.tabs, chosen.seconds))
+    said = report(chosen.jobs, chosen.tabs, pages, tabs)
+    print(said)
+    if chosen.out:
+        chosen.out.joinpath("console.md").write_text(said)
+
+
+async def _pages(ready: Ready, times: int) -> list[Figure]:
+    found = []
+    for who, key in ready.keys.items():
+        async with _visitor(ready, key) as visitor:
+            for stop in ready.stops:
+                figure = await _page(visitor, who, stop, times)
+                if figure:
+                    found.append(figure)
+                    print(f"{figure.p95:7.1f} ms  {who:8}  {stop.name}", flush=True)
+    return found
+
+
+async def _page(visitor: httpx.AsyncClient, who: str, stop: Stop, times: int) -> Figure | None:
+    took = []
+    for number in range(times + 2):
+        began = time.perf_counter()
+        answer = await visitor.get(stop.path)
+        if answer.status_code in (403, 404):
+            return None  # not for them: a page of the installation, or of an org that was not chosen
+        answer.raise_for_status()
+        if number > 1:
+            took.append((time.perf_counter() - began) * 1000)
+    return Figure(who, stop.name, statistics.median(took), statistics.quantiles(took, n=20)[18])
+
+
+async def _tabs(ready: Ready, log: Path, different: list[str], tabs: int, seconds: float) -> list[Tabs]:
+    """All on the overview; then each on another page, as far as there are enough."""
+    plans = {
+        "all on the overview": ["/console"] * tabs,
+        "each on another page": [different[n % len(different)] for n in range(tabs)],
+    }
+    found = []
+    for what, paths in plans.items():
+        async with _visitor(ready, ready.keys["admin"]) as visitor:
+            open_tabs = [asyncio.create_task(_watch(visitor, path)) for path in paths]
+            await asyncio.sleep(5)
+            before = _queries(log)
+            await asyncio.sleep(seconds)
+            counted = _queries(log) - before
+            for tab in open_tabs:
+                tab.cancel()
+            await asyncio.gather(*open_tabs, return_exceptions=True)
+        found.append(Tabs(what, counted / seconds / tabs))
+        print(f"{found[-1].queries:7.3f} queries a second and tab, {what}", flush=True)
+    return found
+
+
+async def _watch(visitor: httpx.AsyncClient, path: str) -> None:
+    async with visitor.stream("GET", path, headers={"accept": "text/event-stream"}) as stream:
+        stream.raise_for_status()
+        async for _ in stream.aiter_bytes():
+            pass
+
+
+def _queries(log: Path) -> int:
+    """Statements in the server's log, those that open and close transactions among them."""
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        return sum(": statement: " in line or " execute " in line for line in lines)
+
+
+def _visitor(ready: Ready, key: str) -> httpx.AsyncClient:
+    limits = httpx.Limits(max_connections=None)
+    headers = {"authorization": f"Bearer {key}"}
+    base = f"http://127.0.0.1:{ready.port}"
+    return httpx.AsyncClient(base_url=base, headers=headers, timeout=30, limits=limits)
+
+
+@contextmanager
+def _server(jobs: int) -> Iterator[tuple[Ready, Path]]:
+    from duly.documents.schema import SCHEMA
+
+    with tempfile.TemporaryDirectory() as home:
+        os.chmod(home, 0o755)  # noqa: PTH101 - the server is another user
+        cluster = Cluster(Path(home) / "server")
+        with cluster.fresh(schemas=[SCHEMA]) as database:
+            with psycopg.connect(database.direct_url, autocommit=True) as conn:
+                stock = fill(conn, jobs)
+                conn.execute(f"alter database \"{conn.info.dbname}\" set log_statement = 'all'")
+            here, there = multiprocessing.get_context("spawn").Pipe()
+            process = multiprocessing.get_context("spawn").Process(
+                target=serve, args=(database.direct_url, stock, home, there), daemon=True
+            )
+            process.start()
+            try:
+                log = next(Path(home).rglob("*.log"))
+                yield here.recv(), log
+            finally:
+                here.send("stop")
+                process.join(10)
+        cluster.close(wait=True)
+
+
+def report(jobs: int, tabs: int, pages: list[Figure], cost: list[Tabs]) -> str:
+    """As a page of the documentation."""
+    slowest = max(pages, key=lambda page: page.p95)
+    rows = [f"| {page.who} | `{page.name}` | {page.p50:.1f} | {page.p95:.1f} |" for page in pages]
+    lines = [f"- {one.what}: {one.queries:.2f} queries a second and tab" for one in cost]
+    return "\n".join((
+        "# The console",
+        "",
+        f"Made by `./dev bench console` with {jobs:,} jobs, half of them of one org. Each page",
+        "was asked for over HTTP, one request at a time: by an admin of that org, and by an operator of the",
+        f"installation for all orgs. The slowest is `{slowest.name}`,",
+        f"{slowest.p95:.0f} ms at p95; the aim is {TARGET_MS:.0f}.",
+        "",
+        "| who | page | p50 ms | p95 ms |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+        f"{tabs} live tabs; statements are counted in the server's log, with those that open and close",
+        f"transactions. The aim is less than {TARGET_QUERIES:.0f}:",
+        "",
+        *lines,
+        "",
+    ))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The service in a process of its own, as `duly serve` runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+import uvicorn
+from bench.console.fill import Stock
+from bench.console.tour import Stop, tour
+
+from duly import Actor, Duly
+from duly.console import install
+from duly.control.keys import Keys
+from duly.http.app import create_app
+from duly.http.options import HttpOptions
+from duly.model.system import SYSTEM_ORG
+
+
+class Ready(NamedTuple):
+    """Where it listens, who may come, and what there is to see."""
+
+    port: int
+    keys: dict[str, str]
+    stops: list[Stop]
+
+
+def serve(url: str, stock: Stock, home: str, parent: Connection) -> None:
+    """Serve until the parent says that it is enough."""
+    asyncio.run(_serve(url, stock, home, parent))
+
+
+async def _serve(url: str, stock: Stock, home: str, parent: Connection) -> None:
+    app = Duly(database_url=url, blobs_url=f"{home}/blobs", upkeep=False)
+    app.include_documents()
+    for name in ("report.build", "invoice.send", "import.rows", "plan.route"):
+        app.job(name)(_nothing)
+    async with app:
+        by = {"actor": Actor.system("bench"), "reason": "bench"}
+        scopes = ["jobs:read", "jobs:write", "operate", "admin"]
+        admin = await Keys(app).create(stock.large, "bench", scopes, **by)
+        platform = await Keys(app).create(SYSTEM_ORG, "bench", ["platform"], **by)
+        api = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9))
+        install(api)
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        server = uvicorn.Server(uvicorn.Config(api, log_level="error", access_log=False, lifespan="off"))
+        running = asyncio.create_task(server.serve([listener]))
+        keys = {"admin": admin.text, "platform": platform.text}
+        parent.send(Ready(listener.getsockname()[1], keys, list(tour(api, stock))))
+        await asyncio.to_thread(parent.recv)
+        server.should_exit = True
+        await running
+
+
+async def _nothing(region: str = "", rows: int = 0, password: str = "") -> None:
+    """A job type whose jobs nobody runs here."""

@@ -1,0 +1,65 @@
+"""Every page of the console, as somebody would open it; what is added later is on the tour by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from bench.console.fill import Stock
+from fastapi import FastAPI
+
+from duly.console.visit import PREFIX
+
+VARIANTS: dict[str, tuple[dict[str, str], ...]] = {
+    "/jobs": (
+        {"status": "failed"},
+        {"status": "queued"},
+        {"status": "running"},
+        {"outcome": "dead"},
+        {"type": "report.build"},
+        {"q": "payload.region:DE"},
+        {"q": "payload.region:XX"},
+    ),
+    "/audit": ({"action": "key.created"}, {"actor_id": "u7"}),
+    "/notifications": ({"status": "failed"},),
+}
+"""Pages that are asked in several ways."""
+
+
+class Stop(NamedTuple):
+    """A page on the tour."""
+
+    name: str
+    path: str
+
+
+def tour(api: FastAPI, stock: Stock) -> Iterator[Stop]:
+    """Each page, also with its filters; of a job, one that died and one that completed."""
+    for route in api.router.routes:
+        path = getattr(route, "path", "")
+        if not path.startswith(PREFIX) or "GET" not in getattr(route, "methods", ()) or "/static/" in path:
+            continue
+        if "{path:path}" in path:
+            continue
+        for filled in _filled(path, stock):
+            yield Stop(path.removeprefix(PREFIX) or "/", filled)
+            for asked in VARIANTS.get(path.removeprefix(PREFIX), ()):
+                yield Stop(f"{path.removeprefix(PREFIX)}?{urlencode(asked)}", f"{filled}?{urlencode(asked)}")
+
+
+def _filled(path: str, stock: Stock) -> Iterator[str]:
+    known = {
+        "fingerprint": (stock.kind,),
+        "endpoint_id": (str(stock.endpoint),),
+        "schedule_id": (str(stock.schedule),),
+        "name": (stock.schedule_name,),
+        "job_id": (str(stock.jobs["dead"]), str(stock.jobs["succeeded"])),
+    }
+    names = re.findall(r"\{(\w+)[^}]*\}", path)
+    if not names:
+        yield path
+    for name in names[:1]:
+        for value in known[name]:
+            yield re.sub(r"\{\w+[^}]*\}", value, path)

@@ -1,0 +1,103 @@
+"""No page reads a table from end to end: each is opened over a full database, and every plan is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import psycopg
+import pytest
+from bench.console.fill import Stock, fill
+from bench.console.tour import tour
+from fastapi import FastAPI
+
+from duly import Duly
+from duly.console import install
+from duly.documents.schema import SCHEMA
+from duly.http.app import create_app
+from duly.http.options import HttpOptions
+from duly.model.system import SYSTEM_ORG
+from duly.store.pool import Connection
+from duly.testing import Cluster
+from tests.http.conftest import key_of
+from tests.plans import seeing
+from tests.plans.seeing import OPTIONS, Seen
+
+JOBS = 8_000
+ALSO = (
+    "audit_entries",
+    "notifications",
+    "webhook_deliveries",
+    "alerts",
+    "schedules",
+    "job_logs",
+    "artifacts",
+)
+"""Tables that grow with what the console shows."""
+
+
+@pytest.fixture(scope="module")
+def stock(cluster: Cluster) -> Iterator[tuple[str, Stock]]:
+    with cluster.fresh(schemas=[SCHEMA]) as fresh, psycopg.connect(fresh.direct_url, autocommit=True) as conn:
+        yield fresh.direct_url, fill(conn, JOBS)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """What every connection of the pool explains."""
+    monkeypatch.setattr(seeing, "GROWING", (*seeing.GROWING, *ALSO))
+    found, plain = Seen(), Connection.__init__
+
+    def made(self: Connection, *given: Any, **named: Any) -> None:
+        plain(self, *given, **named)
+        self.add_notice_handler(found.hear)
+
+    monkeypatch.setattr(Connection, "__init__", made)
+    return found
+
+
+@pytest.fixture
+async def api(stock: tuple[str, Stock], seen: Seen, tmp_path: Path) -> AsyncIterator[FastAPI]:
+    url = f"{stock[0]}{'&' if '?' in stock[0] else '?'}options={quote(OPTIONS)}"
+    app = Duly(database_url=url, blobs_url=str(tmp_path), upkeep=False)
+    app.include_documents()
+    made = create_app(app, HttpOptions())
+    install(made)
+    yield made
+    await app.close()
+
+
+def person(api: FastAPI, key: str) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(api, raise_app_exceptions=False)
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
+
+
+async def test_no_page_reads_a_table_from_end_to_end(
+    api: FastAPI, stock: tuple[str, Stock], seen: Seen
+) -> None:
+    app: Duly = api.state.service.app
+    keys = {
+        "admin": await key_of(app, stock[1].large),
+        "platform": await key_of(app, SYSTEM_ORG, "platform"),
+    }
+    scanned: dict[str, set[str]] = {}
+    opened = 0
+    for who, key in keys.items():
+        async with person(api, key) as visitor:
+            for stop in tour(api, stock[1]):
+                seen.plans.clear()
+                answer = await visitor.get(stop.path)
+                assert answer.status_code in (200, 403, 404), f"{who} {stop.path}: {answer.text}"
+                opened += answer.status_code == 200
+                if seen.scans:
+                    scanned[f"{who} {stop.path}"] = seen.scans
+    assert scanned == {}
+    assert opened > 1
+    seen.plans.clear()
+    async with (await app.ground()).database.engine_session() as conn:
+        await conn.execute("select count(*) from duly.job_records where actor_id = 'u7'")
+    assert seen.scans, "a scan would have been seen"
