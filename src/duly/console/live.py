@@ -57,48 +57,69 @@ async def _task(make: Makes) -> str:
 
 
 async def told(boards: Boards, visit: Visit, show: Show) -> AsyncIterator[str]:
-    """The page of a visitor whenever it has changed, until they leave or may no longer see it."""
+    """The page of a visitor whenever it has changed, until they leave or may no longer see it.
+
+    Whoever may not see it at all gets no stream: the first look raises.
+    """
+    closing, beat = visit.service.closing, visit.service.options.stream_heartbeat.total_seconds()
     with visit.service.stream_of(visit.caller.org_id):
+        look = _Look(boards, visit, show)
+        text = await look.changed()
         yield streams.OPENING
-        last, beat = "", None
-        closing, heartbeat = visit.service.closing, visit.service.options.stream_heartbeat.total_seconds()
-        quiet_since = made_at = time.monotonic()
+        spoken_at = time.monotonic()
         while not closing.is_set():
-            try:
-                await visit.caller.again()
-                pulse = await _pulse(boards, visit, show)
-                if pulse is None or pulse != beat or time.monotonic() > made_at + _LONGEST:
-                    text = await _made(boards, visit, show)
-                    beat, made_at = pulse, time.monotonic()
-                    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-                    if digest != last:
-                        last, quiet_since = digest, time.monotonic()
-                        yield streams.line(digest, "page", json.dumps(text, ensure_ascii=False))
-            except DulyError:
-                return  # they come again, and are told then what is wrong
-            if time.monotonic() > quiet_since + heartbeat:
-                quiet_since = time.monotonic()
-                yield streams.SIGN_OF_LIFE
+            if text is not None or time.monotonic() > spoken_at + beat:
+                spoken_at = time.monotonic()
+                yield streams.SIGN_OF_LIFE if text is None else _event(look.digest, text)
             with suppress(TimeoutError):
                 await asyncio.wait_for(closing.wait(), show.every)
+            try:
+                await visit.caller.again()
+                text = await look.changed()
+            except DulyError:
+                return  # they come again, and are told then what is wrong
 
 
-async def _made(boards: Boards, visit: Visit, show: Show) -> str:
-    async def make() -> str:
-        return await visit.renderer.body(visit, await show.page(visit))
-
-    return await boards.made(("page", *_same(visit)), show.every * 0.9, make)
+def _event(digest: str, text: str) -> str:
+    return streams.line(digest, "page", json.dumps(text, ensure_ascii=False))
 
 
-async def _pulse(boards: Boards, visit: Visit, show: Show) -> str | None:
-    pulse = show.pulse
-    if pulse is None:
-        return None
+class _Look:
+    """What a visitor has seen of a page."""
 
-    async def ask() -> str:
-        return repr(await pulse(visit))
+    def __init__(self, boards: Boards, visit: Visit, show: Show) -> None:
+        self._boards, self._visit, self._show = boards, visit, show
+        self._beat: str | None = None
+        self._made_at = -_LONGEST
+        self.digest = ""
 
-    return await boards.made(("pulse", *_same(visit)), show.every * 0.9, ask)
+    async def changed(self) -> str | None:
+        """The page if it is another one than they have."""
+        beat = await self._pulse()
+        late = time.monotonic() > self._made_at + _LONGEST
+        if beat is not None and beat == self._beat and not late:
+            return None
+        text = await self._page()
+        self._beat, self._made_at = beat, time.monotonic()
+        before, self.digest = self.digest, hashlib.sha256(text.encode()).hexdigest()[:16]
+        return None if self.digest == before else text
+
+    async def _page(self) -> str:
+        async def make() -> str:
+            page = await self._show.page(self._visit)
+            return await self._visit.renderer.body(self._visit, page)
+
+        return await self._boards.made(("page", *_same(self._visit)), self._show.every * 0.9, make)
+
+    async def _pulse(self) -> str | None:
+        pulse = self._show.pulse
+        if pulse is None:
+            return None
+
+        async def ask() -> str:
+            return repr(await pulse(self._visit))
+
+        return await self._boards.made(("pulse", *_same(self._visit)), self._show.every * 0.9, ask)
 
 
 def _same(visit: Visit) -> tuple[Hashable, ...]:
