@@ -41,7 +41,7 @@ def tour(api: FastAPI, stock: Stock) -> Iterator[Stop]:
         path = getattr(route, "path", "")
         if not path.startswith(PREFIX) or "GET" not in getattr(route, "methods", ()) or "/static/" in path:
             continue
-        if "{path:path}" in path:
+        if "{path:path}" in path or path == f"{PREFIX}/":
             continue
         for filled in _filled(path, stock):
             yield Stop(path.removeprefix(PREFIX) or "/", filled)

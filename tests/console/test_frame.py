@@ -97,6 +97,12 @@ async def test_only_who_operates_the_installation_can_look_into_another_org(
     assert [answer.status_code for answer in unknown] == [404, 404]
 
 
+async def test_who_operates_the_installation_arrives_at_the_console(admin: Person, platform: Person) -> None:
+    assert (await platform.get("/submit")).headers["location"] == "/console"
+    assert (await platform.get("/console/")).text == (await platform.get("/console")).text
+    assert (await admin.get("/submit")).status_code == 200
+
+
 async def test_what_is_nowhere_is_not_found_on_a_page(viewer: Person) -> None:
     answer = await viewer.get("/console/nowhere/at/all")
     assert answer.status_code == 404

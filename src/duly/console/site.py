@@ -62,11 +62,12 @@ class _Site:
         api = APIRouter(prefix=PREFIX, include_in_schema=False)
         api.add_api_route("/static/{version}/{name}", self._static, methods=["GET"])
         for route in self._routes:
-            path = "" if route.path == "/" else route.path
-            if isinstance(route, Show):
-                api.add_api_route(path, self._shown(route), methods=["GET"])
-            else:
-                api.add_api_route(path, self._done(route), methods=["POST"])
+            paths = ("", "/") if route.path == "/" else (route.path,)
+            for path in paths:
+                if isinstance(route, Show):
+                    api.add_api_route(path, self._shown(route), methods=["GET"])
+                else:
+                    api.add_api_route(path, self._done(route), methods=["POST"])
         api.add_api_route("/{path:path}", self._shown(Show("/", _nowhere)), methods=["GET"])
         return api
 

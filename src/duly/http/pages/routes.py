@@ -72,6 +72,11 @@ class _Site:
         return self._pages.page(request, "login" if allowed else "insecure", next=there)
 
     async def submit(self, request: Request) -> Response:
+        """Where people arrive; who operates the installation has nothing to ask for: on to the console."""
+        console = self._service.console
+        if console and await self._operates(request):
+            return RedirectResponse(self._service.path(request) + console, 303)
+
         async def visit(who: Caller) -> Response:
             kinds = self._service.app.registry
             return submitting.page(self._pages, request, kinds, may_write=who.may(Scope.WRITE))
@@ -131,6 +136,12 @@ class _Site:
         return await self._visited(
             request, lambda who: reading.page(self._pages, request, self._service, who, _id(document_id))
         )
+
+    async def _operates(self, request: Request) -> bool:
+        try:
+            return (await self._service.caller(request, None)).may(Scope.PLATFORM)
+        except DulyError:
+            return False  # said by the page
 
     async def _shown(self, request: Request, page: Shows) -> Response:
         return await self._visited(request, lambda who: page(self._pages, request, self._service, who))
