@@ -14,7 +14,9 @@ from duly.store.migrate import migrate
 from duly.testing import Cluster
 from duly.upkeep.reaper import Reaper
 
-RELEASED = {"0.1.0": 9, "0.2.0": 15, "0.3.0": 17, "0.4.0": 20, "0.5.0": 21, "0.6.0": 22}
+RELEASED = {
+    "0.1.0": 9, "0.2.0": 15, "0.3.0": 17, "0.4.0": 20, "0.5.0": 21, "0.6.0": 22, "0.7.0": 23, "0.8.0": 23,
+}  # fmt: skip
 """The last migration of each release."""
 
 POLICY = (
@@ -34,7 +36,7 @@ def test_the_jobs_of_a_previous_release_are_done(cluster: Cluster, tmp_path: Pat
         migrate(fresh.direct_url, upto=RELEASED[release])
         org = uuid.uuid4()
         waiting, held = _old_jobs(sql, org)
-        assert migrate(fresh.direct_url)[0].version == RELEASED[release] + 1
+        assert migrate(fresh.direct_url)[0].version > RELEASED[release]
         app = Duly(
             database_url=fresh.url,
             database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,

@@ -34,6 +34,7 @@ from duly.control.watch import Watch
 from duly.documents.documents import Documents
 from duly.http.auth import Authenticator
 from duly.http.caller import Caller
+from duly.http.log_ins import LogIns
 from duly.http.options import EVERY_SUBJECT, HttpOptions, May
 from duly.http.rates import Rates
 from duly.http.tokens import Tokens
@@ -83,6 +84,7 @@ class Service:
         )
         self.console: str | None = None
         """Where the console is, behind our prefix, if somebody has added it."""
+        self.log_ins = LogIns()
         self.closing = asyncio.Event()
         """Whoever waits here for something else waits for this too."""
         self._streams: Counter[UUID] = Counter()
