@@ -117,11 +117,13 @@ class Service:
             found.require(scope)
         outer = surroundings()
         enter(lambda: Surroundings(org_id=found.org_id, actor=found.actor).over(outer))
-        return Caller(found, self.base(request), partial(self._again, request, scope))
+        needed = found.scopes if scope is None else {scope}
+        return Caller(found, self.base(request), partial(self._again, request, needed))
 
-    async def _again(self, request: Request, scope: Scope | None) -> None:
+    async def _again(self, request: Request, needed: Set[Scope]) -> None:
+        """Who has lost a right that they were shown something by must come anew."""
         found = await self.authenticator.principal(request)
-        if scope is not None:
+        for scope in needed:
             found.require(scope)
 
     def base(self, request: Request) -> str:

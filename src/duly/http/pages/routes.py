@@ -142,7 +142,12 @@ class _Site:
     async def _visited(self, request: Request, visit: Visit) -> Response:
         """The page for whoever is logged in; what is not theirs looks like what is not there."""
         try:
-            return await visit(await self._service.caller(request, Scope.READ))
+            who = await self._service.caller(request, None)
+            if who.may(Scope.PLATFORM) and self._service.console is not None:
+                # These pages are for the people of an org.
+                return RedirectResponse(self._service.path(request) + self._service.console, 303)
+            who.principal.require(Scope.READ)
+            return await visit(who)
         except Unauthenticated:
             return self._to_log_in(request)
         except NotFound:
