@@ -114,7 +114,7 @@ class Renderer:
         try:
             key, values = json.loads(base64.urlsafe_b64decode(visit.request.cookies.get(SAID_COOKIE, "")))
             return self.text(visit.language, key, dict(values))
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
             return None
 
     def _theme(self, visit: Visit) -> str:
