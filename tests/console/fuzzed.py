@@ -64,6 +64,11 @@ class World:
         }
 
     @property
+    def words(self) -> set[str]:
+        """What jobs of theirs about their subject say."""
+        return {self.theirs.subject, f"nothing fits {self.theirs.name}", f"saw {self.theirs.name}"}
+
+    @property
     def secrets(self) -> set[str]:
         """The texts by which one would know that something is theirs."""
         return {*told_apart(self.theirs), *(one for some in self.more.values() for one in some)}

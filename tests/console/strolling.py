@@ -143,6 +143,13 @@ def _path(route: Show | Act) -> str:
     return PREFIX + ("" if route.path == "/" else route.path)
 
 
+def route_of(place: str) -> str:
+    """The page that an address leads to, as it was declared."""
+    path = urlsplit(place).path.removeprefix(PREFIX) or "/"
+    shown = [one.path for page in PAGES for one in page.ROUTES if isinstance(one, Show)]
+    return next((one for one in shown if re.fullmatch(PARAMETER.sub("[^/]+", one), path)), path)
+
+
 def filled(route: Show | Act, ids: dict[str, list[str]]) -> Iterator[str]:
     """Its addresses with these ids; a name that nobody knows is tried with all of them."""
     path = _path(route)

@@ -25,8 +25,8 @@ from duly.console.render import SAID_COOKIE
 from duly.console.routing import Act, Show
 from duly.documents.schema import SCHEMA
 from duly.http.app import create_app
-from duly.http.options import HttpOptions
-from duly.model.access import Scope
+from duly.http.options import EVERY_SUBJECT, HttpOptions
+from duly.model.access import Principal, Scope
 from duly.model.system import SYSTEM_ORG
 from duly.testing import Cluster, FreshDatabase
 from tests.console.conftest import ADMIN, OPERATOR, PLATFORM, VIEWER, Person
@@ -55,9 +55,19 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
 
 
 @pytest.fixture
-async def world(app: Duly, names: Names) -> World:
+def closed() -> set[str]:
+    """Subjects that nobody may see."""
+    return set()
+
+
+@pytest.fixture
+async def world(app: Duly, names: Names, closed: set[str]) -> World:
     prepare(app)
-    api = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9))
+
+    async def may(who: Principal, subject_id: str, action: str) -> bool:
+        return subject_id not in closed and not (closed and subject_id == EVERY_SUBJECT)
+
+    api = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9, may=may))
     install(api)
     return await made(app, api)
 
@@ -139,6 +149,34 @@ async def test_nothing_of_an_org_is_shown_to_another_or_changed_by_it(
             await stranger.compare(place, fields)
     assert state(sql, world.theirs.org_id) == before
     assert stranger.unknown or not [show for show in pages if "{" in show.path]
+
+
+async def test_what_is_about_a_subject_that_is_closed_to_them_is_shown_nowhere(
+    world: World, names: Names, closed: set[str], strolled: Person, sql: psycopg.Connection
+) -> None:
+    org, words = world.theirs, world.words
+    open_before = await _telling(world, strolled, names, words)
+    closed.add(org.subject)
+    before = state(sql)
+    assert await _telling(world, strolled, names, words) == set(), "all of it is about that subject"
+    for act in acts(world.api):
+        if "{job_id}" in act.path:
+            for place in filled(act, world.ids):
+                answer = await sent(strolled, place, ("reason", "r"))
+                assert answer.status_code in (403, 404, 422), place
+    assert state(sql) == before
+    assert open_before or "/jobs/{job_id}" not in {show.path for show in shows(world.api)}
+
+
+async def _telling(world: World, person: Person, names: Names, words: set[str]) -> set[str]:
+    """The pages that say one of these words, although it was not said to them."""
+    found = await stroll(person)
+    places = {*found.links, *(place for show in shows(world.api) for place in filled(show, world.ids))}
+    told = set()
+    for place in places:
+        text = (await person.get(place)).text
+        told |= {place for word in words if word in text and word not in place}
+    return told
 
 
 async def test_who_lacks_the_right_sees_and_changes_nothing(world: World, sql: psycopg.Connection) -> None:
