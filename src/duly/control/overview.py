@@ -8,12 +8,15 @@ from uuid import UUID
 
 from duly.client.app import App
 from duly.control.asked import check_known, org
+from duly.control.board import Board
+from duly.control.boards import Boards
 from duly.control.queues import MOST, Queues
+from duly.control.shares import ActiveShares, SharePage, Shares
 from duly.model.freshness import Freshness
 from duly.store import overview, suspects
-from duly.store.overview import Lane, OrgOverview, PlatformOverview, QueueShare, counted
+from duly.store.overview import Lane, OrgOverview, PlatformOverview, QueueShare
 from duly.store.pool import Connection
-from duly.store.queues import Count
+from duly.store.queues import Count, counted
 
 _DAY = timedelta(days=1)
 _HEADS = 20
@@ -25,6 +28,27 @@ class Overview:
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._boards = Boards(app)
+        self._shares = Shares(app)
+
+    async def board(self, org_id: UUID | str | None = None) -> Board:
+        """Everything that an overview shows: of an org, or of the whole installation. An unknown org raises.
+
+        With what each queue did in the last hour, minute by minute. For the installation the workers wrote
+        that down; for an org it is read from the newest 1,000 jobs of each kind that ended, so that it may
+        begin later (`since`), and knows nothing of starts and retries.
+        """
+        if org_id is None:
+            return await self._boards.of_platform(await self.platform())
+        return await self._boards.of_org(await self.org(org_id))
+
+    async def shares(self) -> ActiveShares:
+        """The orgs that have jobs running or waiting, and what they have of the workers."""
+        return await self._shares.active()
+
+    async def all_shares(self, *, limit: int = 50, after: str | None = None) -> SharePage:
+        """Every org with the same, by their ids."""
+        return await self._shares.page(limit=limit, after=after)
 
     async def org(self, org_id: UUID | str) -> OrgOverview:
         """The figures of an org. An unknown one raises.
