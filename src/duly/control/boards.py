@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from duly.client.app import App
 from duly.control import board
@@ -13,9 +13,13 @@ from duly.model.freshness import ShownFreshness
 from duly.model.policy import DEADLETTER
 from duly.model.states import Status
 from duly.store import alerts, figures, kinds, minutes, overview, queues, server
+from duly.store.alerts import Alert
+from duly.store.figures import Beside
+from duly.store.kinds import ErrorKind
 from duly.store.minutes import Done, Ended, Minute
 from duly.store.overview import OrgOverview, PlatformOverview
-from duly.store.queues import Count, QueueStats, counted
+from duly.store.pool import Connection
+from duly.store.queues import Count, QueueStats, WorkerSnapshot, counted
 from duly.store.server import Server
 
 _MOST = 10_000
@@ -27,6 +31,16 @@ _NONE = Count(count=0, at_least=False)
 _QUIET = (Done(),) * MINUTES
 
 
+class Told(NamedTuple):
+    """What the engine tells of the installation beside its overview."""
+
+    beside: Beside
+    alerts: list[Alert]
+    kinds: list[ErrorKind]
+    workers: list[WorkerSnapshot]
+    reconciled: int
+
+
 class Boards:
     """Puts together what others count."""
 
@@ -35,15 +49,19 @@ class Boards:
         self._server = Kept(self._look_at_server, _SERVER_LASTS)
         self._minutes = Kept(self._latest, _MINUTES_LAST)
 
-    async def of_platform(self, seen: PlatformOverview) -> Board:
+    async def read(self, conn: Connection) -> Told:
+        """What there is beside the overview of the installation."""
+        return Told(
+            beside=await figures.beside(conn, most=_MOST),
+            alerts=await alerts.unresolved(conn, None, limit=_ALERTS),
+            kinds=await kinds.kinds(conn, None, limit=_KINDS, most=_LETTERS),
+            workers=await queues.list_workers(conn, limit=_WORKERS),
+            reconciled=await overview.reconciled(conn, most=_MOST, since=_DAY),
+        )
+
+    async def of_platform(self, seen: PlatformOverview, told: Told) -> Board:
         """The whole installation."""
         done = board.by_queue(await self._minutes.get(), seen.looked_at)
-        async with (await self._app.ground()).database.engine_session() as conn:
-            beside = await figures.beside(conn, most=_MOST)
-            wrong = await alerts.unresolved(conn, None, limit=_ALERTS)
-            errors = await kinds.kinds(conn, None, limit=_KINDS, most=_LETTERS)
-            at_work = await queues.list_workers(conn, limit=_WORKERS)
-            forced = await overview.reconciled(conn, most=_MOST, since=_DAY)
         stats = [one for one in seen.queues if one.queue != DEADLETTER]
         lines = tuple(_line(one, done.get(one.queue, _QUIET)) for one in stats)
         waiting, scheduled, running = (
@@ -58,23 +76,21 @@ class Boards:
             scheduled=scheduled,
             running=running,
             failed=seen.failed,
-            dead_letters=counted(beside.dead_letters, _MOST),
+            dead_letters=counted(told.beside.dead_letters, _MOST),
             bands={
                 **_active(board.all_of([waiting, scheduled, running]), seen.suspects),
-                ShownFreshness.RECONCILED_FAILED: counted(forced, _MOST),
+                ShownFreshness.RECONCILED_FAILED: counted(told.reconciled, _MOST),
             },
-            alerts=board.worst_first(wrong),
-            kinds=tuple(errors),
+            alerts=board.worst_first(told.alerts),
+            kinds=tuple(told.kinds),
             workers=seen.workers,
             slots=seen.slots,
-            platform=Platform(tuple(at_work), await self._server.get(), beside),
+            platform=Platform(tuple(told.workers), await self._server.get(), told.beside),
         )
 
-    async def of_org(self, seen: OrgOverview) -> Board:
-        """What one org may see."""
+    async def of_org(self, seen: OrgOverview, rows: list[dict[str, Any]]) -> Board:
+        """What one org may see; `rows` is what it has in each queue."""
         whose = seen.org_id
-        async with (await self._app.ground()).database.engine_session() as conn:
-            rows = await overview.of_queues(conn, whose, most=_MOST, since=_DAY)
         async with self._app.tenant_session(whose) as conn:
             ended = await minutes.ended(conn, whose, HOUR, limit=_ENDED)
             wrong = await alerts.unresolved(conn, whose, limit=_ALERTS)
