@@ -93,6 +93,7 @@ def _another(name: str, default: object) -> tuple[str, object]:
         "smtp_url": ("smtp://mail.example", "smtp://mail.example"),
         "mail_from": ("Duly <duly@example.com>", "Duly <duly@example.com>"),
         "unstructured_url": ("https://reads.example", "https://reads.example"),
+        "sign_in_scopes": ("openid email", "openid email"),
         "home": ("/somewhere", Path("/somewhere")),
         "secrets_dir": ("/secrets", Path("/secrets")),
     }

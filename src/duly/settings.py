@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
 from email.utils import parseaddr
@@ -20,6 +19,7 @@ from duly.model.alerts import WAITS, Thresholds
 from duly.model.errors import ConfigurationError
 from duly.model.policy import DEADLETTER, QUEUES
 from duly.model.retention import Retention
+from duly.sources import from_environment, from_file
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 # A first look, so that what cannot be meant is refused at the start; who uses them reads them closely.
@@ -172,6 +172,15 @@ class Settings(BaseModel):
     token_platform_claim: str | None = Field(
         default=None, description="The claim that is true for those who look after the installation."
     )
+
+    sign_in_client_id: str | None = Field(
+        default=None, min_length=1, description="Who we are to the issuer: people can log in there then."
+    )
+    sign_in_client_secret: str | None = Field(default=None, repr=False, description="Our secret, if any.")
+    sign_in_scopes: str = Field(
+        default="openid", pattern=r"^openid( \S+)*$", description="What is asked for there, with spaces."
+    )
+    sign_in_label: str = Field(default="SSO", min_length=1, description="What it is called on the button.")
 
     webhook_allow: tuple[str, ...] = Field(
         default=(),
@@ -354,7 +363,9 @@ class Settings(BaseModel):
         file = file or (Path(environ["DULY_CONFIG"]) if "DULY_CONFIG" in environ else None)
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
-            return cls.model_validate({**_from_file(file), **_from_env(cls, environ), **given})
+            return cls.model_validate(
+                {**from_file(file), **from_environment(cls.model_fields, environ), **given}
+            )
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
@@ -369,21 +380,3 @@ def _is_network(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _from_file(file: Path | None) -> dict[str, Any]:
-    if file is None:
-        return {}
-    try:
-        found = tomllib.loads(file.read_text(encoding="utf-8")).get("duly", {})
-    except (OSError, ValueError) as error:  # not there, not UTF-8, not TOML
-        raise ConfigurationError(f"{file}: {error}", field="DULY_CONFIG", fix="name a TOML file") from None
-    if not isinstance(found, dict):
-        raise ConfigurationError(f"{file}: duly is no table", field="DULY_CONFIG", fix="write [duly]")
-    return found
-
-
-def _from_env(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, str]:
-    names = {name: f"DULY_{name.upper()}" for name in cls.model_fields}
-    # An empty variable is one that was not set.
-    return {name: environ[variable] for name, variable in names.items() if environ.get(variable)}

@@ -21,9 +21,12 @@ from duly.console import install
 from duly.documents.options import DocumentOptions
 from duly.http.app import create_app
 from duly.http.options import HttpOptions
+from duly.http.tokens import Issuer, SignIn
 from duly.model.system import SYSTEM_ORG
 from duly.testing import FreshDatabase
+from tests.browser.axe import findings
 from tests.http.conftest import key_of, served
+from tests.http.issuer import CLIENT, LocalIssuer, issuing
 
 PREFIX = "/tools/duly"
 SHOTS = os.environ.get("DULY_SCREENSHOTS")
@@ -43,6 +46,8 @@ class Stage:
     url: str
     platform_key: str = ""
     """Of somebody who operates the installation."""
+    issuer: LocalIssuer = field(default_factory=LocalIssuer)
+    """Where people log in."""
     steps: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
     """Set by a test to let the job go on at that step."""
 
@@ -63,15 +68,18 @@ async def staged(fresh: FreshDatabase, home: Path) -> AsyncIterator[Stage]:
     stage = Stage(app, org, await key_of(app, org), "")
     stage.platform_key = await key_of(app, SYSTEM_ORG, "platform")
     _declare(app, stage)
-    outer = FastAPI()
     # Pages offer it; the worker knows of no such service.
     elsewhere = DocumentOptions(unstructured_url="http://127.0.0.1:9")
-    api = create_app(app, HttpOptions(documents=elsewhere))
-    install(api)
-    outer.mount(PREFIX, api)
-    outer.mount("/", api)
-    async with app.worker(), served(outer) as stage.url:
-        yield stage
+    async with issuing() as stage.issuer:
+        trusted = Issuer(stage.issuer.url, "duly", platform_claim="ops")
+        sign_in = SignIn(CLIENT, label="Acme")
+        api = create_app(app, HttpOptions(documents=elsewhere, issuers=(trusted,), sign_in=sign_in))
+        install(api)
+        outer = FastAPI()
+        outer.mount(PREFIX, api)
+        outer.mount("/", api)
+        async with app.worker(), served(outer) as stage.url:
+            yield stage
     await app.close()
 
 
@@ -147,7 +155,8 @@ class Visitor:
 
     def _request(self, request: Request) -> None:
         parts = urlsplit(request.url)
-        if parts.scheme not in ("data", "blob") and parts.netloc != urlsplit(self.stage.url).netloc:
+        known = [urlsplit(url).netloc for url in (self.stage.url, self.stage.issuer.url)]
+        if parts.scheme not in ("data", "blob") and parts.netloc not in known:
             self.trouble.append(f"request to {request.url}")
 
     async def open(self, path: str) -> None:
@@ -181,17 +190,24 @@ class Visitor:
         await self.page.wait_for_url("**/jobs/*")
         return self.page.url.rpartition("/")[2]
 
+    async def check_accessible(self, name: str) -> None:
+        """Raise if the page, as it is now, keeps somebody out."""
+        assert (found := await findings(self.page)) == [], f"{name}: " + "\n".join(found)
+
     async def shoot(self, name: str) -> None:
-        """A picture of the page in each dress, if somebody wants to see; when narrow, nothing sticks out."""
+        """A picture of the page in each dress, if somebody wants to see.
+
+        It keeps nobody out, neither in the light nor in the dark, and when narrow, nothing sticks out.
+        """
         page = self.page
         for dress, scheme, size in (
             ("light", "light", WIDE), ("dark", "dark", WIDE), ("narrow", "light", NARROW),
         ):  # fmt: skip
-            if SHOTS or dress == "narrow":
-                await page.emulate_media(color_scheme=scheme)
-                await page.set_viewport_size(size)
+            await page.emulate_media(color_scheme=scheme)
+            await page.set_viewport_size(size)
             if SHOTS:
                 await page.screenshot(path=Path(SHOTS, f"{name}-{dress}.png"), full_page=True)
+            await self.check_accessible(f"{name}, {dress}")
         too_wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
         await page.emulate_media(color_scheme="light")
         await page.set_viewport_size(WIDE)

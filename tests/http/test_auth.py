@@ -13,7 +13,7 @@ import pytest
 
 from duly import Duly
 from duly.control.members import Members
-from duly.http import tokens
+from duly.http import provider
 from duly.http.app import create_app
 from duly.http.options import HttpOptions
 from duly.http.tokens import Issuer
@@ -106,10 +106,10 @@ async def test_keys_of_an_issuer_are_kept_and_replaced(
     issuer.rotate("key-2")
     assert [await tried() for _ in range(5)] == [401] * 5  # nobody makes us ask all the time
     assert issuer.asked == 1
-    monkeypatch.setattr(tokens, "_PAUSE", 0.0)
+    monkeypatch.setattr(provider, "_PAUSE", 0.0)
     assert await tried() == 200
     issuer.down = True
-    monkeypatch.setattr(tokens, "_KEPT", 0.0)
+    monkeypatch.setattr(provider, "_KEPT", 0.0)
     assert [await tried() for _ in range(2)] == [200] * 2  # what we have is good until it is replaced
     assert issuer.asked > 2
 

@@ -77,7 +77,7 @@ def test_every_text_that_is_named_is_there_and_every_one_there_is_named() -> Non
     own = [text for name, text in MODULES.items() if not name.startswith("texts.")]
     python = [
         FILES.joinpath(f"{name}.py").read_text()
-        for name in ("routes", "render", "listing", "submitting", "transfers")
+        for name in ("routes", "render", "listing", "signing_in", "submitting", "transfers")
     ]
     code = "\n".join([*own, *python])
     in_templates = set(re.findall(r"\$\{([a-z][a-z0-9_]*\.[a-z0-9_.]+)\}", "\n".join(TEMPLATES.values())))

@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import psycopg
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
 from duly import Duly
 from duly.control.keys import Keys
 from duly.control.members import Members
 from duly.control.sessions import Sessions
-from duly.http import sessions as routes
+from duly.http import log_ins
 from duly.http.app import create_app
 from duly.http.options import HttpOptions
 from duly.model.access import SCOPES_OF, Principal, Role, Scope
-from duly.model.errors import Forbidden, Unauthenticated
+from duly.model.errors import Unauthenticated
 from duly.model.job import Actor
 from duly.model.system import SYSTEM_ORG
 from duly.upkeep import maintenance
@@ -170,10 +170,43 @@ async def test_a_session_ends_with_its_key_its_member_and_its_time(
     assert sql.execute("select count(*) from duly.sessions").fetchone() == (0,)
 
 
-async def test_who_looks_after_the_installation_logs_in_with_a_key(app: Duly) -> None:
+async def test_who_looks_after_the_installation_logs_in_with_a_key_or_for_an_hour(
+    app: Duly, sql: psycopg.Connection
+) -> None:
+    key = await key_of(app, SYSTEM_ORG, "platform")
     operator = Principal(SYSTEM_ORG, Actor.operator("o"), frozenset({Scope.PLATFORM}))
-    with pytest.raises(Forbidden, match="key"):
-        await Sessions(app).open(operator)
+    for who, hours in ((await Keys(app).believe(key), 12), (operator, 1)):
+        made = await Sessions(app).open(who)
+        left = made.expires_at - datetime.now(UTC)
+        assert timedelta(hours=hours, minutes=-1) < left < timedelta(hours=hours, minutes=1)
+        assert await Sessions(app).believe(made.token) == who
+    rows = sql.execute(
+        "select org_id, actor_type, actor_id = 'o' from duly.audit_entries "
+        "where action = 'session.opened' order by occurred_at"
+    )
+    assert rows.fetchall() == [(SYSTEM_ORG, "api_key", False), (SYSTEM_ORG, "operator", True)]
+    with pytest.raises(psycopg.errors.CheckViolation):
+        sql.execute("update duly.sessions set key_id = null, user_id = null, operator_id = null")
+
+
+async def test_who_is_logged_in_sees_where_and_can_log_out_everywhere(
+    app: Duly, api: FastAPI, org: uuid.UUID, key: str, sql: psycopg.Connection
+) -> None:
+    other = await key_of(app, org, "jobs:read")
+    async with browser(api) as here, browser(api) as there, browser(api) as somebody:
+        for client, credential in ((here, key), (there, key), (somebody, other)):
+            await log_in(client, credential)
+        said_here = (await here.get("/session")).json()
+        assert [one["current"] for one in said_here["sessions"]] == [False, True]
+        assert (said_here["org_id"], said_here["actor_type"]) == (str(org), "api_key")
+        assert said_here["scopes"] == ["jobs:read", "jobs:write", "operate", "admin"]
+        assert len((await somebody.get("/session")).json()["sessions"]) == 1
+        named = {one["name"] for one in said_here["sessions"]}
+        assert (await here.delete("/session?everywhere=true")).status_code == 204
+        codes = [(await client.get("/session")).status_code for client in (here, there, somebody)]
+        assert codes == [401, 401, 200]
+    closed = sql.execute("select target_id from duly.audit_entries where action = 'session.closed'")
+    assert {name for (name,) in closed} == named
 
 
 async def test_logging_out_ends_it_here_at_once_and_is_put_down(
@@ -201,13 +234,33 @@ async def test_logging_out_ends_it_here_at_once_and_is_put_down(
 async def test_guessing_is_slowed_down_for_who_guesses(
     api: FastAPI, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routes, "_PER_SECOND", 0.0)
+    monkeypatch.setattr(log_ins, "_PER_SECOND", 1e-9)
     async with browser(api) as client:
         codes = [(await log_in(client, "duly_x")).status_code for _ in range(22)]
         assert (codes[:20], codes[20:]) == ([401] * 20, [429] * 2)
     elsewhere = httpx.ASGITransport(api, client=("192.0.2.7", 1))
     async with httpx.AsyncClient(transport=elsewhere, base_url=HOME) as other:
         assert [(await log_in(other, key)).status_code for _ in range(22)] == [201] * 22
+    for number in range(22):
+        # Whoever has one address of IPv6 has all of its network.
+        many = httpx.ASGITransport(api, client=(f"2001:db8::{number}", 1))
+        async with httpx.AsyncClient(transport=many, base_url=HOME) as other:
+            last = await log_in(other, "duly_x")
+    assert last.status_code == 429
+    assert int(last.headers["retry-after"]) >= 1
+
+
+async def test_failures_are_remembered_of_so_many_addresses_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_ins, "_MOST", 3)
+    remembered = log_ins.LogIns()
+
+    def of(host: str) -> Request:
+        return Request({"type": "http", "client": (host, 1), "headers": []})
+
+    for number in range(10):
+        remembered.failed(of(f"192.0.2.{number}"))
+    assert len(remembered._left) == 3
+    remembered.admit(of("192.0.2.9"))
 
 
 async def test_a_session_ends_no_later_than_the_token_it_stands_for(app: Duly, org: uuid.UUID) -> None:

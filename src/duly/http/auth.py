@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from fastapi import Request
 
@@ -31,7 +32,7 @@ class Authenticator:
         self._keys = Keys(app)
         self._members = Members(app)
         self._sessions = Sessions(app)
-        self._tokens = tokens
+        self.tokens = tokens
         self._believed_for = believed_for
         self._secure = secure
         self._believed: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
@@ -52,12 +53,21 @@ class Authenticator:
         """Whoever holds this credential."""
         return await self._remembered(_name("credential", credential), lambda: self._ask(credential))
 
-    async def log_out(self, request: Request) -> None:
-        """End the log-in that the request came with."""
+    async def logged_in_elsewhere(self, claims: Claims) -> Principal:
+        """Whoever has just logged in at the issuer: its token was for that moment, and ends nothing later."""
+        return replace(await self._of_token(claims), expires_at=None)
+
+    async def log_out(self, request: Request, *, everywhere: bool = False) -> None:
+        """End the log-in that the request came with, or all that stand for the same."""
         token = cookies.token_in(request, secure=self._secure)
         if token is None:
             raise unknown_credential()
-        await self._sessions.close(await self._logged_in(request, token), token)
+        who = await self._logged_in(request, token)
+        if everywhere:
+            await self._sessions.close_all(who)
+            self._believed.clear()
+            return
+        await self._sessions.close(who, token)
         self._believed.pop(_name("session", token), None)
 
     async def _logged_in(self, request: Request, token: str) -> Principal:
@@ -78,11 +88,12 @@ class Authenticator:
     async def _ask(self, credential: str) -> Principal:
         if credential.startswith("duly_"):
             return await self._keys.believe(credential)
-        return await self._of_token(await self._tokens.believe(credential))
+        return await self._of_token(await self.tokens.believe(credential))
 
     async def _of_token(self, claims: Claims) -> Principal:
         if claims.org_id is None:
-            return Principal(SYSTEM_ORG, Actor.operator(claims.user_id), frozenset({Scope.PLATFORM}))
+            who, may = Actor.operator(claims.user_id), frozenset({Scope.PLATFORM})
+            return Principal(SYSTEM_ORG, who, may, expires_at=claims.expires_at)
         role = await self._members.role_of(claims.org_id, claims.user_id)
         if role is None:
             raise unknown_credential()

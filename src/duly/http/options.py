@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from duly.documents.options import DocumentOptions
-from duly.http.tokens import Issuer
+from duly.http.tokens import Issuer, SignIn
 from duly.model.access import Principal
 from duly.model.alerts import Thresholds
 from duly.model.errors import ConfigurationError
@@ -31,6 +31,8 @@ class HttpOptions:
     """Where callers find the service, as they see it; without it, links are paths."""
     issuers: tuple[Issuer, ...] = ()
     """Whose tokens are believed."""
+    sign_in: SignIn | None = None
+    """What we are to that issuer, if people are to log in there; else they log in with keys and tokens."""
     may: May | None = None
     """Asked about every job that has a subject. Without it, whoever sees the org's jobs sees all of them."""
     keep: Retention = Retention()  # noqa: RUF009 - frozen
@@ -62,6 +64,10 @@ class HttpOptions:
         if len(self.issuers) > 1:
             # Members are known by the `sub` of their tokens: two issuers could mean two people by the same.
             raise ConfigurationError("more than one", field="issuers", fix="trust one issuer")
+        if self.sign_in is not None and not self.issuers:
+            raise ConfigurationError(
+                "there is no issuer", field="sign_in", fix="say whose tokens are believed"
+            )
         if self.requests_per_second <= 0 or self.burst < 1:
             raise ConfigurationError(
                 "nobody could ask anything", field="requests_per_second", fix="use more than 0, and a burst"

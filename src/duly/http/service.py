@@ -34,6 +34,7 @@ from duly.control.watch import Watch
 from duly.documents.documents import Documents
 from duly.http.auth import Authenticator
 from duly.http.caller import Caller
+from duly.http.log_ins import LogIns
 from duly.http.options import EVERY_SUBJECT, HttpOptions, May
 from duly.http.rates import Rates
 from duly.http.tokens import Tokens
@@ -83,6 +84,7 @@ class Service:
         )
         self.console: str | None = None
         """Where the console is, behind our prefix, if somebody has added it."""
+        self.log_ins = LogIns()
         self.closing = asyncio.Event()
         """Whoever waits here for something else waits for this too."""
         self._streams: Counter[UUID] = Counter()
@@ -115,11 +117,13 @@ class Service:
             found.require(scope)
         outer = surroundings()
         enter(lambda: Surroundings(org_id=found.org_id, actor=found.actor).over(outer))
-        return Caller(found, self.base(request), partial(self._again, request, scope))
+        needed = found.scopes if scope is None else {scope}
+        return Caller(found, self.base(request), partial(self._again, request, needed))
 
-    async def _again(self, request: Request, scope: Scope | None) -> None:
+    async def _again(self, request: Request, needed: Set[Scope]) -> None:
+        """Who has lost a right that they were shown something by must come anew."""
         found = await self.authenticator.principal(request)
-        if scope is not None:
+        for scope in needed:
             found.require(scope)
 
     def base(self, request: Request) -> str:

@@ -1,23 +1,22 @@
 """Logging in and out: a browser shows its key or token once, and a cookie from then on."""
 
-import time
-from collections import OrderedDict
 from datetime import datetime
+from typing import Annotated
+from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from duly.http import cookies
 from duly.http.answers import as_json
 from duly.http.problems import documented
-from duly.http.rates import TooManyRequests
 from duly.http.service import Service
 from duly.http.shapes import Strict
 from duly.http.strict import StrictRoute
+from duly.model.access import Scope
 from duly.model.errors import Unauthenticated
 
-_PER_SECOND, _BURST, _MOST = 1.0, 20.0, 10_000
 _NO_CREDENTIAL: dict[str, object] = {"security": []}
 
 
@@ -36,32 +35,28 @@ class LoggedIn(BaseModel):
     csrf_token: str = Field(description=f"To be sent as `{cookies.CSRF_HEADER}` with every change.")
 
 
-class LogIns:
-    """How often an address may fail to log in: whoever guesses must not keep the database busy."""
+class Shown(BaseModel):
+    """A log-in that is not over."""
 
-    def __init__(self) -> None:
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+    name: str = Field(description="As in the audit trail; it opens nothing.")
+    created_at: datetime
+    expires_at: datetime
+    current: bool = Field(description="Whether it is the one that was asked with.")
 
-    def admit(self, address: str) -> None:
-        """Raise if it has failed too often."""
-        if self._filled(address) < 1:
-            raise TooManyRequests(1)
 
-    def failed(self, address: str) -> None:
-        """Remember it for a while."""
-        self._left[address] = (self._filled(address) - 1, time.monotonic())
-        while len(self._left) > _MOST:
-            self._left.popitem(last=False)
+class WhoAmI(BaseModel):
+    """Whoever asks, and the log-ins that stand for the same key, member or operator."""
 
-    def _filled(self, address: str) -> float:
-        left, at = self._left.get(address, (_BURST, 0.0))
-        return min(_BURST, left + (time.monotonic() - at) * _PER_SECOND)
+    org_id: UUID
+    actor_type: str
+    actor_id: str
+    scopes: list[Scope]
+    sessions: list[Shown]
 
 
 def routes(service: Service) -> APIRouter:
     """In and out."""
     api = APIRouter(prefix="/session", tags=["session"], route_class=StrictRoute)
-    log_ins = LogIns()
 
     @api.post(
         "",
@@ -71,16 +66,18 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=_NO_CREDENTIAL,
     )
     async def log_in(said: LogIn, request: Request) -> Response:
-        """Log in: a cookie stands for the credential from now on, for 12 hours or until that ends."""
+        """Log in: a cookie stands for the credential from now on, for 12 hours or until that ends.
+
+        Of a token for the installation, for an hour.
+        """
         if cookies.cookie_name(request, secure=service.secure) is None:
             raise cookies.no_plain_http()
         cookies.check_same_origin(request)
-        address = request.client.host if request.client else ""
-        log_ins.admit(address)
+        service.log_ins.admit(request)
         try:
             who = await service.authenticator.believe(said.credential.strip())
         except Unauthenticated:
-            log_ins.failed(address)
+            service.log_ins.failed(request)
             raise
         made = await service.sessions.open(who)
         shown = LoggedIn(expires_at=made.expires_at, csrf_token=cookies.csrf(made.token))
@@ -88,10 +85,31 @@ def routes(service: Service) -> APIRouter:
         cookies.set_cookie(answer, request, made.token, secure=service.secure)
         return answer
 
+    @api.get("", response_model=WhoAmI, responses=documented())
+    async def who_am_i(request: Request) -> Response:
+        """Who is asking, what they may do, and where else they are logged in."""
+        who = await service.authenticator.principal(request)
+        service.rates.admit(request, who)
+        found = await service.sessions.list(who, cookies.token_in(request, secure=service.secure))
+        return as_json(
+            WhoAmI(
+                org_id=who.org_id,
+                actor_type=who.actor.type.value,
+                actor_id=who.actor.id,
+                scopes=[scope for scope in Scope if who.may(scope)],
+                sessions=[Shown.model_validate(one, from_attributes=True) for one in found],
+            )
+        )
+
     @api.delete("", status_code=204, response_class=Response, responses=documented())
-    async def log_out(request: Request) -> Response:
+    async def log_out(
+        request: Request,
+        everywhere: Annotated[
+            bool, Query(description="End all log-ins that stand for the same key, member or operator.")
+        ] = False,
+    ) -> Response:
         """Log out: the cookie is worth nothing from now on."""
-        await service.authenticator.log_out(request)
+        await service.authenticator.log_out(request, everywhere=everywhere)
         answer = Response(status_code=204)
         cookies.clear_cookie(answer, request, secure=service.secure)
         return answer

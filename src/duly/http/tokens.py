@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import logging
-import time
-from dataclasses import dataclass
+import hmac
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import httpx
 import jwt
 
 from duly.control.keys import unknown_credential
+from duly.http.provider import NOT_RIGHT, Provider
 
-log = logging.getLogger("duly.http")
-_KEPT = 300.0
-_PAUSE = 10.0
-_TIMEOUT = 5.0
-_PATIENCE = 10.0
 _LEEWAY = 30
-_LARGEST = 1_000_000
-_NOT_KEYS = (KeyError, ValueError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +31,18 @@ class Issuer:
 
 
 @dataclass(frozen=True, slots=True)
+class SignIn:
+    """What we are to the issuer, so that people can log in there and come back."""
+
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
+    """If it gave us one; else the proof of the code alone counts, which is always asked for."""
+    label: str = "SSO"
+    """What people know it by."""
+    scopes: str = "openid"
+
+
+@dataclass(frozen=True, slots=True)
 class Claims:
     """What a token that is believed says; without an org, that they look after the installation."""
 
@@ -53,26 +55,48 @@ class Tokens:
     """Believes tokens of some issuers."""
 
     def __init__(self, issuers: tuple[Issuer, ...]) -> None:
-        self._issuers = {issuer.issuer: (issuer, _Keys(issuer.issuer)) for issuer in issuers}
+        self._issuers = {issuer.issuer: (issuer, Provider(issuer.issuer)) for issuer in issuers}
+
+    @property
+    def providers(self) -> list[Provider]:
+        """The issuers, to be asked for more than tokens."""
+        return [provider for _, provider in self._issuers.values()]
 
     async def believe(self, token: str) -> Claims:
         """What the token says, if it is of an issuer we trust, for us, and not over."""
+        return await self._believed(token)
+
+    async def believe_log_in(self, token: str, client_id: str, nonce: str) -> Claims:
+        """The same of an id token, which is for the client, and for one log-in only."""
+        return await self._believed(token, client_id, nonce)
+
+    async def _believed(self, token: str, client_id: str | None = None, nonce: str | None = None) -> Claims:
         try:
             header = jwt.get_unverified_header(token)
             said = jwt.decode(token, options={"verify_signature": False})
-            issuer, keys = self._issuers[said["iss"]]
+            issuer, provider = self._issuers[said["iss"]]
             claims = jwt.decode(
                 token,
-                await keys.get(str(header.get("kid", ""))),
+                await provider.key(str(header.get("kid", ""))),
                 algorithms=list(issuer.algorithms),
-                audience=issuer.audience,
+                audience=client_id or issuer.audience,
                 issuer=issuer.issuer,
                 leeway=_LEEWAY,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
+            if client_id is not None:
+                _check_log_in(claims, client_id, nonce or "")
             return _claims(issuer, claims)
-        except (jwt.PyJWTError, OverflowError, *_NOT_KEYS):
+        except (jwt.PyJWTError, OverflowError, *NOT_RIGHT):
             raise unknown_credential() from None
+
+
+def _check_log_in(claims: dict[str, Any], client_id: str, nonce: str) -> None:
+    """Raise unless it answers what we asked, and was given to us."""
+    if not hmac.compare_digest(str(claims["nonce"]).encode(), nonce.encode()):
+        raise ValueError("of another log-in")
+    if claims.get("azp", client_id) != client_id:
+        raise ValueError("given to somebody else")
 
 
 def _claims(issuer: Issuer, claims: dict[str, Any]) -> Claims:
@@ -80,49 +104,3 @@ def _claims(issuer: Issuer, claims: dict[str, Any]) -> Claims:
     if issuer.platform_claim is not None and claims.get(issuer.platform_claim) is True:
         return Claims(str(claims["sub"]), None, ends)
     return Claims(str(claims["sub"]), UUID(str(claims[issuer.org_claim])), ends)
-
-
-class _Keys:
-    """The public keys of one issuer."""
-
-    def __init__(self, issuer: str) -> None:
-        self._issuer = issuer
-        self._found: dict[str, Any] = {}
-        self._asked_at = float("-inf")
-        self._lock = asyncio.Lock()
-
-    async def get(self, key_id: str) -> Any:
-        """One key; an unknown one makes us ask again, but not all the time: anybody can send one."""
-        if self._is_due(key_id):
-            async with self._lock:
-                if self._is_due(key_id):
-                    await self._fetch()
-        return self._found[key_id]
-
-    def _is_due(self, key_id: str) -> bool:
-        age = time.monotonic() - self._asked_at
-        return age > (_KEPT if key_id in self._found else _PAUSE)
-
-    async def _fetch(self) -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE), httpx.AsyncClient(timeout=_TIMEOUT) as client:
-                discovery = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
-                place = (await _json(client, discovery))["jwks_uri"]
-                keys = jwt.PyJWKSet.from_dict(await _json(client, place)).keys
-            self._found = {key.key_id or "": key.key for key in keys}
-        except (httpx.HTTPError, httpx.InvalidURL, jwt.PyJWTError, TimeoutError, *_NOT_KEYS) as error:
-            # Those that we have are good until they are replaced.
-            log.warning("the keys of %s cannot be fetched: %s", self._issuer, type(error).__name__)
-        finally:
-            self._asked_at = time.monotonic()
-
-
-async def _json(client: httpx.AsyncClient, url: str) -> Any:
-    content = b""
-    async with client.stream("GET", url) as answer:
-        answer.raise_for_status()
-        async for chunk in answer.aiter_bytes():
-            content += chunk
-            if len(content) > _LARGEST:
-                raise ValueError("too large")
-    return json.loads(content)

@@ -56,7 +56,7 @@ def document_options(settings: Settings) -> DocumentOptions:
 def http_options(settings: Settings, may: May | None) -> HttpOptions:
     """How the service serves."""
     from duly.http.options import HttpOptions
-    from duly.http.tokens import Issuer
+    from duly.http.tokens import Issuer, SignIn
 
     issuers = (
         ()
@@ -70,9 +70,18 @@ def http_options(settings: Settings, may: May | None) -> HttpOptions:
             ),
         )
     )
+    sign_in = None
+    if settings.sign_in_client_id is not None:
+        sign_in = SignIn(
+            settings.sign_in_client_id,
+            settings.sign_in_client_secret,
+            label=settings.sign_in_label,
+            scopes=settings.sign_in_scopes,
+        )
     return HttpOptions(
         public_url=settings.public_url,
         issuers=issuers,
+        sign_in=sign_in,
         may=may,
         keep=settings.retention,
         no_worker=settings.alert_no_worker,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
-from typing import Annotated
 from urllib.parse import urlencode
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from duly.http import cookies
 from duly.http.caller import Caller
 from duly.http.pages import folder, library, listing, reading, searching, sorting, submitting, transfers
 from duly.http.pages.render import Pages, as_data, has_documents, language_of
+from duly.http.pages.signing_in import BACK, HOME, SigningIn
 from duly.http.pages.static_files import served, static
 from duly.http.pages.texts import texts
 from duly.http.problems import status_of
@@ -23,9 +21,6 @@ from duly.model.access import Scope
 from duly.model.errors import DulyError, NotFound, Unauthenticated
 from duly.model.events import EventType
 
-# A path of this host: browsers read two slashes, or a backslash, as the beginning of another.
-_OWN_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2000}")
-_HOME = "/submit"
 Visit = Callable[[Caller], Awaitable[Response]]
 Shows = Callable[[Pages, Request, Service, Caller], Awaitable[Response]]
 
@@ -36,7 +31,9 @@ def routes(service: Service) -> APIRouter:
     site = _Site(service)
     for path, page in (
         ("/", site.home),
-        ("/login", site.login),
+        ("/login", site.signing_in.login),
+        ("/login/start", site.signing_in.start),
+        (BACK, site.signing_in.back),
         ("/submit", site.submit),
         ("/jobs", site.jobs),
         ("/jobs/{job_id}", site.job),
@@ -62,14 +59,10 @@ class _Site:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._pages = Pages(service)
+        self.signing_in = SigningIn(service, self._pages)
 
     async def home(self, request: Request) -> Response:
-        return RedirectResponse(self._service.path(request) + _HOME, 303)
-
-    async def login(self, request: Request, then: Annotated[str, Query(alias="next")] = _HOME) -> Response:
-        allowed = cookies.cookie_name(request, secure=self._service.secure) is not None
-        there = then if _OWN_PATH.fullmatch(then) else _HOME
-        return self._pages.page(request, "login" if allowed else "insecure", next=there)
+        return RedirectResponse(self._service.path(request) + HOME, 303)
 
     async def submit(self, request: Request) -> Response:
         """Where people arrive; who operates the installation has nothing to ask for: on to the console."""
@@ -149,7 +142,12 @@ class _Site:
     async def _visited(self, request: Request, visit: Visit) -> Response:
         """The page for whoever is logged in; what is not theirs looks like what is not there."""
         try:
-            return await visit(await self._service.caller(request, Scope.READ))
+            who = await self._service.caller(request, None)
+            if who.may(Scope.PLATFORM) and self._service.console is not None:
+                # These pages are for the people of an org.
+                return RedirectResponse(self._service.path(request) + self._service.console, 303)
+            who.principal.require(Scope.READ)
+            return await visit(who)
         except Unauthenticated:
             return self._to_log_in(request)
         except NotFound:

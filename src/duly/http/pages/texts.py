@@ -68,6 +68,36 @@ _TEXTS = {
         "Too many attempts. Try again in a moment.",
         "Zu viele Versuche. Bitte gleich noch einmal.",
     ),
+    "login.sso": ("Log in with {label}", "Mit {label} anmelden"),
+    "login.or": ("or with a key", "oder mit einem Schlüssel"),
+    "signin.title": ("You are not logged in", "Sie sind nicht angemeldet"),
+    "signin.again": ("Back to the log-in", "Zurück zur Anmeldung"),
+    "signin.stale": (
+        "This log-in was not begun in this browser, or too long ago. Begin it again.",
+        "Diese Anmeldung wurde nicht in diesem Browser begonnen, oder vor zu langer Zeit. Bitte noch einmal.",
+    ),
+    "signin.denied": (
+        "The log-in was declined where you were asked.",
+        "Die Anmeldung wurde dort abgelehnt, wo Sie gefragt wurden.",
+    ),
+    "signin.refused": (
+        "Your identity provider did not let you in. It said:",
+        "Ihr Anmeldedienst hat Sie nicht angemeldet. Er sagt:",
+    ),
+    "signin.unreachable": (
+        "Your identity provider cannot be reached, or did not answer as it should. Try again in a moment.",
+        "Ihr Anmeldedienst ist nicht erreichbar oder antwortet nicht richtig. Bitte gleich noch einmal.",
+    ),
+    "signin.unknown": (
+        "You were recognized, but you belong to no org here. Ask an admin of your org to make you a member; "
+        "they need the id below.",
+        "Sie wurden erkannt, gehören hier aber zu keiner Organisation. Bitten Sie deren Verwaltung, Sie "
+        "aufzunehmen; sie braucht die Kennung unten.",
+    ),
+    "signin.unbelieved": (
+        "What your identity provider said of you cannot be believed here.",
+        "Was Ihr Anmeldedienst über Sie sagt, kann hier nicht geglaubt werden.",
+    ),
     "insecure.title": ("Not over plain http", "Nicht über einfaches http"),
     "insecure.text": (
         "Your key would travel where others can read it. Open this page over https, or on the machine of the "

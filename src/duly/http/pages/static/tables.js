@@ -18,7 +18,7 @@ export function table(head, rows, { numbers = [], kind = "" } = {}) {
   const cells = (tag, texts, more = {}) => texts.map((text, n) => el(tag, { ...align(n), ...more }, text));
   const top = head.length ? [el("thead", {}, el("tr", {}, ...cells("th", head, { scope: "col" })))] : [];
   const body = el("tbody", {}, ...rows.map((one) => el("tr", {}, ...cells("td", one))));
-  return el("div", { class: "scroll" }, el("table", { class: kind }, ...top, body));
+  return el("div", { class: "scroll", tabindex: "0" }, el("table", { class: kind }, ...top, body));
 }
 
 /**

@@ -1,0 +1,45 @@
+"""Logging in at the identity provider, as people do it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import expect
+
+from duly.control.members import Members
+from tests.browser.stage import PREFIX, Visitor
+from tests.http.conftest import ANNA
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_somebody_logs_in_elsewhere_and_out_everywhere(visitor: Visitor) -> None:
+    page, stage = visitor.page, visitor.stage
+    stage.issuer.person = {"sub": "anna", "org_id": str(stage.org)}
+    visitor.expected = ("403",)
+    await visitor.open("/console/account?lang=en")
+    await page.wait_for_url("**/login?next=*")
+    await visitor.shoot("login-sso")
+    await page.get_by_role("link", name="Log in with Acme").click()
+    await expect(page.get_by_role("heading", name="You are not logged in")).to_be_visible()
+    await expect(page.get_by_role("main")).to_contain_text("anna")
+    await visitor.shoot("login-sso-unknown")
+
+    await Members(stage.app).set(stage.org, "anna", "viewer", actor=ANNA, reason="hired")
+    await page.get_by_role("link", name="Back to the log-in").click()
+    await page.get_by_role("link", name="Log in with Acme").click()
+    await page.wait_for_url("**/console/account?lang=en")
+    await expect(page.get_by_role("main")).to_contain_text("Signed in as")
+    await expect(page.get_by_role("row").filter(has_text="this browser")).to_have_count(1)
+    await visitor.live()
+    await visitor.shoot("console-account")
+    await page.get_by_role("button", name="Sign out everywhere").click()
+    await page.wait_for_url("**/login")
+
+
+async def test_an_operator_of_the_installation_comes_to_the_console_wherever_it_is(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.stage.issuer.person = {"sub": "ops-1", "ops": True}
+    await visitor.open(f"{PREFIX}/login")
+    await page.get_by_role("link", name="Log in with Acme").click()
+    await page.wait_for_url(f"**{PREFIX}/console")
+    await expect(page.get_by_text("All orgs", exact=True)).to_be_visible()

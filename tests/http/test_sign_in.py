@@ -1,0 +1,293 @@
+"""Logging in at the identity provider: there and back, for this browser only, once, and to nowhere else."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from duly import Duly
+from duly.control.members import Members
+from duly.http import log_ins, provider, sign_in
+from duly.http.app import create_app
+from duly.http.options import HttpOptions
+from duly.http.tokens import Issuer, SignIn
+from duly.model.errors import ConfigurationError
+from duly.model.system import SYSTEM_ORG
+from tests.http.conftest import ANNA
+from tests.http.issuer import CLIENT, LocalIssuer, issuing
+
+SECURE = "https://duly.test"
+HOME = "http://localhost"
+
+
+@pytest.fixture
+async def issuer() -> AsyncIterator[LocalIssuer]:
+    async with issuing() as one:
+        yield one
+
+
+def trusting(issuer: LocalIssuer, **more: Any) -> HttpOptions:
+    trusted = Issuer(issuer.url, "duly", platform_claim="ops")
+    known = SignIn(CLIENT, issuer.secret, label="Acme & Söhne", scopes="openid email")
+    return HttpOptions(issuers=(trusted,), sign_in=known, believed_for=timedelta(0), **more)
+
+
+def browser(api: FastAPI, at: str = SECURE) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(api, raise_app_exceptions=False), base_url=at)
+
+
+@pytest.fixture
+async def member(app: Duly, org: uuid.UUID, issuer: LocalIssuer) -> str:
+    """Somebody who is known at both places."""
+    await Members(app).set(org, "u1", "operator", actor=ANNA, reason="hired")
+    issuer.person = {"sub": "u1", "org_id": str(org)}
+    return "u1"
+
+
+async def there(client: httpx.AsyncClient, then: str = "/jobs") -> str:
+    """To the provider's door, and what it sends the browser back to."""
+    away = await client.get("/login/start", params={"next": then})
+    assert away.status_code == 303
+    async with httpx.AsyncClient() as outside:
+        return (await outside.get(away.headers["location"])).headers["location"]
+
+
+async def test_a_member_logs_in_elsewhere_and_comes_back_to_where_they_wanted_to_go(
+    app: Duly, org: uuid.UUID, issuer: LocalIssuer, member: str, sql: psycopg.Connection
+) -> None:
+    async with browser(create_app(app, trusting(issuer))) as client:
+        page = (await client.get("/login?next=/jobs%3Fstatus%3Dfailed")).text
+        link = re.search(r'id="sso" href="([^"]*)">([^<]*)<', page)
+        assert link
+        assert link.groups() == (
+            "/login/start?next=%2Fjobs%3Fstatus%3Dfailed", "Log in with Acme &amp; Söhne",
+        )  # fmt: skip
+        away = await client.get(link[1])
+        kept = away.headers["set-cookie"].split("; ")
+        assert kept[0].startswith("__Host-duly-way=")
+        assert {part.lower() for part in kept[1:]} == {
+            "secure", "httponly", "samesite=lax", "path=/", "max-age=600",
+        }  # fmt: skip
+        asked = parse_qs(urlsplit(away.headers["location"]).query)
+        assert asked["redirect_uri"] == [f"{SECURE}/login/back"]
+        assert asked["scope"] == ["openid email"]
+        secret = kept[0].partition("=")[2].partition(".")[0]
+        assert secret not in away.headers["location"]
+        back = await client.get(await there(client, "/jobs?status=failed"))
+        assert (back.status_code, back.headers["location"]) == (303, "/jobs?status=failed")
+        assert '__Host-duly-way=""' in back.headers["set-cookie"]
+        me = (await client.get("/session")).json()
+        assert (me["org_id"], me["actor_type"], me["actor_id"]) == (str(org), "user", "u1")
+        [kept_here] = me["sessions"]
+        left = datetime.fromisoformat(kept_here["expires_at"]) - datetime.now(UTC)
+        assert left > timedelta(hours=11), "the token was for the moment of the log-in"
+        await Members(app).remove(org, "u1", actor=ANNA, reason="left")
+        assert (await client.get("/session")).status_code == 401
+    [(who, what)] = sql.execute(
+        "select actor_id, action from duly.audit_entries where org_id = %s and target_type = 'session'", [org]
+    ).fetchall()
+    assert (who, what) == ("u1", "session.opened")
+
+
+async def test_who_looks_after_the_installation_logs_in_for_an_hour(
+    app: Duly, issuer: LocalIssuer, sql: psycopg.Connection
+) -> None:
+    issuer.person = {"sub": "ops-1", "ops": True}
+    async with browser(create_app(app, trusting(issuer))) as client:
+        assert (await client.get(await there(client))).status_code == 303
+        me = (await client.get("/session")).json()
+        assert (me["org_id"], me["actor_type"], me["actor_id"]) == (str(SYSTEM_ORG), "operator", "ops-1")
+        assert me["scopes"] == ["platform"]
+        left = datetime.fromisoformat(me["sessions"][0]["expires_at"]) - datetime.now(UTC)
+        assert timedelta(minutes=58) < left <= timedelta(hours=1)
+        assert (await client.get("/v1/platform/orgs")).status_code == 200
+        assert (await client.get("/v1/jobs")).status_code == 403
+    rows = sql.execute("select org_id, actor_type from duly.audit_entries where action = 'session.opened'")
+    assert rows.fetchall() == [(SYSTEM_ORG, "operator")]
+
+
+async def test_the_client_shows_its_secret_as_the_provider_wants_it(
+    app: Duly, issuer: LocalIssuer, member: str
+) -> None:
+    for secret, way in ((None, "none"), ("p:ss w%rd", "client_secret_basic"), ("p", "client_secret_post")):
+        issuer.secret, issuer.ways = secret, [way]
+        async with browser(create_app(app, trusting(issuer))) as client:
+            assert (await client.get(await there(client))).headers["location"] == "/jobs"
+    assert "p:ss" not in repr(SignIn("c", "p:ss w%rd"))
+
+
+async def test_a_code_opens_nothing_in_another_browser_nor_twice(
+    app: Duly, issuer: LocalIssuer, member: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = create_app(app, trusting(issuer))
+    async with browser(api) as client, browser(api) as other:
+        mine = await there(client)
+        kept = client.cookies["__Host-duly-way"]
+        theirs = await there(other)
+        wrong = [
+            await browser(api).get(mine),
+            await other.get(mine),
+            await client.get(theirs),
+            await client.get(re.sub("state=[^&]*", "state=", mine)),
+        ]
+        assert {answer.status_code for answer in wrong} == {400}
+        assert not [one for one in wrong if "__Host-duly=" in one.headers.get("set-cookie", "")]
+        assert issuer.exchanges == [], "nobody is asked about what was not begun here"
+        client.cookies.set("__Host-duly-way", kept, "duly.test")
+        foreign = re.sub("iss=[^&]*", "iss=https://evil.example", mine)
+        assert (await client.get(foreign)).status_code == 400, "of another issuer"
+        client.cookies.set("__Host-duly-way", kept, "duly.test")
+        assert (await client.get(mine)).status_code == 303
+        assert "__Host-duly-way" not in client.cookies
+        assert (await client.get(mine)).status_code == 400, "the way is gone once"
+        client.cookies.set("__Host-duly-way", kept, "duly.test")
+        assert (await client.get(mine)).status_code == 503, "and so is the code"
+        late = await there(client)
+        begun = sign_in.time.time()
+        monkeypatch.setattr(sign_in.time, "time", lambda: begun + 700)
+        assert (await client.get(late)).status_code == 400, "too long ago"
+
+
+WRONG: list[dict[str, Any]] = [
+    {"nonce": "another"},
+    {"nonce": None},
+    {"aud": "duly"},
+    {"aud": [CLIENT, "other"], "azp": "other"},
+    {"iss": "http://127.0.0.1:1"},
+    {"exp": 1},
+    {"iat": 2**33},
+    {"org_id": None},
+    {"org_id": "not-a-uuid"},
+    {"sub": None},
+    {"ops": "true", "org_id": None},
+]
+
+
+async def test_a_token_that_is_not_for_this_log_in_opens_nothing(
+    app: Duly, issuer: LocalIssuer, member: str, sql: psycopg.Connection
+) -> None:
+    right = issuer.person
+    async with browser(create_app(app, trusting(issuer))) as client:
+        for wrong in WRONG:
+            issuer.person = {**right, **wrong}
+            back = await client.get(await there(client))
+            assert (back.status_code, "cannot be believed" in back.text) == (403, True), wrong
+            assert "__Host-duly" not in client.cookies
+    assert sql.execute("select count(*) from duly.sessions").fetchone() == (0,)
+
+
+async def test_clocks_may_differ_a_little(app: Duly, issuer: LocalIssuer, member: str) -> None:
+    now = datetime.now(UTC).timestamp()
+    issuer.person |= {"exp": now - 20, "iat": now + 20, "nbf": now + 20}
+    async with browser(create_app(app, trusting(issuer))) as client:
+        assert (await client.get(await there(client))).status_code == 303
+
+
+async def test_what_goes_wrong_there_is_said_in_words(
+    app: Duly, org: uuid.UUID, issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with browser(create_app(app, trusting(issuer))) as client:
+        issuer.refuses = {"error": "access_denied", "error_description": "<b>no</b>"}
+        said = await client.get(await there(client))
+        assert (said.status_code, "was declined" in said.text) == (403, True)
+        assert "&lt;b&gt;no" in said.text
+        assert 'href="/login?next=%2Fjobs"' in said.text
+        assert "default-src 'none'" in said.headers["content-security-policy"]
+        issuer.refuses = {"error": "server_error"}
+        said = await client.get(await there(client), headers={"accept-language": "de"})
+        assert "Anmeldedienst hat Sie nicht angemeldet" in said.text
+        made_up = await client.get("/login/back?error=x&error_description=call+0900&state=x")
+        assert (made_up.status_code, "call 0900" in made_up.text) == (400, False)
+        issuer.refuses = None
+        issuer.person = {"sub": "nobody <i>", "org_id": str(org)}
+        said = await client.get(await there(client))
+        assert (said.status_code, "you belong to no org here" in said.text) == (403, True)
+        assert "nobody &lt;i&gt;" in said.text
+        monkeypatch.setattr(provider, "_KEPT", -1.0)
+        issuer.down = True
+        assert (await client.get("/login/start")).status_code == 303, "what is known is good until replaced"
+    async with browser(create_app(app, trusting(issuer))) as client:
+        said = await client.get("/login/start")
+        assert (said.status_code, "cannot be reached" in said.text) == (503, True)
+
+
+async def test_nobody_is_sent_anywhere_else(app: Duly, issuer: LocalIssuer, member: str) -> None:
+    async with browser(create_app(app, trusting(issuer))) as client:
+        for evil in ("//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil.example", "x"):
+            assert (await client.get(await there(client, evil))).headers["location"] == "/submit"
+
+
+async def test_the_way_back_is_where_the_service_is(app: Duly, issuer: LocalIssuer, member: str) -> None:
+    outer = FastAPI()
+    outer.mount("/tools/duly", create_app(app, trusting(issuer)))
+    async with browser(outer, f"{HOME}/tools/duly/") as client:
+        await client.get("login/start?next=/jobs")
+        back = await client.get(await there_from(client, issuer, "login/start?next=/jobs"))
+        assert back.headers["location"] == "/tools/duly/jobs"
+    behind = create_app(app, trusting(issuer, public_url="https://duly.test/at"))
+    async with browser(behind, "http://10.0.0.1") as client:
+        away = await client.get("/login/start")
+        asked = parse_qs(urlsplit(away.headers["location"]).query)
+        assert asked["redirect_uri"] == ["https://duly.test/at/login/back"]
+        assert "__Host-duly-way" in away.headers["set-cookie"]
+
+
+async def there_from(client: httpx.AsyncClient, issuer: LocalIssuer, start: str) -> str:
+    away = await client.get(start)
+    return issuer.answer({k: v[0] for k, v in parse_qs(urlsplit(away.headers["location"]).query).items()})
+
+
+async def test_it_is_offered_only_where_it_is_set_up_and_nobody_listens(
+    app: Duly, issuer: LocalIssuer
+) -> None:
+    async with browser(create_app(app, HttpOptions())) as client:
+        assert 'id="sso"' not in (await client.get("/login")).text
+        codes = [(await client.get(path)).status_code for path in ("/login/start", "/login/back?state=x")]
+        assert codes == [404, 404]
+    async with browser(create_app(app, trusting(issuer)), "http://duly.test") as client:
+        assert "Not over plain http" in (await client.get("/login/start")).text
+        assert not client.cookies
+    with pytest.raises(ConfigurationError, match="issuer"):
+        HttpOptions(sign_in=SignIn(CLIENT))
+
+
+async def test_who_tries_too_often_waits(
+    app: Duly, issuer: LocalIssuer, member: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_ins, "_PER_SECOND", 1e-9)
+    monkeypatch.setattr(log_ins, "_BURST", 2.0)
+    issuer.person |= {"nonce": "x"}
+    async with browser(create_app(app, trusting(issuer))) as client:
+        answers = [await client.get(await there(client)) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [403, 403, 429]
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    assert len(issuer.exchanges) == 2
+
+
+async def test_no_token_and_no_code_is_kept_or_logged(
+    app: Duly, issuer: LocalIssuer, member: str, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "duly")
+    issuer.secret = "the-secret-of-the-client"
+    async with browser(create_app(app, trusting(issuer))) as client:
+        back = await there(client)
+        assert (await client.get(back)).status_code == 303
+        token = client.cookies["__Host-duly"]
+        client.cookies.clear()
+        assert (await client.get(back)).status_code == 400
+    [code] = parse_qs(urlsplit(back).query)["code"]
+    kept = str(sql.execute("select * from duly.sessions").fetchall())
+    kept += str(sql.execute("select * from duly.audit_entries").fetchall())
+    for secret in (code, token, issuer.secret, issuer.exchanges[0]["code_verifier"]):
+        assert secret not in caplog.text
+        assert secret not in kept
