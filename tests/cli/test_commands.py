@@ -6,6 +6,7 @@ import getpass
 import io
 import sys
 import uuid
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from duly.model.outcome import ErrorInfo, Retry
 from duly.store.session import Database
+from duly.store.workers import Identity, register
 from tests.cli.conftest import Run
 from tests.control.deadletter.letters import end_one
 from tests.house.pages import commands
@@ -35,7 +37,15 @@ async def ids(
     made = await duly("enqueue", "shop.sell", "--json")
     key = (await duly("key", "create", "ci", "--scope", "jobs:read", *WHY, "--json")).document["key"]
     more = {"waiting": made.document["job_id"], "key": key["key_id"], "new": uuid.uuid4(), "org": org}
-    return {**found, **more, **await _telling(duly)}
+    return {**found, **more, "worker": await _worker(database), **await _telling(duly)}
+
+
+async def _worker(database: Database) -> uuid.UUID:
+    """One who has introduced itself, and nothing more."""
+    who = Identity(uuid.uuid4(), "new", "h", 1, "0", ("q:exports",), 1, timedelta(milliseconds=1))
+    async with database.engine_session() as conn:
+        await register(conn, who)
+    return who.worker_id
 
 
 async def _telling(duly: Run) -> dict[str, Any]:
@@ -67,6 +77,7 @@ jobs rerun {waiting} {why}
 queue list
 queue stats
 workers
+drain {worker} {why}
 queue create q:slow 2 {why}
 queue pause q:slow {why}
 queue resume q:slow {why}
@@ -160,7 +171,10 @@ async def test_every_command_answers_programs_with_one_document(
         said[" ".join(line.split()[:2])] = done.document
     here = [path for path in commands() if not path.startswith(ELSEWHERE)]
     offered = {" ".join(path.split()[:2]) for path in here} - SERVERS - STREAMS
-    assert {said_of.removesuffix(" shop.greet").removesuffix(" --dry-run") for said_of in said} == offered
+    assert {
+        said_of.removesuffix(" shop.greet").removesuffix(" --dry-run").removesuffix(" {worker}")
+        for said_of in said
+    } == offered
     assert said["migrate"] == {"applied": []}
     assert said["jobs show"]["explanation"]
     assert [job["job_id"] for job in said["jobs list"]["jobs"]] == [said["enqueue shop.greet"]["job_id"]]

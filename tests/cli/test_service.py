@@ -114,6 +114,19 @@ def test_two_processes_are_two_workers(service: Start, sql: psycopg.Connection[A
     assert sql.execute("select count(*) from duly.workers where stopped_at is null").fetchone() == (0,)
 
 
+async def test_a_process_that_an_operator_has_drained_is_not_replaced(
+    duly: Run, service: Start, sql: psycopg.Connection[Any]
+) -> None:
+    with service("--processes", "2", **SHORT) as till:
+        ready = {till.until("ready "), till.until("ready ")}
+        for worker in ready:
+            asked = await duly("drain", worker, "--reason", "a new version", "--json")
+            assert (asked.code, asked.document["drain_reason"]) == (0, "a new version")
+        assert till.end() == 0
+    rows = sql.execute("select worker_id::text, stopped_at is not null from duly.workers").fetchall()
+    assert dict(rows) == dict.fromkeys(ready, True)
+
+
 def test_the_processes_end_with_their_parent_however_it_dies(
     service: Start, sql: psycopg.Connection[Any]
 ) -> None:

@@ -91,6 +91,12 @@ async def test_workers_and_figures_are_shown(platform: httpx.AsyncClient, app: D
     async with working(app):
         [worker] = (await platform.get("/v1/platform/workers")).json()["workers"]
         overview = (await platform.get("/v1/platform/overview")).json()
+        drain = f"/v1/platform/workers/{worker['worker_id']}/drain"
+        asked = (await platform.post(drain, json=WHY)).json()
+        assert (asked["drain_reason"], asked["drain_requested_at"] is None) == (WHY["reason"], False)
+    gone = await platform.post(drain, json=WHY)
+    assert (gone.status_code, gone.json()["code"]) == (404, "worker.unknown")
+    assert (await trail(app, SYSTEM_ORG))[-1] == ("worker.drain_requested", "api_key", WHY["reason"])
     assert (worker["state"], worker["running"], type(worker["lease"])) == ("working", 0, float)
     assert (overview["workers"], overview["slots"], overview["orgs"]["count"]) == (1, worker["slots"], 0)
     assert "q:default" in {queue["queue"] for queue in overview["queues"]}
@@ -161,8 +167,8 @@ async def test_an_admin_of_an_org_may_do_nothing_here(
     asked = 0
     for path, item in api.openapi()["paths"].items():
         for method in item if path.startswith("/v1/platform") else ():
-            where = path.format(org_id=org, name="q:default")
+            where = path.format(org_id=org, worker_id=org, name="q:default")
             answer = await http.request(method, where, json={**WHY, "name": "x", "weight": 1})
             assert (answer.status_code, answer.json()["code"]) == (403, "auth.forbidden"), (method, path)
             asked += 1
-    assert asked == 18
+    assert asked == 19

@@ -107,6 +107,7 @@ async def test_what_was_settled_is_counted_exactly(
     for kind, why, n in rows:
         assert of(counted, "jobs_failed_total", job_type=kind, error_class=why) == n
     check_histograms(sql, counted, [kind.name for kind in kinds])
+    check_minutes(sql, found)
 
 
 def check_histograms(sql: psycopg.Connection[Any], counted: Any, kinds: list[str]) -> None:
@@ -122,6 +123,24 @@ def check_histograms(sql: psycopg.Connection[Any], counted: Any, kinds: list[str
         assert of(counted, "duly_jobs_wait_seconds_count", job_type=kind) == started
         assert of(counted, "jobs_duration_seconds_count", job_type=kind) == started
         assert 0 < of(counted, "duly_jobs_wait_seconds_sum", job_type=kind) < 60 * started
+
+
+def check_minutes(sql: psycopg.Connection[Any], found: Counter[tuple[str, str, str]]) -> None:
+    """What a worker has written of each queue when it has ended: the same once more."""
+    names = ("started", "completed", "failed", "retried", "canceled")
+    sums = ", ".join(f"sum({name})" for name in names)
+    buckets = "(select sum(n) from unnest(wait_counts) n), (select sum(n) from unnest(run_counts) n)"
+    rows = sql.execute(
+        f"select queue, {sums}, sum(w), sum(r), bool_and(run_seconds > 0) from (select *, {buckets} "
+        "from duly.queue_minutes) q(a, queue, c, started, completed, failed, retried, canceled, run_seconds, "
+        "e, f, g, h, w, r) group by queue"
+    ).fetchall()
+    assert {row[0] for row in rows} == {"q:default", "q:exports"}
+    for queue, *counts, waits, runs, ran in rows:
+        facts_of_it = [
+            sum(n for (event, _, of), n in found.items() if (event, of) == (name, queue)) for name in names
+        ]
+        assert (counts, waits, runs, ran) == (facts_of_it, counts[0], counts[0], True)
 
 
 async def test_a_lost_attempt_is_counted_by_whoever_takes_it_over(

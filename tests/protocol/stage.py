@@ -113,7 +113,8 @@ class Stage:
     ) -> list[News] | None:
         """A heartbeat, on the connection that nothing else uses."""
         self._beating.execute(_CLOCK.format("false"), [now.isoformat()])
-        return workers.beat(self._beating, worker_id, held, draining=False)
+        heard = workers.beat(self._beating, worker_id, held, draining=False)
+        return None if heard is None else heard.news
 
     def picture(self, orgs: Sequence[UUID]) -> Picture:
         """What there is now."""

@@ -15,8 +15,15 @@ from duly.testing import Cluster
 from duly.upkeep.reaper import Reaper
 
 RELEASED = {
-    "0.1.0": 9, "0.2.0": 15, "0.3.0": 17, "0.4.0": 20, "0.5.0": 21, "0.6.0": 22, "0.7.0": 23, "0.8.0": 23,
-}  # fmt: skip
+    "0.1.0": 9,
+    "0.2.0": 15,
+    "0.3.0": 17,
+    "0.4.0": 20,
+    "0.5.0": 21,
+    "0.6.0": 22,
+    "0.7.0": 23,
+    "0.8.0": 23,
+}
 """The last migration of each release."""
 
 POLICY = (

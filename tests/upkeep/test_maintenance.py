@@ -377,7 +377,7 @@ async def test_they_belong_to_the_system_org(app: Duly, sql: Conn) -> None:
     ("duly.partitions", {"made", "dropped", "deleted", "answers", "kept", "busy"}),
     ("duly.expire_ledger", {"deleted"}),
     ("duly.clean_up", {"artifacts", "blobs", "dead_letters", "alerts", "notifications", "subscriptions",
-                       "secrets", "sessions", "workers"}),
+                       "secrets", "sessions", "minutes", "workers"}),
 ])  # fmt: skip
 async def test_each_handler_does_its_work_and_counts(app: Duly, name: str, said: set[str]) -> None:
     maintenance.declare(app, KEEP)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from duly import Cancel, Context, Duly, Fail, Retry, Snooze, Status
+from duly import Actor, Cancel, Context, Duly, Fail, Retry, Snooze, Status, errors
 from duly.worker import worker as worker_module
 from tests.worker import isolated_jobs as theirs
 from tests.worker.working import (
@@ -43,6 +43,40 @@ async def test_a_drain_waits_for_what_runs(app: Duly, acting: uuid.UUID) -> None
     go.set()
     await stopping
     assert await handle.result() is True, "it was told that the worker is about to stop"
+
+
+async def test_a_worker_that_is_asked_to_drain_finishes_its_jobs_takes_no_more_and_says_goodbye(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    @app.job("test.last")
+    async def last() -> None:
+        inside.set()
+        await go.wait()
+
+    first = await last.enqueue()
+    async with working(app, heartbeat=brief(0.05), drain=brief(PATIENCE)) as worker:
+        await inside.wait()
+        for reason in ("a new version", "nobody hears the second"):
+            asked = await app.queues.drain(worker.worker_id, actor=Actor.operator("anna"), reason=reason)
+            assert (asked.drain_requested_by, asked.drain_reason) == ("operator:anna", "a new version")
+        await worker.retired.wait()
+        second = await last.options(idempotency_key="2").enqueue()
+        assert worker.why_not_ready == ["it drains"]
+        await until(sql, "select draining_at is not null from duly.workers")
+        go.set()
+        await worker.steps.wait("drained")
+        gone = sql.execute("select stopped_at is not null from duly.workers").fetchone()
+        assert gone == (True,), "although nobody has left its block yet"
+        with pytest.raises(errors.UnknownWorker):
+            await app.queues.drain(str(worker.worker_id), actor=Actor.operator("anna"), reason="again")
+    assert ((await first.status()).status, (await second.status()).status) == (
+        Status.COMPLETED,
+        Status.QUEUED,
+    )
+    audited = sql.execute("select action, reason, detail ->> 'name' from duly.audit_entries").fetchall()
+    assert audited == [("worker.drain_requested", "a new version", asked.name)]
 
 
 async def test_what_does_not_end_in_time_is_given_back_without_spending_the_attempt(

@@ -18,7 +18,7 @@ from duly.store.workers import Identity, register
 from duly.upkeep.reaper import Reaper
 from duly.wiring import open_ground
 from duly.worker.options import WorkerOptions
-from duly.worker.worker import Places
+from duly.worker.places import Places
 
 AT_ONCE = RetryPolicy(max_attempts=5, delays=(timedelta(milliseconds=1),))
 """Tried again without delay."""

@@ -1,4 +1,4 @@
-"""`duly queue` and `duly workers`."""
+"""`duly queue`, `duly workers` and `duly drain`."""
 
 from __future__ import annotations
 
@@ -134,6 +134,18 @@ def workers(app: AppName = None, as_json: AsJson = False) -> None:
     """The workers that have not said goodbye, and how many jobs each runs."""
     found = run(app, lambda duly: duly.queues.workers())
     print_json({"workers": found}) if as_json else print_table(found, _WORKER)
+
+
+def drain(
+    worker: Annotated[str, typer.Argument(metavar="WORKER", help="Its id, as `duly workers` shows it.")],
+    reason: Reason,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have a worker drain: it takes nothing more, finishes or gives back its jobs, and ends."""
+    asked = run(app, lambda duly: duly.queues.drain(worker, actor=acting(actor), reason=reason))
+    print_json(asked) if as_json else print_table([asked], _WORKER)
 
 
 def _show(queue: Queue, as_json: bool) -> None:

@@ -17,6 +17,8 @@ _FIRST_PAUSE, _LAST_PAUSE = 0.5, 30.0
 _LIVED = 60.0
 _HOPELESS = (ExitCode.USAGE, ExitCode.NOT_FOUND, ExitCode.REFUSED)
 """Ends that would only come again."""
+RETIRED = 243
+"""How a process ends that an operator has asked to drain: no other takes its place."""
 
 
 class Supervisor:
@@ -79,6 +81,9 @@ class Supervisor:
                 # One that is told before it listens just ends: it held nothing yet.
                 ended_well = code in (ExitCode.OK, -signal.SIGTERM)
                 self._code = max(self._code, ExitCode.OK if ended_well else ExitCode.INTERNAL)
+                return
+            if code == RETIRED:
+                log.info("a worker process was asked to drain, and has ended")
                 return
             if code in _HOPELESS:
                 self._code = ExitCode(code)

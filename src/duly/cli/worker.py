@@ -18,7 +18,7 @@ from duly.cli.exits import ExitCode
 from duly.cli.monitored import Monitor, telling
 from duly.cli.options import AppName, AsJson
 from duly.cli.show import print_json
-from duly.cli.supervisor import Supervisor
+from duly.cli.supervisor import RETIRED, Supervisor
 from duly.cli.verbosity import HowMuch, write_logs
 from duly.model.errors import ConfigurationError
 from duly.settings import Settings
@@ -49,7 +49,10 @@ def worker(
     log_level: HowMuch = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do jobs until SIGTERM or Ctrl-C, then drain; a second signal kills. A process that dies is replaced."""
+    """Do jobs until SIGTERM or Ctrl-C, then drain; a second signal kills. A process that dies is replaced.
+
+    One that an operator has asked to drain is not; when all have, this ends, too.
+    """
     if app is None:
         find(app, needed=True)
     given = {"queues": queues, "slots": slots, "threads": threads, "isolated": isolated, "drain": drain}
@@ -99,11 +102,16 @@ async def _work(app: Duly, choices: dict[str, Any], *, monitored: bool, as_json:
     async with app, telling(app, working) if monitored else nullcontext(), working:
         await working.listening.wait()
         _say_ready(working, as_json=as_json)
-        await stop.wait()
+        await _until_any(stop, working.retired)
     sys.stdout.flush()
     sys.stderr.flush()
     # A thread that a handler never leaves must not keep us.
-    os._exit(ExitCode.OK)
+    os._exit(ExitCode.OK if stop.is_set() else RETIRED)
+
+
+async def _until_any(*events: asyncio.Event) -> None:
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
 
 
 def _take_lifeline() -> int:

@@ -8,16 +8,23 @@ from uuid import UUID
 
 from duly.client.app import App
 from duly.control.asked import check_known, org
-from duly.control.queues import MOST, Queues
+from duly.control.board import Board
+from duly.control.boards import Boards
+from duly.control.kept import Kept, KeptByKey
+from duly.control.queues import MOST
+from duly.control.shares import ActiveShares, SharePage, Shares
 from duly.model.freshness import Freshness
-from duly.store import overview, suspects
-from duly.store.overview import Lane, OrgOverview, PlatformOverview, QueueShare, counted
+from duly.store import overview, queues, suspects
+from duly.store.overview import Lane, OrgOverview, PlatformOverview, QueueShare
 from duly.store.pool import Connection
-from duly.store.queues import Count
+from duly.store.queues import Count, counted
 
 _DAY = timedelta(days=1)
 _HEADS = 20
 _HELD = 500
+_HEADS_OF_ALL = 1_000
+_DOUBTS_LAST = 10.0
+"""Seconds: whether jobs can be believed is a matter of minutes."""
 
 
 class Overview:
@@ -25,6 +32,44 @@ class Overview:
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._boards = Boards(app)
+        self._shares = Shares(app)
+        self._doubts = Kept(self._suspected, _DOUBTS_LAST)
+        self._recent = KeptByKey(self._board)
+
+    async def board(self, org_id: UUID | str | None = None, *, age: timedelta = timedelta(0)) -> Board:
+        """Everything that an overview shows: of an org, or of the whole installation. An unknown org raises.
+
+        With what each queue did in the last hour, minute by minute. For the installation the workers wrote
+        that down; for an org it is read from the newest 1,000 jobs of each kind that ended, so that it may
+        begin later (`since`), and knows nothing of starts and retries. Who looks again and again may have
+        one of a certain `age`, together with all others who do.
+        """
+        whose = None if org_id is None else org(org_id)
+        return await self._recent.get(whose, age.total_seconds())
+
+    async def _board(self, whose: UUID | None) -> Board:
+        if whose is None:
+            return await self._board_of_platform()
+        async with (await self._app.ground()).database.engine_session() as conn:
+            seen = await self._of_org(conn, whose)
+            lines = await overview.of_queues(conn, whose, most=MOST, since=_DAY)
+        return await self._boards.of_org(seen, lines)
+
+    async def _board_of_platform(self) -> Board:
+        doubts = await self._doubts.get()
+        async with (await self._app.ground()).database.engine_session() as conn:
+            seen = await self._of_platform(conn, doubts)
+            told = await self._boards.read(conn)
+        return await self._boards.of_platform(seen, told)
+
+    async def shares(self) -> ActiveShares:
+        """The orgs that have jobs running or waiting, and what they have of the workers."""
+        return await self._shares.active()
+
+    async def all_shares(self, *, limit: int = 50, after: str | None = None) -> SharePage:
+        """Every org with the same, by their ids."""
+        return await self._shares.page(limit=limit, after=after)
 
     async def org(self, org_id: UUID | str) -> OrgOverview:
         """The figures of an org. An unknown one raises.
@@ -32,13 +77,15 @@ class Overview:
         Counts stop at 10,000. Up to 500 of the jobs that are held, and the first 20 of each priority that
         wait, are asked whether they can be believed.
         """
-        whose = org(org_id)
         async with (await self._app.ground()).database.engine_session() as conn:
-            await check_known(conn, whose)
-            lanes = await overview.lanes(conn, whose, most=MOST, heads=_HEADS)
-            rest = await overview.of_org(conn, whose, most=MOST, heads=_HELD, since=_DAY)
-            asked = [*rest.pop("doubtful"), *(job for lane in lanes for job in lane.heads)]
-            stale = await _stale(conn, [(whose, job) for job in asked])
+            return await self._of_org(conn, org(org_id))
+
+    async def _of_org(self, conn: Connection, whose: UUID) -> OrgOverview:
+        await check_known(conn, whose)
+        lanes = await overview.lanes(conn, whose, most=MOST, heads=_HEADS)
+        rest = await overview.of_org(conn, whose, most=MOST, heads=_HELD, since=_DAY)
+        asked = [*rest.pop("doubtful"), *(job for lane in lanes for job in lane.heads)]
+        stale = await _stale(conn, [(whose, job) for job in asked])
         active = rest["running"].count + rest["partial"].count + sum(lane.waiting for lane in lanes)
         more = stale > 0 and active > len(asked)
         return OrgOverview(
@@ -51,14 +98,20 @@ class Overview:
         Counts stop at 10,000. What completed is not counted: no index finds that for all orgs. Suspects are
         looked for as the reconciler does, up to 200 of each kind.
         """
-        queues = await Queues(self._app).stats()
+        doubts = await self._suspected()
         async with (await self._app.ground()).database.engine_session() as conn:
-            rest = await overview.of_platform(conn, most=MOST, since=_DAY)
+            return await self._of_platform(conn, doubts)
+
+    async def _of_platform(self, conn: Connection, doubts: Count) -> PlatformOverview:
+        stats = await queues.list_stats(conn, most=MOST, heads=_HEADS_OF_ALL)
+        rest = await overview.of_platform(conn, most=MOST, since=_DAY)
+        return PlatformOverview(queues=tuple(stats), suspects=doubts, **rest)
+
+    async def _suspected(self) -> Count:
+        async with (await self._app.ground()).database.engine_session() as conn:
             found, more = await self.suspicious(conn)
             stale = await _stale(conn, found)
-        return PlatformOverview(
-            queues=tuple(queues), suspects=Count(count=stale, at_least=more and stale > 0), **rest
-        )
+        return Count(count=stale, at_least=more and stale > 0)
 
     async def suspicious(self, conn: Connection) -> tuple[list[tuple[UUID, UUID]], bool]:
         """Jobs of all orgs that look suspicious, each once; and whether there may be more."""

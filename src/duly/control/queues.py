@@ -6,16 +6,18 @@ import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from duly.client.app import App
+from duly.client.context import as_uuid
 from duly.control.asked import Asked, asked, text
 from duly.control.audited import note, transaction
 from duly.control.limit_rules import UNCHANGED, Unchanged
-from duly.model.errors import Conflict, ContractError, UnknownQueue
+from duly.model.errors import Conflict, ContractError, MissingField, UnknownQueue, UnknownWorker
 from duly.model.job import Actor
 from duly.model.policy import DEADLETTER
 from duly.model.system import SYSTEM_ORG
-from duly.store import queues
+from duly.store import queues, workers
 from duly.store.pool import Connection
 from duly.store.queues import Queue, QueueStats, WorkerSnapshot
 
@@ -48,6 +50,27 @@ class Queues:
         """The workers that have not said goodbye, the youngest first."""
         async with (await self._app.ground()).database.engine_session() as conn:
             return await queues.list_workers(conn, limit=_WORKERS)
+
+    async def drain(self, worker_id: UUID | str, *, actor: Actor, reason: str) -> WorkerSnapshot:
+        """Have a worker drain, as by SIGTERM: it takes nothing more, finishes or gives back its jobs, ends.
+
+        It hears of it with its next heartbeat. Asked again, it changes nothing. An unknown one raises, and so
+        does one that has gone.
+        """
+        which, who = _worker(worker_id), asked(actor, reason)
+
+        async def once(conn: Connection) -> WorkerSnapshot:
+            is_new = await workers.ask_to_drain(conn, which, by=who.by, reason=who.reason)
+            found = [one for one in await queues.list_workers(conn, limit=_WORKERS) if one.worker_id == which]
+            if is_new is None or not found:
+                raise UnknownWorker(
+                    f"no worker {which} is at work", field="worker_id", fix="look at the list of workers"
+                )
+            if is_new:
+                await note(conn, who, SYSTEM_ORG, "worker.drain_requested", str(which), name=found[0].name)
+            return found[0]
+
+        return await transaction(self._app, once)
 
     async def create(self, queue: str, weight: int = 1, *, actor: Actor, reason: str) -> Queue:
         """Make a queue, for workers that have it among theirs. Asked again, it changes nothing."""
@@ -148,6 +171,13 @@ async def _locked(conn: Connection, queue: str) -> Queue:
     found = await queues.lock(conn, queue)
     if found is None:
         raise UnknownQueue(f"no queue {queue}", field="queue", fix="create it, or look at the list of queues")
+    return found
+
+
+def _worker(worker_id: UUID | str) -> UUID:
+    found = as_uuid("worker_id", worker_id)
+    if found is None:
+        raise MissingField("missing", field="worker_id", fix="say which worker")
     return found
 
 

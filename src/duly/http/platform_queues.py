@@ -90,6 +90,10 @@ class WorkerShown(Shown):
     lease: timedelta = Field(description="The seconds that it may be silent.")
     started_at: datetime
     heartbeat_at: datetime
+    draining_at: datetime | None = Field(description="Since when it claims nothing more.")
+    drain_requested_at: datetime | None = Field(description="When an operator has asked it to drain.")
+    drain_requested_by: str | None
+    drain_reason: str | None
     state: WorkerState
 
 
@@ -131,6 +135,15 @@ def routes(service: Service) -> APIRouter:
         """The workers that have not said goodbye, the youngest first."""
         found = await service.queues.workers()
         return as_json(Workers(workers=[WorkerShown.model_validate(one) for one in found]))
+
+    @api.post("/workers/{worker_id}/drain", response_model=WorkerShown, responses=refusals)
+    async def drain_worker(worker_id: UUID, request: Why, who: runs) -> Response:
+        """Have a worker drain, as by SIGTERM: it takes nothing more, finishes or gives back its jobs, ends.
+
+        It hears of it with its next heartbeat. Asked again, it changes nothing.
+        """
+        done = await service.queues.drain(worker_id, actor=who.actor, reason=request.reason)
+        return as_json(WorkerShown.model_validate(done))
 
     @api.get("/queues", response_model=Queues, responses=documented())
     async def queues(who: runs) -> Response:

@@ -25,7 +25,8 @@ DulyError                     duly.error              the root: catch this one f
 │   ├── UnknownSchedule       schedule.unknown
 │   ├── UnknownSubscription   subscription.unknown
 │   ├── UnknownTemplate       template.unknown
-│   └── UnknownWebhook        webhook.unknown
+│   ├── UnknownWebhook        webhook.unknown
+│   └── UnknownWorker         worker.unknown
 ├── Conflict                  conflict                the job's state forbids it
 │   ├── AlreadyFinished       job.finished
 │   ├── AlreadyResolved       dead_letter.resolved
@@ -216,6 +217,12 @@ class UnknownWebhook(NotFound):
     """No webhook of that id in this org."""
 
     code = "webhook.unknown"
+
+
+class UnknownWorker(NotFound):
+    """No worker of that id, or one that has gone."""
+
+    code = "worker.unknown"
 
 
 class Conflict(DulyError):

@@ -119,6 +119,13 @@ async def told(conn: Connection, org_id: UUID, alert_ids: Collection[UUID]) -> N
     await conn.execute(statement("alerts/told"), {"org_id": org_id, "alert_ids": list(alert_ids)})
 
 
+async def unresolved(conn: Connection, org_id: UUID | None, *, limit: int) -> list[Alert]:
+    """What is wrong now, but for dead letters: of an org, on its session, or of all, on the engine's."""
+    name = "alerts/open" if org_id is None else "alerts/open_of_org"
+    found = await rows(conn, name, {"org_id": org_id, "limit": limit})
+    return [Alert.model_validate(row) for row in found]
+
+
 async def newest(
     conn: Connection,
     org_id: UUID,

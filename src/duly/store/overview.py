@@ -11,7 +11,7 @@ from uuid import UUID
 from duly.model.states import Status
 from duly.model.system import SYSTEM_ORG
 from duly.store.pool import Connection
-from duly.store.queues import Count, QueueStats
+from duly.store.queues import Count, QueueStats, counted
 from duly.store.rows import rows
 
 
@@ -88,11 +88,6 @@ class PlatformOverview:
     """None if we may not know."""
 
 
-def counted(n: int, most: int) -> Count:
-    """What was counted up to one more than `most`."""
-    return Count(count=min(n, most), at_least=n > most)
-
-
 async def lanes(conn: Connection, org_id: UUID, *, most: int, heads: int) -> list[Lane]:
     """What an org has waiting, by lane."""
     values = {"org_id": org_id, "most": most, "heads": heads}
@@ -118,3 +113,14 @@ async def of_platform(conn: Connection, *, most: int, since: timedelta) -> dict[
     values = {"system": SYSTEM_ORG, "most": most, "since": since}
     [row] = await rows(conn, "overview/platform", values)
     return {**row, **{name: counted(row[name], most) for name in ("orgs", "failed", "canceled")}}
+
+
+async def of_queues(conn: Connection, org_id: UUID, *, most: int, since: timedelta) -> list[dict[str, Any]]:
+    """What an org has to come and running in each queue, and what was put right since then."""
+    return await rows(conn, "overview/org_queues", {"org_id": org_id, "most": most, "since": since})
+
+
+async def reconciled(conn: Connection, *, most: int, since: timedelta) -> int:
+    """How many jobs of all orgs failed because the reconciler said so; one more than `most` at most."""
+    [row] = await rows(conn, "overview/reconciled", {"most": most, "since": since})
+    return int(row["n"])

@@ -44,6 +44,11 @@ class Count(BaseModel):
         return f"{self.count}+" if self.at_least else str(self.count)
 
 
+def counted(n: int, most: int) -> Count:
+    """What was counted up to one more than `most`."""
+    return Count(count=min(n, most), at_least=n > most)
+
+
 class QueueStats(Queue):
     """A queue with what is in it. For dead letters, what waits are those that are open."""
 
@@ -82,6 +87,12 @@ class WorkerSnapshot(BaseModel):
     lease: timedelta
     started_at: datetime
     heartbeat_at: datetime
+    draining_at: datetime | None
+    """Since when it claims nothing more."""
+    drain_requested_at: datetime | None
+    """When an operator has asked it to drain."""
+    drain_requested_by: str | None
+    drain_reason: str | None
     state: WorkerState
 
 

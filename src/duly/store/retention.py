@@ -75,6 +75,12 @@ async def delete_gone_workers(conn: Connection, keep: timedelta, *, limit: int =
     return (await conn.execute(statement("retention/delete_gone_workers"), values)).rowcount
 
 
+async def delete_old_minutes(conn: Connection, keep: timedelta, *, limit: int = BATCH) -> int:
+    """Forget what queues did in minutes so long ago; how many."""
+    values = {"keep": keep, "limit": limit}
+    return (await conn.execute(statement("retention/delete_old_minutes"), values)).rowcount
+
+
 async def delete_expired_sessions(conn: Connection, *, limit: int = BATCH) -> int:
     """Forget log-ins whose time is over; how many."""
     return (await conn.execute(statement("retention/delete_expired_sessions"), {"limit": limit})).rowcount

@@ -45,6 +45,7 @@ _ENGINES_OWN = {
     "enable_material": "off",
     "plan_cache_mode": "force_generic_plan",
 }
+_LOGIN = "begin read only; set local statement_timeout = '5s'; set local jit = off"
 _TASTES = {"role": "duly_engine", "jit": "off", **_ENGINES_OWN}
 ENGINE_ROLE = "; ".join(f"set local {name} = {value}" for name, value in _TASTES.items())
 _ENGINE = f"begin; {ENGINE_ROLE}"
@@ -196,6 +197,12 @@ class Database:
     async def engine_session(self) -> AsyncIterator[Connection]:
         """A transaction of the engine, which works for all orgs."""
         async with self._in_time(), self._session(_ENGINE) as conn:
+            yield conn
+
+    @asynccontextmanager
+    async def login_session(self) -> AsyncIterator[Connection]:
+        """A transaction that only reads, as who logged in: they know more of the server than the engine."""
+        async with self._session(_LOGIN) as conn:
             yield conn
 
     @asynccontextmanager

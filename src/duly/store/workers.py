@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -52,6 +52,15 @@ class News:
     cancel: Canceled | None
 
 
+class Heard(NamedTuple):
+    """What a heartbeat brings back."""
+
+    news: list[News]
+    """Of the jobs that the worker holds."""
+    drain: bool
+    """Whether an operator wants it to drain."""
+
+
 @dataclass(slots=True)
 class Abandoned:
     """What a lost worker held, claim by claim."""
@@ -77,6 +86,13 @@ async def unknown_queues(conn: Connection, queues: Sequence[str]) -> list[str]:
     return [row[0] for row in await cursor.fetchall()]
 
 
+async def ask_to_drain(conn: Connection, worker_id: UUID, *, by: str, reason: str | None) -> bool | None:
+    """Note that an operator wants it to drain; False if it does so already, None if no such worker lives."""
+    values = {"worker_id": worker_id, "by": by, "reason": reason}
+    row = await (await conn.execute(statement("workers/ask_to_drain"), values)).fetchone()
+    return None if row is None else bool(row[0])
+
+
 async def stop(conn: Connection, worker_id: UUID) -> None:
     """Say goodbye."""
     await conn.execute(statement("workers/stop"), {"worker_id": worker_id})
@@ -90,7 +106,7 @@ def beat(
     draining: bool,
     silence: timedelta | None = None,
     lease: timedelta = _USUAL_LEASE,
-) -> list[News] | None:
+) -> Heard | None:
     """One heartbeat, and what is new of the held jobs; None if the worker was declared lost.
 
     `silence` is for a worker that is present by this connection: how long it may be silent without it.
@@ -103,7 +119,7 @@ def beat(
         row = conn.execute(statement("workers/beat"), values).fetchone()
         if row is None:
             return None
-        return _hear(conn, held) if held else []
+        return Heard(_hear(conn, held) if held else [], bool(row[1]))
 
 
 def _hear(conn: psycopg.Connection[TupleRow], held: Sequence[tuple[UUID, UUID, int]]) -> list[News]:

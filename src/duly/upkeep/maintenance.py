@@ -63,6 +63,8 @@ _ROWS = Pace(batches=2000, per_second=20)
 # Blobs of a batch are removed at the same time.
 _BLOBS = Pace(batches=400, per_second=20)
 _BLOBS_AT_ONCE = 50
+_FIGURES = timedelta(days=1)
+"""Who wants to know what queues did before has Prometheus."""
 
 
 def declare(app: App, keep: Retention) -> None:
@@ -100,7 +102,7 @@ async def run_expire_ledger(database: Database, pace: Pace = _ROWS) -> dict[str,
 async def run_clean_up(
     database: Database, blobs: BlobStore, keep: Retention, pace: Pace = _ROWS
 ) -> dict[str, int]:
-    """Remove what was left behind: artifacts, blobs, dead letters, notifications, log-ins, workers."""
+    """Remove what is left: artifacts, blobs, dead letters, notifications, log-ins, figures, workers."""
     await _repeat(database, partial(retention.expire_orphaned_artifacts, keep=keep.jobs), pace)
     return {
         "artifacts": await _repeat(database, retention.delete_expired_artifacts, pace),
@@ -117,6 +119,7 @@ async def run_clean_up(
         "alerts": await _repeat(database, partial(retention.delete_old_alerts, keep=keep.jobs), pace),
         "secrets": await _repeat(database, retention.delete_expired_secrets, pace),
         "sessions": await _repeat(database, retention.delete_expired_sessions, pace),
+        "minutes": await _repeat(database, partial(retention.delete_old_minutes, keep=_FIGURES), pace),
         "workers": await _repeat(
             database, partial(retention.delete_gone_workers, keep=keep.stopped_workers), pace
         ),

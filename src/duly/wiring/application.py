@@ -41,7 +41,8 @@ from duly.upkeep.reconciliation import Reconciliation, reconcile
 from duly.wiring.ground import Place, embedded, open_ground
 from duly.wiring.values import document_options, http_options, worker_options
 from duly.worker.options import WorkerOptions
-from duly.worker.worker import Places, Worker
+from duly.worker.places import Places
+from duly.worker.worker import Worker
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -39,6 +39,11 @@ class Clock:
             raise RuntimeError("the database was not asked yet")
         return self._at + timedelta(seconds=time.monotonic() - self._since)
 
+    def minute(self) -> int:
+        """The minute it is there, since the epoch; by our own clock as long as the database was not asked."""
+        seconds = time.time() if self._at is None else self.now().timestamp()
+        return int(seconds // 60)
+
 
 class Claimer:
     """A round: promote what is due, look, share, claim.

@@ -48,6 +48,9 @@ class Patient(Protocol):
     def hear(self, news: Sequence[News]) -> None:
         """What became of them."""
 
+    def asked_to_drain(self) -> None:
+        """An operator wants it to end."""
+
     def declared_lost(self, worker_id: UUID) -> None:
         """It was silent for too long: it holds nothing any more."""
 
@@ -144,7 +147,7 @@ class Heartbeat:
         who = patient.worker_id
         if self._silence is not None and self._present != who:
             self._present = who if workers.attend(self._conn, who) else None
-        news = workers.beat(
+        heard = workers.beat(
             self._conn,
             who,
             patient.held(),
@@ -152,10 +155,13 @@ class Heartbeat:
             silence=self._silence if self._present == who else None,
             lease=self._lease,
         )
-        if news is None:
+        if heard is None:
             patient.declared_lost(who)
-        elif news:
-            patient.hear(news)
+            return
+        if heard.news:
+            patient.hear(heard.news)
+        if heard.drain:
+            patient.asked_to_drain()
 
     def _wait(self, pause: float) -> None:
         """Wait for the next beat or a nudge, and look after the loop meanwhile."""

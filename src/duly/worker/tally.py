@@ -14,6 +14,7 @@ from duly.observe.settled import Settled
 from duly.store.claims import ClaimedJob
 from duly.store.session import Database
 from duly.store.work import Key
+from duly.worker.minutes import Minutes
 
 if TYPE_CHECKING:
     from duly.worker.writer import Ended
@@ -25,8 +26,15 @@ _PAUSE = 5.0
 class Tally:
     """One process settles thousands of jobs a second: what came together is counted together."""
 
-    def __init__(self, pools: Mapping[str, Database] | None = None, *, on: bool = True) -> None:
+    def __init__(
+        self,
+        pools: Mapping[str, Database] | None = None,
+        minutes: Minutes | None = None,
+        *,
+        on: bool = True,
+    ) -> None:
         self._pools = pools or {}
+        self._minutes = minutes or Minutes(int)
         self._on = on
         self._fairness = Fairness()
 
@@ -45,6 +53,7 @@ class Tally:
             waits[job.job_type, job.queue].append(job.waited)
         for kind, waited in waits.items():
             metrics.started(*kind, waited)
+            self._minutes.started(kind[1], waited)
 
     def completed(self, batch: Sequence[Ended], lost: Collection[Key]) -> None:
         """These succeeded plainly, but for those that were lost."""
@@ -60,8 +69,9 @@ class Tally:
             if ended.seconds is not None:
                 seconds.append(ended.seconds)
             attempts.append(job.attempt - job.returned)
-        for kind, figures in kinds.items():
-            settled.completed(*kind, *figures)
+        for kind, (seconds, attempts) in kinds.items():
+            settled.completed(*kind, seconds, attempts)
+            self._minutes.completed(kind[1], len(attempts), seconds)
 
     def settled(self, batch: Sequence[Ended], moved: Mapping[Key, Transition]) -> None:
         """These ended so; those that were not moved were lost, but for what had settled itself before."""
@@ -76,6 +86,7 @@ class Tally:
             else:
                 spent = job.attempt - job.returned
                 endings.append(Settled(job.job_type, job.queue, to, spent, ended.seconds))
+                self._minutes.ended(job.queue, to, ended.seconds)
         settled.count(endings)
 
     async def look_around(self) -> None:

@@ -32,8 +32,10 @@ from duly.worker.finisher import Finisher
 from duly.worker.heartbeat import Heartbeat
 from duly.worker.isolate import ProcessPool
 from duly.worker.lines import LineKeeper
-from duly.worker.messages import OpenGround, Setup
+from duly.worker.messages import Setup
+from duly.worker.minutes import Minutes
 from duly.worker.options import WorkerOptions
+from duly.worker.places import Places
 from duly.worker.progress import ProgressKeeper
 from duly.worker.steps import Steps
 from duly.worker.tally import Tally
@@ -48,27 +50,6 @@ _BUSY = 0.75
 _GATHER = 0.005
 _FEW = 10
 _CLAIMS = 100
-
-
-class Places:
-    """Where a worker finds the database: for work, for listening, and for its isolated processes."""
-
-    def __init__(
-        self,
-        url: str,
-        listen_url: str,
-        open_ground: OpenGround,
-        *,
-        open_engine: OpenGround | None = None,
-        direct: bool = False,
-    ) -> None:
-        self.url = url
-        self.listen_url = listen_url
-        self.open_ground = open_ground
-        self.open_engine = open_engine or open_ground
-        """The ground of the worker itself, on which no handler stands."""
-        self.direct = direct
-        """Whether `url` leads to the database itself, not to a pooler."""
 
 
 class Worker:
@@ -87,6 +68,9 @@ class Worker:
         self.options = options
         self.steps = Steps()
         self.draining = False
+        self.retired = asyncio.Event()
+        """Set when an operator has asked it to drain. It does so by itself; whoever runs it lets it end."""
+        self._drained: asyncio.Task[None] | None = None
         self._app = app
         self._places = places
         self._when_stuck = when_stuck
@@ -150,6 +134,7 @@ class Worker:
             "listener": listener.run,
             "heartbeat": self._mind_heartbeat,
             "tally": self._tally.look_around,
+            "minutes": self._minutes.run,
         }.items():
             self._tasks.append(self._spawn(_for_ever(loop, name), name))
         if self._beside is not None:
@@ -162,7 +147,8 @@ class Worker:
         self._keeper = ProgressKeeper(database)
         self._lines = LineKeeper(database, options.job_log_level)
         budget = RetryBudget(options.retries_per_second, options.retry_burst)
-        self._tally = Tally({"app": sessions, "engine": database}, on=options.metrics)
+        self._minutes = Minutes(self._clock.minute, database)
+        self._tally = Tally({"app": sessions, "engine": database}, self._minutes, on=options.metrics)
         writer = Writer(self._app, database, self._clock, budget, self._tally)
         self._finisher = Finisher(writer, self.steps, self._woken.set)
         self._claimer = Claimer(database, options.queues, self._clock, self._tally)
@@ -196,16 +182,26 @@ class Worker:
 
     async def stop(self) -> None:
         """Drain: claim nothing more, finish or give back what runs, say goodbye."""
-        self.draining = True
-        self._woken.set()
-        self._registered.set()
         try:
-            await self._claiming
-            await self._executor.drain(self.options.drain)
-            await self._settle_the_rest()
+            await self._begin_to_drain()
         finally:
             await self._close()
         self.steps.announce("stopped")
+
+    def _begin_to_drain(self) -> asyncio.Task[None]:
+        """Once, whoever asks for it."""
+        if self._drained is None:
+            self.draining = True
+            self._woken.set()
+            self._registered.set()
+            self._drained = self._spawn(self._drain(), "drain")
+        return self._drained
+
+    async def _drain(self) -> None:
+        await self._claiming
+        await self._executor.drain(self.options.drain)
+        await self._settle_the_rest()
+        self.steps.announce("drained")
 
     async def _settle_the_rest(self) -> None:
         with suppress(TimeoutError):
@@ -216,6 +212,7 @@ class Worker:
                     # Claims whose answer was lost, or whose last jobs were settled at two desks at once.
                     await self._give_back_unknown()
                 await self._finisher.until_empty()
+                await self._minutes.write()
                 await self._say_goodbye()
 
     async def _close(self) -> None:
@@ -347,6 +344,11 @@ class Worker:
         """What became of them."""
         self._loop.call_soon_threadsafe(self._executor.hear, news)
 
+    def asked_to_drain(self) -> None:
+        """An operator wants it to end."""
+        if not self.draining:
+            self._loop.call_soon_threadsafe(self._retire)
+
     def declared_lost(self, worker_id: UUID) -> None:
         """It was silent for longer than its lease: everything it held is another's now."""
         self._loop.call_soon_threadsafe(self._start_over, worker_id)
@@ -354,6 +356,12 @@ class Worker:
     def check_loop(self) -> bool:
         """Look whether something blocks the event loop; whether it is to be given up."""
         return self._watchdog.check()
+
+    def _retire(self) -> None:
+        log.info("worker %s was asked to drain", self.worker_id)
+        self._begin_to_drain()
+        self._heartbeat.nudge()  # whoever asked wants to see it
+        self.retired.set()
 
     def _start_over(self, lost_id: UUID) -> None:
         # A beat may also come before the introduction.

@@ -1,5 +1,5 @@
 """The pages, each with what can be done there; the menu is in their order."""
 
-from duly.console.pages import account, overview
+from duly.console.pages import account, orgs, overview, workers
 
-PAGES = (overview, account)
+PAGES = (overview, workers, orgs, account)

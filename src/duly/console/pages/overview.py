@@ -2,13 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+from typing import NamedTuple
+
+from duly.console import sparks
+from duly.console.pages.troubles import troubles
 from duly.console.routing import Show
+from duly.console.sparks import Bars, Line
 from duly.console.visit import Page, Visit
+from duly.control.board import HOUR, MINUTES, QueueLine
+from duly.http.options import EVERY_SUBJECT
+from duly.store.minutes import Done
+
+_AGE = timedelta(seconds=4)
+"""Boards are shared between all who look."""
+_MINUTE = timedelta(minutes=1)
+
+
+class Row(NamedTuple):
+    """A queue with the pictures of its last hour."""
+
+    line: QueueLine
+    done: Bars
+    waits: Line
+    runs: Line
 
 
 async def page(visit: Visit) -> Page:
     """What there is to do, what is being done, and what went wrong."""
-    return visit.page("overview.html", title=visit.t("overview.title"))
+    board = await visit.service.overview.board(None if visit.everywhere else visit.org_id, age=_AGE)
+    sees_all = await visit.sees(EVERY_SUBJECT)
+    if not sees_all:
+        # Alerts and errors may tell of subjects that are not theirs; numbers do not.
+        board = replace(board, alerts=(), kinds=())
+    return visit.page(
+        "overview.html",
+        title=visit.t("overview.title"),
+        board=board,
+        sees_all=sees_all,
+        troubles=troubles(visit, board),
+        rows=[_row(line) for line in board.queues if not line.idle],
+        idle=[line for line in board.queues if line.idle and board.platform],
+        hour=board.hour,
+        done=_done(board.minutes),
+        failures=sparks.bars([0] * MINUTES, [one.failed for one in board.minutes]),
+        runs=_spans(board.minutes, "run"),
+        shortened=board.since > board.looked_at - HOUR + _MINUTE,
+    )
+
+
+def _row(line: QueueLine) -> Row:
+    return Row(line, _done(line.minutes), _spans(line.minutes, "wait"), _spans(line.minutes, "run"))
+
+
+def _done(minutes: tuple[Done, ...]) -> Bars:
+    return sparks.bars([one.completed + one.canceled for one in minutes], [one.failed for one in minutes])
+
+
+def _spans(minutes: tuple[Done, ...], what: str) -> Line:
+    spans = [getattr(one, what)(0.95) for one in minutes]
+    return sparks.line([None if span is None else span.total_seconds() for span in spans])
 
 
 ROUTES = (Show("/", page, nav="overview.title"),)

@@ -1,6 +1,7 @@
 -- Purpose: the workers that have not said goodbye, each with how many jobs it holds.
--- Index: workers and claims are few.
+-- Index: workers_present, and claims_by_worker for each of them.
 select w.worker_id, w.name, w.host, w.pid, w.version, w.queues, w.slots, w.lease, w.started_at, w.heartbeat_at,
+       w.draining_at, w.drain_requested_at, w.drain_requested_by, w.drain_reason,
        case when w.lost_at is not null then 'lost'
             when w.heartbeat_at + w.lease < duly.now() then 'silent'
             when w.draining_at is not null then 'draining'

@@ -1,0 +1,31 @@
+-- Purpose: what ended of the session's org in the last while, by minute and queue: how many and how, how long they waited
+-- and ran the last time. The newest `limit` of each status; `since` says from when on that is all there is, null: all.
+-- Index: job_states_ended; the primary key of the records.
+with ended as materialized (
+    select s.*
+    from unnest(array['completed', 'failed', 'canceled']) e(status)
+    cross join lateral (
+        select s.job_id, s.status, s.run_at, s.attempt_started_at, s.finished_at from duly.job_states s
+        where s.org_id = %(org_id)s and s.status = e.status and s.finished_at is not null
+          and s.finished_at > duly.now() - %(since)s::interval
+        order by s.finished_at desc limit %(limit)s
+    ) s
+), cut as materialized (
+    select max(c.first) as since
+    from (select min(e.finished_at) as first from ended e group by e.status having count(*) >= %(limit)s) c
+)
+select date_trunc('minute', e.finished_at) as minute, r.queue, c.since,
+       count(*) filter (where e.status = 'completed') as completed,
+       count(*) filter (where e.status = 'failed') as failed,
+       count(*) filter (where e.status = 'canceled') as canceled,
+       coalesce(array_agg(greatest(extract(epoch from e.attempt_started_at - e.run_at), 0)::float8)
+           filter (where e.attempt_started_at is not null), '{}') as waits,
+       coalesce(array_agg(greatest(extract(epoch from e.finished_at - e.attempt_started_at), 0)::float8)
+           filter (where e.attempt_started_at is not null), '{}') as runs
+from ended e
+cross join cut c
+cross join lateral (
+    select r.queue from duly.job_records r where r.org_id = %(org_id)s and r.job_id = e.job_id limit 1) r
+where c.since is null or e.finished_at >= c.since
+group by 1, 2, 3
+order by 1, 2

@@ -1,0 +1,37 @@
+-- Purpose: the orgs that have jobs running or waiting: how many run, and whether any wait; and the slots of the living
+-- workers. Those that wait are looked for in the order of their ids, at most `most` steps.
+-- Index: a loose scan over ready's primary key, one step for each lane and each org in it; claims and workers are few;
+-- the primary key of the states, of at most `held` claimed jobs.
+with recursive steps as (
+    (select r.queue, r.org_id, 1 as n from duly.ready r order by r.queue, r.org_id limit 1)
+    union all
+    select next.queue, next.org_id, s.n + 1
+    from steps s
+    cross join lateral (
+        select r.queue, r.org_id from duly.ready r
+        where (r.queue, r.org_id) > (s.queue, s.org_id) order by r.queue, r.org_id limit 1) next
+    where s.n < %(most)s
+), claimed as materialized (
+    select distinct j.org_id, j.job_id
+    from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
+    limit %(held)s
+), running as (
+    select j.org_id, count(*) as n
+    from claimed j
+    join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id and s.status in ('running', 'partial')
+    group by j.org_id
+), active as (
+    select x.org_id, sum(x.running)::integer as running, bool_or(x.waits) as waits
+    from (
+        select r.org_id, r.n as running, false as waits from running r
+        union all
+        select s.org_id, 0, true from steps s
+    ) x
+    group by x.org_id
+)
+select a.org_id, a.running, a.waits,
+       (select coalesce(sum(w.slots), 0) from duly.workers w
+        where w.stopped_at is null and w.lost_at is null and w.heartbeat_at + w.lease >= duly.now())::integer as slots,
+       (select count(*) from steps) >= %(most)s as more
+from active a
+order by a.org_id
