@@ -13,7 +13,11 @@ import psycopg
 from fastapi import FastAPI
 
 from duly import Actor, Context, Duly, context
+from duly.console import install
 from duly.documents.access import Visitor
+from duly.http.app import create_app
+from duly.http.options import EVERY_SUBJECT, HttpOptions
+from duly.model.access import Principal
 from tests.console.conftest import Person
 from tests.http.conftest import key_of
 from tests.http.furnished import Furniture, declare, furnish
@@ -42,6 +46,8 @@ class World:
     theirs: Furniture
     more: dict[str, list[str]]
     """Ids of theirs that the furniture does not have, by the names of parameters."""
+    closed: set[str]
+    """Subjects that nobody may see."""
 
     @property
     def ids(self) -> dict[str, list[str]]:
@@ -105,14 +111,21 @@ async def _check(answer: httpx.Response) -> None:
         assert "frame-ancestors 'none'" in policy
 
 
-async def made(app: Duly, api: FastAPI) -> World:
-    """Both orgs, furnished."""
+async def made(app: Duly) -> World:
+    """Both orgs, furnished, and a service that has more time than usual."""
+    closed: set[str] = set()
+
+    async def may(who: Principal, subject_id: str, action: str) -> bool:
+        return subject_id not in closed and not (closed and subject_id == EVERY_SUBJECT)
+
+    _declare(app)
+    api = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9, may=may))
+    install(api)
     theirs = await furnish(app, f"zq{uuid.uuid4().hex[:12]}")
-    return World(app, api, await furnish(app, "Acme"), theirs, await _plant(app, theirs))
+    return World(app, api, await furnish(app, "Acme"), theirs, await _plant(app, theirs), closed)
 
 
-def prepare(app: Duly) -> None:
-    """The job types; before the service is made."""
+def _declare(app: Duly) -> None:
     declare(app)
     app.include_documents()
 

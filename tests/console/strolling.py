@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -93,23 +93,26 @@ def _shape(link: str) -> object:
 class Names:
     """The names of queries and forms that pages have asked for, whoever wrote them."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: set[str] = set()
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._asked: defaultdict[str, set[str]] = defaultdict(set)
         self.filled: set[str] = set()
-        query = Visit.query.fget
-        asked, filled = self.asked, self.filled
+        query, by_route, filled = Visit.query.fget, self._asked, self.filled
 
         class Noting(dict[str, str]):
-            def get(self, name: str, otherwise: Any = None) -> Any:  # type: ignore[override]
-                asked.add(name)
+            def __init__(self, visit: Visit) -> None:
+                super().__init__(query(visit))
+                self._names = by_route[visit.request.scope["route"].path]
+
+            def get(self, name: str, otherwise: Any = None) -> Any:
+                self._names.add(name)
                 return super().get(name, otherwise)
 
             def __getitem__(self, name: str) -> str:
-                asked.add(name)
+                self._names.add(name)
                 return super().__getitem__(name)
 
             def __contains__(self, name: object) -> bool:
-                asked.add(str(name))
+                self._names.add(str(name))
                 return super().__contains__(name)
 
         def noted(method: Any) -> Any:
@@ -119,9 +122,18 @@ class Names:
 
             return noting
 
-        monkeypatch.setattr(Visit, "query", property(lambda self: Noting(query(self))))
+        patch.setattr(Visit, "query", property(Noting))
         for name in ("__getitem__", "all", "text", "number", "id"):
-            monkeypatch.setattr(Form, name, noted(getattr(Form, name)))
+            patch.setattr(Form, name, noted(getattr(Form, name)))
+
+    @property
+    def asked(self) -> set[str]:
+        """Of all queries."""
+        return {name for names in self._asked.values() for name in names}
+
+    def asked_by(self, route: Show | Act) -> set[str]:
+        """Of the queries of one page."""
+        return self._asked[_path(route)]
 
     def query(self, value: str) -> str:
         """An address that says the same for everything that can be asked."""

@@ -8,29 +8,27 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import AsyncIterator, Iterator
+from itertools import cycle, islice, product
 from urllib.parse import quote, urlencode
 
 import httpx
 import psycopg
 import pytest
+import pytest_asyncio
 from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from duly import Duly
-from duly.console import install
 from duly.console.render import SAID_COOKIE
 from duly.console.routing import Act, Show
 from duly.documents.schema import SCHEMA
-from duly.http.app import create_app
-from duly.http.options import EVERY_SUBJECT, HttpOptions
-from duly.model.access import Principal, Scope
+from duly.model.access import Scope
 from duly.model.system import SYSTEM_ORG
 from duly.testing import Cluster, FreshDatabase
 from tests.console.conftest import ADMIN, OPERATOR, PLATFORM, VIEWER, Person
-from tests.console.fuzzed import NASTY, World, made, prepare, state
+from tests.console.fuzzed import NASTY, World, made, state
 from tests.console.strolling import Names, declared, filled, stroll
 from tests.http.conftest import served
 from tests.http.test_tenants import _look
@@ -40,43 +38,44 @@ FOR_EVERYBODY = {"/sign-out", "/sign-out-everywhere"}
 ROLES = {"viewer": VIEWER, "operator": OPERATOR, "admin": ADMIN}
 STREAM = {"accept": "text/event-stream"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
+_EACH = 7
+"""Nasty texts that each name is tried with; the next one gets others."""
 Fields = tuple[tuple[str, str], ...]
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
 def fresh(cluster: Cluster) -> Iterator[FreshDatabase]:
     with cluster.fresh(schemas=[SCHEMA]) as one:
         yield one
 
 
-@pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> Names:
-    return Names(monkeypatch)
+@pytest.fixture(scope="module")
+def names() -> Iterator[Names]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield Names(patch)
 
 
-@pytest.fixture
-def closed() -> set[str]:
-    """Subjects that nobody may see."""
-    return set()
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(
+    fresh: FreshDatabase, names: Names, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    pooled = {"database_direct_url": fresh.direct_url} if fresh.url != fresh.direct_url else {}
+    blobs = str(tmp_path_factory.mktemp("blobs"))
+    app = Duly(database_url=fresh.url, blobs_url=blobs, upkeep=False, **pooled)
+    yield await made(app)
+    await app.close()
 
 
-@pytest.fixture
-async def world(app: Duly, names: Names, closed: set[str]) -> World:
-    prepare(app)
-
-    async def may(who: Principal, subject_id: str, action: str) -> bool:
-        return subject_id not in closed and not (closed and subject_id == EVERY_SUBJECT)
-
-    api = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9, may=may))
-    install(api)
-    return await made(app, api)
-
-
-@pytest.fixture
-async def strolled(world: World) -> Person:
-    """An admin of theirs who has been everywhere."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def owner(world: World, names: Names) -> Person:
+    """An admin of theirs, who has been everywhere and tried every form with nothing in it."""
     person = await world.arrives(*ADMIN, org=world.theirs.org_id)
     await stroll(person)
+    for act in acts(world.api):
+        await sent(person, next(filled(act, world.ids)))
     return person
 
 
@@ -126,9 +125,8 @@ class Stranger:
 
 
 async def test_nothing_of_an_org_is_shown_to_another_or_changed_by_it(
-    world: World, names: Names, sql: psycopg.Connection
+    world: World, names: Names, owner: Person, sql: psycopg.Connection
 ) -> None:
-    owner = await world.arrives(*ADMIN, org=world.theirs.org_id)
     stranger = Stranger(world, await world.arrives(*ADMIN, org=world.mine.org_id))
     seen = await stroll(owner)
     assert len(seen.links) > 1
@@ -152,30 +150,29 @@ async def test_nothing_of_an_org_is_shown_to_another_or_changed_by_it(
 
 
 async def test_what_is_about_a_subject_that_is_closed_to_them_is_shown_nowhere(
-    world: World, names: Names, closed: set[str], strolled: Person, sql: psycopg.Connection
+    world: World, owner: Person, sql: psycopg.Connection
 ) -> None:
-    org, words = world.theirs, world.words
-    open_before = await _telling(world, strolled, names, words)
-    closed.add(org.subject)
+    assert await _telling(world, owner) or "/jobs/{job_id}" not in {show.path for show in shows(world.api)}
     before = state(sql)
-    assert await _telling(world, strolled, names, words) == set(), "all of it is about that subject"
+    world.closed.add(world.theirs.subject)
+    assert await _telling(world, owner) == set(), "all of it is about that subject"
     for act in acts(world.api):
         if "{job_id}" in act.path:
             for place in filled(act, world.ids):
-                answer = await sent(strolled, place, ("reason", "r"))
+                answer = await sent(owner, place, ("reason", "r"))
                 assert answer.status_code in (403, 404, 422), place
     assert state(sql) == before
-    assert open_before or "/jobs/{job_id}" not in {show.path for show in shows(world.api)}
+    world.closed.clear()
 
 
-async def _telling(world: World, person: Person, names: Names, words: set[str]) -> set[str]:
-    """The pages that say one of these words, although it was not said to them."""
+async def _telling(world: World, person: Person) -> set[str]:
+    """The pages that tell of their subject, although it was not said to them."""
     found = await stroll(person)
     places = {*found.links, *(place for show in shows(world.api) for place in filled(show, world.ids))}
     told = set()
     for place in places:
         text = (await person.get(place)).text
-        told |= {place for word in words if word in text and word not in place}
+        told |= {place for word in world.words if word in text and word not in place}
     return told
 
 
@@ -233,41 +230,6 @@ async def test_a_form_that_none_of_our_pages_has_sent_changes_nothing(
     assert (await admin.get("/console")).status_code == 200
 
 
-async def test_nothing_that_is_typed_breaks_a_page(world: World, names: Names, strolled: Person) -> None:
-    admin, people = strolled, [strolled, await world.arrives(*PLATFORM, org=SYSTEM_ORG)]
-    for act in acts(world.api):
-        await sent(admin, next(filled(act, world.ids)))  # so that it says which fields it has
-    for person, nasty in product(people, NASTY):
-        raw = quote(nasty.encode("utf-8", "surrogatepass"), safe="") or "%20"
-        query = "?" + "&".join(f"{name}={raw}" for name in sorted(names.asked - {"org"}))
-        fields = [(name, nasty) for name in sorted(names.filled - {"csrf"})]
-        for show in shows(world.api):
-            await person.get(next(filled(show, world.ids)) + query)
-            await person.get(re.sub(r"\{[^}]*\}", raw, f"/console{show.path}"))
-        for act in acts(world.api):
-            await sent(person, next(filled(act, world.ids)) + query, *fields)
-            await sent(person, re.sub(r"\{[^}]*\}", raw, f"/console{act.path}"), *fields)
-    for said in (b"[" * 5000, b"x", b'["frame.atleast", {"n": "{0}"}]', b'["frame.atleast", {}]', b"[[], 1]"):
-        admin.cookies.set(SAID_COOKIE, base64.urlsafe_b64encode(said).decode(), "localhost.local")
-        await admin.get("/console")
-
-
-TEXTS = (
-    some.text(max_size=40) | some.sampled_from(NASTY) | some.integers().map(str) | some.datetimes().map(str)
-)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[*HealthCheck])
-@given(data=some.data())
-async def test_no_mixture_of_questions_breaks_a_page(
-    world: World, names: Names, strolled: Person, data: some.DataObject
-) -> None:
-    show = data.draw(some.sampled_from(shows(world.api)))
-    asked = data.draw(some.dictionaries(some.sampled_from(sorted(names.asked)), TEXTS, max_size=5))
-    query = urlencode(asked, errors="surrogatepass")
-    await strolled.get(f"{next(filled(show, world.ids))}?{query}")
-
-
 async def test_an_open_page_shows_nothing_of_others(world: World) -> None:
     stranger = await world.arrives(*ADMIN, org=world.mine.org_id)
     headers = {**STREAM, "cookie": f"duly={stranger.cookies['duly']}"}
@@ -285,3 +247,45 @@ async def _first_look(browser: httpx.AsyncClient, place: str, secrets: set[str])
         assert stream.headers["cache-control"] == "no-store"
         page = await anext(line async for line in stream.aiter_lines() if line.startswith("data:"))
         assert not [one for one in secrets if one in page and one not in place], place
+
+
+async def test_nothing_that_is_typed_breaks_a_page(world: World, names: Names, owner: Person) -> None:
+    people = {False: owner, True: await world.arrives(*PLATFORM, org=SYSTEM_ORG)}
+    nasty = cycle(NASTY)
+    for route in [*shows(world.api), *acts(world.api)]:
+        person = people[route.scope is Scope.PLATFORM]
+        place = next(filled(route, world.ids))
+        for number in range(_EACH):
+            raw = quote(next(nasty).encode("utf-8", "surrogatepass"), safe="") or "%20"
+            wrong = re.sub(r"\{[^}]*\}", raw, f"/console{route.path}")
+            many = {name: next(nasty) for name in names.filled if number or name != "reason"}
+            await (person.get(wrong) if isinstance(route, Show) else sent(person, wrong, *many.items()))
+            if isinstance(route, Act):
+                await sent(person, place, *many.items())
+        for name in sorted(names.asked_by(route)):
+            for text in islice(nasty, _EACH):
+                asked = urlencode({name: text}, errors="surrogatepass")
+                await (
+                    person.get(f"{place}?{asked}")
+                    if isinstance(route, Show)
+                    else sent(person, f"{place}?{asked}")
+                )
+    for said in (b"[" * 5000, b"x", b'["frame.atleast", {"n": "{0}"}]', b'["frame.atleast", {}]', b"[[], 1]"):
+        owner.cookies.set(SAID_COOKIE, base64.urlsafe_b64encode(said).decode(), "localhost.local")
+        await owner.get("/console")
+
+
+TEXTS = (
+    some.text(max_size=40) | some.sampled_from(NASTY) | some.integers().map(str) | some.datetimes().map(str)
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[*HealthCheck])
+@given(data=some.data())
+async def test_no_mixture_of_questions_breaks_a_page(
+    world: World, names: Names, owner: Person, data: some.DataObject
+) -> None:
+    show = data.draw(some.sampled_from(shows(world.api)))
+    asked = data.draw(some.dictionaries(some.sampled_from(sorted(names.asked)), TEXTS, max_size=5))
+    query = urlencode(asked, errors="surrogatepass")
+    await owner.get(f"{next(filled(show, world.ids))}?{query}")
