@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from duly.model.freshness import Freshness
 from duly.model.states import Outcome, Status
-from duly.store import figures, history, listing, overview, results
+from duly.store import figures, history, listing, overview, results, stories
 from duly.store.choice import NEWEST, Choice
 from duly.store.feed import IN_ORDER
 from duly.store.glances import glance, look
@@ -209,3 +209,33 @@ async def test_snapshots_and_heads_are_read_by_their_keys(rich: Rich) -> None:
         async with database.engine_session() as conn:
             assert len(await history.heads(conn, keys)) == 100
         check(seen, job_states=100)
+
+
+async def test_the_story_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
+    [job], org = rich.some("result_partials"), rich.org
+    rich.sql.execute("update duly.job_states set partial_count = 99 where job_id = %s", [job])
+    rich.sql.execute(
+        "insert into duly.ledger select org_id, job_id::text, job_id, now(), now(), now() from duly.job_records"
+        " union all select %s, 'replay:' || %s || ':' || n, %s, now(), now(), now() from generate_series(1, 2) n",
+        [org, job, job],
+    )
+    rich.sql.execute("analyze duly.ledger")
+    async with watched(rich.url) as (database, seen):
+        async with database.tenant_session(org) as conn:
+            for _ in range(8):  # until the plan is kept
+                seen.plans.clear()
+                found = await stories.read(conn, org, job, compared=[])
+            check(
+                seen,
+                job_records=1,
+                job_states=1,
+                event_log=3,
+                result_partials=50,
+                result_finals=0,
+                dead_letters=1,
+            )
+            assert found is not None
+            for _ in range(8):
+                seen.plans.clear()
+                await stories.relatives(conn, *found[:2], NOW)
+            check(seen, job_records=1_000 + 20, job_states=20, ledger=2)

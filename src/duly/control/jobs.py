@@ -20,6 +20,7 @@ from duly.control.explain import MOST_BEFORE, explain
 from duly.control.job_choice import Scalar, choose, cursor_of, start_of
 from duly.control.job_lines import LogPage, read_lines
 from duly.control.paging import page_size
+from duly.control.story import JobStory, read_story
 from duly.model.errors import AlreadyFinished, MissingField, UnknownJob
 from duly.model.freshness import Assessment, Freshness
 from duly.model.job import Actor, JobEvent, JobSnapshot
@@ -172,6 +173,25 @@ class Jobs:
             raise _unknown(which)
         story = explain(job, around, outside=outside)
         return JobDetail(job, tuple(attempts), tuple(events), story, judged[0].assess())
+
+    async def story(
+        self,
+        org_id: UUID | str,
+        job_id: UUID | str,
+        *,
+        compared: Sequence[int] = (),
+        outside: bool = False,
+    ) -> JobStory:
+        """One job as a page tells of it; an unknown id raises. `outside`, as for `show`.
+
+        `compared` are the numbers of the partial results whose values are wanted: by default, of the last
+        two. What lies in the blobs is not loaded.
+        """
+        whose, which = org(org_id), _job(job_id)
+        found = await read_story(self._app, whose, which, compared=compared, outside=outside)
+        if found is None:
+            raise _unknown(which)
+        return found
 
     async def logs(
         self,

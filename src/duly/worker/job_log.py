@@ -14,14 +14,12 @@ from duly.model.error_report import describe
 from duly.model.outcome import Ending
 from duly.observe.fields import ids_of, kept, safe
 from duly.store.claims import ClaimedJob
-from duly.store.job_logs import Line
+from duly.store.job_logs import REFUSED, Line
 
 FIRST, LAST = 200, 50
 """How many lines of an attempt are kept: the first, as they come, and the last, when it has ended."""
 OFF = 2**31 - 1
 """No line weighs so much."""
-REFUSED = 2**31 - 1
-"""The number of the line that says that an attempt came too late: the last there can be."""
 _WEIGHTS = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"))
 
 
