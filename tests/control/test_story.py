@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from duly import Actor, Context, Duly, RetryPolicy, errors
 from duly.control.deadletter import DeadLetters
+from duly.control.explain_words import SENTENCES
 from duly.control.jobs import Jobs
 from tests.worker.working import AT_ONCE, TWICE, deaf, done, lose_everything, working
 
@@ -156,6 +158,7 @@ async def test_what_is_long_is_told_in_part(
     sql.execute("update duly.job_states set event_seq = 702 where job_id = %s", [handle.job_id])
     told = await jobs.story(acting, handle.job_id)
     assert told.payload is None
+    assert await jobs.payload(acting, handle.job_id) == {"text": "ä" * 40_000}
     assert told.more_events
     assert len(told.events) == 100
     assert told.waterfall.rows[0].run is not None
@@ -177,3 +180,18 @@ async def test_another_orgs_job_and_an_unknown_one_are_the_same(
             await jobs.story(org, job)
         said.append(str(caught.value).replace(str(job), "X"))
     assert said[0] == said[1]
+
+
+async def test_a_story_is_explained_in_both_languages(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
+    @app.job("tell.waits")
+    async def waits() -> None: ...
+
+    handle = await waits.enqueue()
+    assert (await jobs.story(acting, handle.job_id, language="de")).explanation == (
+        "Kein lebender Worker nimmt Aufträge aus q:default.",
+    )
+    for key, (english, german) in SENTENCES.items():
+        gaps = [sorted(re.findall(r"{(\w+)}", said)) for said in (english, german)]
+        assert gaps[0] == gaps[1], key
+    with pytest.raises(errors.UnknownJob):
+        await jobs.payload(acting, uuid.uuid4())

@@ -50,7 +50,7 @@ class JobStory:
 
 
 async def read_story(
-    app: App, org_id: UUID, job_id: UUID, *, compared: Sequence[int], outside: bool
+    app: App, org_id: UUID, job_id: UUID, *, compared: Sequence[int], outside: bool, language: str
 ) -> JobStory | None:
     """The story of a job; None if this org has none of that id."""
     async with (await app.ground()).database.engine_session() as conn:
@@ -66,7 +66,7 @@ async def read_story(
         relatives = await stories.relatives(conn, job, story, around.now)
     return JobStory(
         job=job,
-        explanation=explain(job, around, outside=outside),
+        explanation=explain(job, around, outside=outside, language=language),
         freshness=judged[0].assess(),
         waterfall=_drawn(job, story, events, around.now),
         events=tuple(events[-_SHOWN:]),

@@ -235,9 +235,9 @@ async def list_letters(
 ) -> list[DeadLetter]:
     """A page of letters, the newest first."""
     values = {"before_at": before.dead_at, "before_job": before.job_id, "limit": limit, "resolved": resolved}
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("dead_letters/list"), {"org_id": org_id, **choice._asdict(), **values})
-        return [DeadLetter.model_validate(row) async for row in cursor]
+    name = "dead_letters/list_kind" if choice.fingerprint and not resolved else "dead_letters/list"
+    found = await rows(conn, name, {"org_id": org_id, **choice._asdict(), **values})
+    return [DeadLetter.model_validate(row) for row in found]
 
 
 async def group(conn: Connection, org_id: UUID, *, limit: int) -> list[DeadLetterGroup]:

@@ -55,7 +55,7 @@ async def test_kinds_of_all_orgs_are_told_apart_by_org(
     await app.create_org(theirs, "Other")
     with context(org_id=theirs):
         job = (await send.enqueue("c")).job_id
-    await end_one(database, Retry((ErrorInfo("boom", "it broke", "ValueError", {"exceptions": []}))))
+    await end_one(database, Retry(ErrorInfo("boom", "it broke", "ValueError", {"exceptions": []})))
     found = await box.groups_everywhere()
     assert {(group.org_id, group.job_id) for group in found} >= {(acting, mine), (theirs, job)}
     assert len(found) == 3
@@ -99,6 +99,6 @@ async def test_any_ended_job_is_done_again_with_another_payload(
     with pytest.raises(errors.Conflict, match="already, with another payload"):
         await box.rerun(acting, old, OPS, WHY, payload={"to": "c"})
     await end_one(database, Done(1))
-    dead = await bury()
+    dead = await bury("z")
     await box.rerun(acting, dead, OPS, WHY, payload={"to": "c"})
     assert (await box.get(acting, dead)).resolution == "fixed"
