@@ -23,6 +23,7 @@ from duly.model.job import Actor
 from duly.observe import metrics
 from duly.store import dead
 from duly.store.dead import (
+    MOST_COUNTED,
     Choice,
     DeadLetter,
     DeadLetterDetail,
@@ -36,6 +37,17 @@ from duly.store.dead import (
 )
 from duly.store.pool import Connection
 
+__all__ = [
+    "MOST_COUNTED",
+    "DeadLetter",
+    "DeadLetterDetail",
+    "DeadLetterGroup",
+    "DeadLetterKind",
+    "DeadLetterPage",
+    "DeadLetters",
+    "ReplayReport",
+    "Resolution",
+]
 _NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 _OLDEST = Place(datetime.min.replace(tzinfo=UTC), UUID(int=0))
 _BATCH = 500

@@ -18,6 +18,7 @@ from duly.model.waterfall_shapes import Refusal, Waterfall
 from duly.store import listing, stories, suspects
 from duly.store.stories import KeptLine, KeptPartial, Letter, Relative, Schedule, Story
 
+__all__ = ["JobStory", "KeptLine", "KeptPartial", "Letter", "Relative", "Schedule", "read_story"]
 _SHOWN = 100
 
 

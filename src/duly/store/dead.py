@@ -91,6 +91,8 @@ class DeadLetterGroup(BaseModel):
     """Counted to 10,000."""
     first_dead_at: datetime
     last_dead_at: datetime
+    org_name: str | None = None
+    """Said where several orgs are told apart."""
 
 
 class Successor(BaseModel):

@@ -12,7 +12,8 @@ with recursive kind(org_id, fingerprint) as (
         order by d.org_id, d.fingerprint limit 1) n
 )
 select k.org_id, k.fingerprint, l.job_id, l.job_type, l.error_code, l.error_class, l.error_message, n.letters,
-       f.dead_at as first_dead_at, l.dead_at as last_dead_at
+       f.dead_at as first_dead_at, l.dead_at as last_dead_at,
+       (select o.name from duly.organizations o where o.org_id = k.org_id) as org_name
 from (select * from kind limit %(limit)s) k
 cross join lateral (
     select * from duly.dead_letters l
