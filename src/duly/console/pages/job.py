@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from starlette.responses import Response
 
 from duly.console import job_parts as parts
@@ -68,30 +66,30 @@ async def check_seen(visit: Visit, job: JobSnapshot, action: str = "read") -> No
         raise NotFound("no such job")
 
 
-async def to_change(visit: Visit) -> UUID:
-    """The id of the job, if they may change what becomes of it."""
-    job_id = as_id(visit.params["job_id"])
-    await check_seen(visit, (await visit.service.jobs.glance(visit.org_id, job_id)).job, "change")
-    return job_id
+async def to_change(visit: Visit) -> JobSnapshot:
+    """The job, if they may change what becomes of it."""
+    job = (await visit.service.jobs.glance(visit.org_id, as_id(visit.params["job_id"]))).job
+    await check_seen(visit, job, "change")
+    return job
 
 
 async def cancel(visit: Visit, form: Form) -> Response:
     """Ask for its end."""
-    job_id = await to_change(visit)
+    job_id = (await to_change(visit)).job_id
     status = await visit.service.jobs.cancel(visit.org_id, job_id, actor=visit.actor, reason=form.reason)
     return visit.done("job.canceled" if status.terminal else "job.cancel_asked", to=f"/jobs/{job_id}")
 
 
 async def replay(visit: Visit, form: Form) -> Response:
     """Do it again, as a new job."""
-    job_id = await to_change(visit)
+    job_id = (await to_change(visit)).job_id
     handle = await visit.service.dead_letters.rerun(visit.org_id, job_id, visit.actor, form.reason)
     return visit.done("job.replayed", to=f"/jobs/{handle.job_id}")
 
 
 async def discard(visit: Visit, form: Form) -> Response:
     """Take its letter out of the box."""
-    job_id = await to_change(visit)
+    job_id = (await to_change(visit)).job_id
     await visit.service.dead_letters.discard(visit.org_id, job_id, visit.actor, form.reason)
     return visit.done("job.discarded", to=f"/jobs/{job_id}")
 

@@ -8,22 +8,20 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.job_parts import pretty
-from duly.console.pages.job import check_seen, to_change
+from duly.console.pages.job import to_change
 from duly.console.routing import Act, Show
 from duly.console.schema import fields
-from duly.console.visit import Page, Visit, as_id
+from duly.console.visit import Page, Visit
 from duly.model import payload as rules
 from duly.model.access import Scope
-from duly.model.errors import ContractError, DulyError, UnknownJobType
+from duly.model.errors import ContractError, DulyError
 from duly.model.veil import restored, veiled
 
 
 async def page(visit: Visit) -> Page:
     """The payload to be edited, beside the fields that its type takes."""
-    job_id = as_id(visit.params["job_id"])
-    job = (await visit.service.jobs.glance(visit.org_id, job_id)).job
-    await check_seen(visit, job, "change")
-    stored = await visit.service.jobs.payload(visit.org_id, job_id)
+    job = await to_change(visit)
+    stored = await visit.service.jobs.payload(visit.org_id, job.job_id)
     registry = visit.service.app.registry
     known = job.job_type in registry
     return visit.page(
@@ -39,10 +37,12 @@ async def page(visit: Visit) -> Page:
 
 async def fix(visit: Visit, form: Form) -> Response:
     """Do it again so."""
-    job_id = await to_change(visit)
-    payload = _payload(form, await visit.service.jobs.payload(visit.org_id, job_id))
+    job = await to_change(visit)
+    if job.job_type not in visit.service.app.registry:
+        raise ContractError(visit.t("job.fix.unknown", type=job.job_type), field="job_type", fix="replay it")
+    payload = _payload(form, await visit.service.jobs.payload(visit.org_id, job.job_id))
     handle = await visit.service.dead_letters.rerun(
-        visit.org_id, job_id, visit.actor, form.reason, payload=payload
+        visit.org_id, job.job_id, visit.actor, form.reason, payload=payload
     )
     return visit.done("job.fixed", to=f"/jobs/{handle.job_id}")
 
@@ -63,7 +63,7 @@ def _wrong(visit: Visit, job_type: str, stored: dict[str, Any]) -> list[DulyErro
         assert visit.form is not None
         codec = visit.service.app.registry.get(job_type).codec
         return [*codec.refusals(_payload(visit.form, stored))] or [visit.problem]
-    except (ContractError, UnknownJobType):
+    except ContractError:
         return [visit.problem]
 
 
