@@ -19,6 +19,7 @@ from duly.model.redact import cut
 from duly.model.states import Outcome
 from duly.observe.fields import ids_of
 from duly.store.claims import ClaimedJob
+from duly.worker.job_log import Lines, refused
 from duly.worker.steps import Steps
 from duly.worker.writer import Ended, Writer
 
@@ -64,12 +65,12 @@ class Claims:
 class Finisher:
     """Takes endings as they come: three desks, since most succeed plainly, and callbacks take time."""
 
-    def __init__(self, writer: Writer, steps: Steps, wake: Callable[[], None]) -> None:
+    def __init__(self, writer: Writer, steps: Steps, wake: Callable[[], None], lines: Lines) -> None:
         self._writer = writer
         self._claims = Claims()
-        self._plain = Desk(writer, self._claims, steps, wake)
-        self._other = Desk(writer, self._claims, steps, wake)
-        self._telling = Desk(writer, self._claims, steps, wake, batch=1)
+        self._plain = Desk(writer, self._claims, steps, wake, lines)
+        self._other = Desk(writer, self._claims, steps, wake, lines)
+        self._telling = Desk(writer, self._claims, steps, wake, lines, batch=1)
         self._desks = (self._plain, self._other, self._telling)
         self.expect = self._claims.expect
 
@@ -106,9 +107,16 @@ class Desk:
     """Settles all that came while it was busy in one go, as far as a batch goes."""
 
     def __init__(
-        self, writer: Writer, claims: Claims, steps: Steps, wake: Callable[[], None], batch: int = _BATCH
+        self,
+        writer: Writer,
+        claims: Claims,
+        steps: Steps,
+        wake: Callable[[], None],
+        lines: Lines,
+        batch: int = _BATCH,
     ) -> None:
         self._writer = writer
+        self._lines = lines
         self._claims = claims
         self._steps = steps
         self._wake = wake
@@ -208,6 +216,9 @@ class Desk:
         self._steps.announce("lost")
         said = "attempt %d of job %s was lost: what it did is not written"
         log.warning(said, job.attempt, job.job_id, extra=ids_of(job))
+        if self._lines.level <= logging.WARNING:
+            # Whoever looks at the job sees it, too: no event tells of what was not written.
+            self._lines.put([refused(job)], last=True)
 
 
 def _report(job: ClaimedJob, to: Transition) -> None:

@@ -22,6 +22,10 @@ OFF = 2**31 - 1
 _WEIGHTS = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"))
 
 
+REFUSED = "this attempt was lost: what it still did is not written"
+_AFTER_ALL = 2**31 - 1
+
+
 class Lines(Protocol):
     """Where the lines go. It never waits, and any thread may call it."""
 
@@ -87,6 +91,11 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         job = self._job
         word = next((word for least, word in _WEIGHTS if level >= least), "debug")
         return Line(job.org_id, job.job_id, job.attempt, number, time.monotonic(), word, text, fields)
+
+
+def refused(job: ClaimedJob) -> Line:
+    """The last line of an attempt that wrote when it was no longer the job's."""
+    return Line(job.org_id, job.job_id, job.attempt, _AFTER_ALL, time.monotonic(), "warning", REFUSED, {})
 
 
 def _text(msg: object, args: tuple[object, ...]) -> str:
