@@ -69,8 +69,11 @@ class Crew:
             os.close(ours)
 
     async def until_ready(self) -> None:
-        """All of them take jobs."""
-        await asyncio.gather(*(member.ready.wait() for member in self.members))
+        """One of them takes jobs; the others come."""
+        waiting = [asyncio.create_task(member.ready.wait()) for member in self.members]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
 
     def with_pid(self, pid: int) -> Member | None:
         """Whose process that is."""

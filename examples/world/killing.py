@@ -21,7 +21,7 @@ from .people import ORGS
 from .reports import LONG
 
 How = Literal["kill", "freeze"]
-_ENOUGH = 60.0
+_ENOUGH = 50.0
 """Percent: a job that is further than that may have ended before anybody has seen anything."""
 _PATIENCE, _PAUSE, _STORY = 30.0, 0.3, 90.0
 

@@ -53,7 +53,7 @@ class Load:
         for org in ORGS:
             await self._ask(org, [wish(org) for _ in range(jobs // len(ORGS))])
         for org in ORGS[:3]:
-            await self._ask(org, [report(org, 5.0)])
+            await self._ask(org, [report(org, _REPORT)])
 
     async def _ask(self, org: Org, wishes: Sequence[Submission]) -> list[UUID]:
         if self._left < len(wishes):
