@@ -142,7 +142,7 @@ class Killer:
     async def _look_for_refusal(self, incident: Incident) -> None:
         said = await self._app.jobs.logs(incident.org_id, incident.job_id, attempt=incident.attempt)
         for line in said.lines:
-            if line.message == REFUSED:
+            if line.line_seq == REFUSED:
                 incident.refused_at, incident.over = line.logged_at, True
 
     async def _name(self, worker_id: str) -> str:

@@ -109,7 +109,7 @@ async def test_a_frozen_worker_is_taken_over_and_refused_and_nothing_outlives_th
         lost = events.index(("job.lease_lost", 1))
         assert events[lost + 1] == ("job.started", 2)
         assert all(attempt == 2 for _, attempt in events[lost + 1 :])
-        assert (await app.jobs.logs(org, job, attempt=1)).lines[-1].message == REFUSED
+        assert (await app.jobs.logs(org, job, attempt=1)).lines[-1].line_seq == REFUSED
 
         assert freeze().status_code == 303
         demo.send_signal(signal.SIGKILL)

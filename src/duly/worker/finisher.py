@@ -14,7 +14,7 @@ import psycopg
 
 from duly.model.decide import Transition
 from duly.model.errors import ContractError, StoreError
-from duly.model.outcome import ErrorInfo, Failed
+from duly.model.outcome import Ending, ErrorInfo, Failed
 from duly.model.redact import cut
 from duly.model.states import Outcome
 from duly.observe.fields import ids_of
@@ -116,8 +116,8 @@ class Desk:
         batch: int = _BATCH,
     ) -> None:
         self._writer = writer
-        self._lines = lines
         self._claims = claims
+        self._lines = lines
         self._steps = steps
         self._wake = wake
         self._batch = batch
@@ -207,18 +207,20 @@ class Desk:
             over |= self._claims.left_over
         lost, failed = await self._writer.write(batch, over)
         self._claims.settle(done, over)
-        for job in lost:
-            self._report_lost(job)
+        if lost:
+            endings = {ended.job.key: ended.ending for ended in batch}
+            for job in lost:
+                self._report_lost(job, endings[job.key])
         for job, to in failed:
             _report(job, to)
 
-    def _report_lost(self, job: ClaimedJob) -> None:
+    def _report_lost(self, job: ClaimedJob, ending: Ending | None) -> None:
+        """In our log, and with the job: who looks at it sees that somebody came too late."""
         self._steps.announce("lost")
+        if self._lines.level <= logging.WARNING:
+            self._lines.put([refused(job, ending)], last=True)
         said = "attempt %d of job %s was lost: what it did is not written"
         log.warning(said, job.attempt, job.job_id, extra=ids_of(job))
-        if self._lines.level <= logging.WARNING:
-            # Whoever looks at the job sees it, too: no event tells of what was not written.
-            self._lines.put([refused(job)], last=True)
 
 
 def _report(job: ClaimedJob, to: Transition) -> None:

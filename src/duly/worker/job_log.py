@@ -11,6 +11,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from duly.model.error_report import describe
+from duly.model.outcome import Ending
 from duly.observe.fields import ids_of, kept, safe
 from duly.store.claims import ClaimedJob
 from duly.store.job_logs import Line
@@ -19,11 +20,9 @@ FIRST, LAST = 200, 50
 """How many lines of an attempt are kept: the first, as they come, and the last, when it has ended."""
 OFF = 2**31 - 1
 """No line weighs so much."""
+REFUSED = 2**31 - 1
+"""The number of the line that says that an attempt came too late: the last there can be."""
 _WEIGHTS = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"))
-
-
-REFUSED = "this attempt was lost: what it still did is not written"
-_AFTER_ALL = 2**31 - 1
 
 
 class Lines(Protocol):
@@ -93,9 +92,14 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         return Line(job.org_id, job.job_id, job.attempt, number, time.monotonic(), word, text, fields)
 
 
-def refused(job: ClaimedJob) -> Line:
-    """The last line of an attempt that wrote when it was no longer the job's."""
-    return Line(job.org_id, job.job_id, job.attempt, _AFTER_ALL, time.monotonic(), "warning", REFUSED, {})
+def refused(job: ClaimedJob, ending: Ending | None) -> Line:
+    """What is kept of an attempt that ended after somebody else had ended it."""
+    what = "lost" if ending is None else type(ending).__name__.lower()
+    said = (
+        f"attempt {job.attempt} came too late ({what}): it was over already, and nothing of this is written"
+    )
+    fields = {"status": "refused", "outcome": what}
+    return Line(job.org_id, job.job_id, job.attempt, REFUSED, time.monotonic(), "warning", said, fields)
 
 
 def _text(msg: object, args: tuple[object, ...]) -> str:
