@@ -45,8 +45,11 @@ class Load:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            for client in self._clients.values():
-                await client.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            await client.close()
 
     async def begin(self, jobs: int) -> None:
         """Something to look at from the first moment on."""

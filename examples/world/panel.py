@@ -18,7 +18,7 @@ from .killing import How, Killer
 from .words import WORDS
 
 _HERE = Path(__file__).parent
-SHORT = ("I1", "I7", "I6", "I3", "I16", "I13")
+SHORT = ("I1", "I7", "I6", "I3", "I16")
 """The promises on the strip, in words that fit there."""
 
 
@@ -63,5 +63,4 @@ def _sums(every: list[Standing]) -> dict[str, int]:
     return {
         "held": sum(one.verdict == "held" for one in every),
         "broken": sum(one.verdict == "broken" for one in every),
-        "facts": sum(one.facts for one in every),
     }

@@ -66,9 +66,11 @@ async def living(app: Duly, host: str = "127.0.0.1", port: int = PORT) -> AsyncI
             checker.outside = outside = Outside(url, keys.of)
             await crew.until_ready()
             async with outside.at_work(), checker.at_work():
+                load = Load(url, keys.of, asked)
                 try:
-                    yield Town(app, url, keys, crew, Load(url, keys.of, asked), checker, killer)
+                    yield Town(app, url, keys, crew, load, checker, killer)
                 finally:
+                    await load.close()
                     await killer.close()
 
 

@@ -113,8 +113,8 @@ WORDS = {
     "demo.verdict.unseen": ("no evidence yet", "noch kein Beleg"),
     "demo.strip": ("Promises checked so far", "Bisher geprüfte Versprechen"),
     "demo.strip.all": (
-        "{held} promises held, {facts} facts checked",
-        "{held} Versprechen gehalten, {facts} Tatsachen geprüft",
+        "{held} promises held",
+        "{held} Versprechen gehalten",
     ),
     "demo.strip.trouble": (
         "Promises cannot be checked just now: {why}",
@@ -122,9 +122,8 @@ WORDS = {
     ),
     "demo.strip.broken": ("{broken} promises broken", "{broken} Versprechen gebrochen"),
     "demo.short.I1": ("no job lost", "kein Auftrag verloren"),
-    "demo.short.I7": ("nothing done twice", "nichts doppelt getan"),
+    "demo.short.I7": ("nothing twice", "nichts doppelt"),
     "demo.short.I6": ("no stale write", "kein spätes Schreiben"),
-    "demo.short.I3": ("events gapless", "Ereignisse lückenlos"),
-    "demo.short.I16": ("no org sees another", "keine Org sieht andere"),
-    "demo.short.I13": ("no tick doubled or missed", "kein Termin doppelt oder verpasst"),
+    "demo.short.I3": ("events without gaps", "Ereignisse lückenlos"),
+    "demo.short.I16": ("no org sees another's", "kein Blick zu anderen"),
 }
