@@ -88,7 +88,7 @@ class Killer:
                 await asyncio.sleep(_PAUSE)
 
     async def _long_ones(self) -> list[JobSnapshot]:
-        """Jobs that have begun, and take some seconds more; those with the most to do first."""
+        """Jobs that take some seconds more; first those that have something to lose already."""
         found = [
             job
             for org in ORGS
@@ -96,7 +96,8 @@ class Killer:
             for job in (await self._app.jobs.list(org.org_id, status=status, job_type=LONG, limit=10)).jobs
         ]
         return sorted(
-            (job for job in found if job.progress_percent < _ENOUGH), key=lambda j: j.progress_percent
+            (job for job in found if job.progress_percent < _ENOUGH),
+            key=lambda j: (not j.partial_count, j.progress_percent),
         )
 
     async def _holder(self, story: JobDetail) -> Member | None:
