@@ -167,7 +167,8 @@ async def test_a_job_verifies_the_audit_trail(http: httpx.AsyncClient, app: Duly
         await app.handle(started.json()["job_id"], org_id=org).wait(PATIENCE)
     done = (await http.get(started.json()["status_url"])).json()
     report = (await http.get(done["result_url"])).json()
-    assert (report["result"]["ok"], report["result"]["seals"]) == (True, 0)
+    value = report["snapshot"]["value"]
+    assert (value["ok"], value["seals"]) == (True, 0)
 
 
 async def test_a_change_is_described_by_a_job_and_what_became_of_jobs_is_told(
