@@ -31,6 +31,8 @@ from duly.store.audit import START, AuditEntry, Mark
 from duly.store.feed import FeedEvent
 from duly.store.session import ENGINE_ROLE, tenant_role
 
+__all__ = ["Audit", "AuditEntry", "AuditEventPage", "AuditPage", "Verification"]
+
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 _NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 _AT_ONCE = 1_000

@@ -28,6 +28,8 @@ from duly.store.pool import Connection
 from duly.store.schedules import LATEST, ScheduleSnapshot, Tick
 from duly.store.session import retrying
 
+__all__ = ["SchedulePage", "ScheduleSnapshot", "Schedules", "Tick", "TickPage"]
+
 T = TypeVar("T")
 _Values = Mapping[str, Any]
 _STEP = 500

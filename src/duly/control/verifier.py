@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from duly.client.app import App
 from duly.client.context import surroundings
@@ -55,4 +55,7 @@ def declare(app: App, verify: Verify) -> None:
 def call(app: App, org_id: UUID, actor: Actor, expect: str | None) -> Call[AuditReport]:
     """The call that has it done. While one is under way, it is that one."""
     job = app.registry.get(JOB_TYPE)
-    return job.options(org_id=org_id, actor=actor, run_identity=_ONE_AT_A_TIME).call(expect=expect)
+    # Asked again, it is done again: somebody may have touched the trail since.
+    key = f"verify:{uuid4()}"
+    chosen = job.options(org_id=org_id, actor=actor, run_identity=_ONE_AT_A_TIME, idempotency_key=key)
+    return chosen.call(expect=expect)

@@ -35,6 +35,17 @@ from duly.store import jobs, notifications, schedules, wording
 from duly.store.notifications import DeliveryStatus, NewNotification, Notification
 from duly.store.pool import Connection
 
+__all__ = [
+    "MOST_AT_ONCE",
+    "MOST_PENDING",
+    "DeliveryStatus",
+    "Inbox",
+    "Notification",
+    "NotificationPage",
+    "Notifications",
+    "Sent",
+]
+
 MOST_AT_ONCE = 100
 """Recipients of one call."""
 MOST_PENDING = 10_000

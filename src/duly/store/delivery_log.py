@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict
 
 from duly.store.endpoints import Endpoint
+from duly.store.feed import IN_ORDER
 from duly.store.pool import Connection
 from duly.store.rows import first, rows
 from duly.store.statements import statement
@@ -97,7 +98,8 @@ EVERYTHING = Choice()
 
 
 async def floor(conn: Connection, endpoint: Endpoint, before: Place, *, look: int) -> Place | None:
-    """Where a look at so many messages ends; None if there are fewer."""
+    """Where a look at so many ends, None if there are fewer; the transaction goes on in this order."""
+    await conn.execute(IN_ORDER)
     row = await first(conn, "webhooks/floor", {**endpoint.key, **_named("before", before), "look": look})
     return Place(**row) if row else None
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from duly.model.canonical import canonical
+from duly.store.feed import IN_ORDER
 from duly.store.pool import Connection
 from duly.store.rows import first, rows
 from duly.store.statements import statement
@@ -211,7 +212,8 @@ async def resend(conn: Connection, org_id: UUID, notification_id: UUID) -> Notif
 
 
 async def floor(conn: Connection, org_id: UUID, before: UUID, *, look: int) -> UUID | None:
-    """Where a look at so many ends; None if there are fewer."""
+    """Where a look at so many ends, None if there are fewer; the transaction goes on in this order."""
+    await conn.execute(IN_ORDER)
     row = await first(conn, "notifications/floor", {"org_id": org_id, "before": before, "look": look})
     return row["notification_id"] if row else None
 

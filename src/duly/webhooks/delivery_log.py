@@ -31,6 +31,18 @@ from duly.store.endpoints import Endpoint
 from duly.store.pool import Connection
 from duly.webhooks.changes import endpoint_key, held, known, note
 
+__all__ = [
+    "MOST_RESENT",
+    "MOST_WAITING",
+    "TEST",
+    "Deliveries",
+    "Delivery",
+    "DeliveryPage",
+    "DeliveryStatus",
+    "Resent",
+    "Waiting",
+]
+
 TEST = "webhook.test"
 """The kind of message that only says that messages arrive."""
 MOST_RESENT = 1_000
