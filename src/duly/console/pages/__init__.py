@@ -1,5 +1,31 @@
 """The pages, each with what can be done there; the menu is in their order."""
 
-from duly.console.pages import account, dead, job, job_fix, orgs, overview, workers
+from duly.console.pages import (
+    account,
+    audit,
+    dead,
+    documents,
+    job,
+    job_fix,
+    notifications,
+    orgs,
+    overview,
+    schedules,
+    webhooks,
+    workers,
+)
 
-PAGES = (overview, job, job_fix, dead, workers, orgs, account)
+PAGES = (
+    overview,
+    job,
+    job_fix,
+    dead,
+    schedules,
+    workers,
+    orgs,
+    notifications,
+    webhooks,
+    documents,
+    audit,
+    account,
+)
