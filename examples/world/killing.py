@@ -14,7 +14,7 @@ from duly import Duly, DulyError, JobSnapshot
 from duly.control.jobs import JobDetail
 from duly.model.errors import Conflict
 from duly.model.events import EventType
-from duly.worker.job_log import REFUSED
+from duly.store.job_logs import REFUSED
 
 from .crew import Crew, Member
 from .people import ORGS

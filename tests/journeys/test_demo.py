@@ -24,7 +24,7 @@ from world.people import ORGS
 from duly import Actor, Duly, context
 from duly.devdb import open_server
 from duly.testing import FreshDatabase
-from duly.worker.job_log import REFUSED
+from duly.store.job_logs import REFUSED
 from tests.worker.working import working
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"

@@ -20,8 +20,6 @@ FIRST, LAST = 200, 50
 """How many lines of an attempt are kept: the first, as they come, and the last, when it has ended."""
 OFF = 2**31 - 1
 """No line weighs so much."""
-REFUSED = 2**31 - 1
-"""The number of the line that says that an attempt came too late: the last there can be."""
 _WEIGHTS = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"))
 
 
