@@ -81,7 +81,7 @@ def _work(visit: Visit, board: Board) -> Iterator[Trouble]:
     fresh = [kind for kind in board.kinds if kind.last_dead_at > board.looked_at - HOUR]
     if fresh:
         said = visit.t("overview.wrong.dying" if len(fresh) > 1 else "overview.wrong.dying.one", n=len(fresh))
-        yield Trouble("dying", BAD, said, visit.link("/dead"), max(kind.last_dead_at for kind in fresh))
+        yield Trouble("dying", WARN, said, visit.link("/dead"), max(kind.last_dead_at for kind in fresh))
     stale = board.bands[ShownFreshness.LIKELY_STALE]
     if stale.count and Kind.STALE_RUNS not in told:
         said = visit.t("overview.wrong.stale", n=stale)
