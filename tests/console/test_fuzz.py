@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import AsyncIterator, Iterator
 from itertools import cycle, islice, product
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote_plus, urlencode
 
 import httpx
 import psycopg
@@ -120,7 +120,7 @@ class Stranger:
         for secret in self._world.secrets:
             told = secret in answer.text or secret in str(answer.headers)
             assert secret in asked or not told, f"{asked} tells {secret}"
-        words = {piece for piece in re.split(r"[/?&=\'(), ]", asked) if len(piece) > 7}
+        words = {piece for piece in re.split(r"[/?&=:\'(), ]", unquote_plus(asked)) if len(piece) > 7}
         return _look(answer, words)
 
 

@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from duly.model.freshness import Freshness
 from duly.model.states import Outcome, Status
-from duly.store import dead, figures, history, listing, overview, results, stories
+from duly.store import dead, figures, history, kinds, listing, minutes, overview, results, shares, stories
 from duly.store.choice import NEWEST, Choice
 from duly.store.feed import IN_ORDER
 from duly.store.glances import glance, look
@@ -43,6 +43,11 @@ with job as materialized (
 ), final as (
     insert into duly.result_snapshots (org_id, job_id, result_kind, result_seq, payload, created_at)
     select org_id, job_id, 'final', 100, '1', now() from job
+), minute as (
+    insert into duly.queue_minutes
+    select date_trunc('minute', now()) - make_interval(mins => n), 'q:' || q, gen_random_uuid(), 9, 9, 0, 0,
+           0, 1, '{1,2}', '{5,4}', '{7}', '{9}'
+    from generate_series(0, 1439) n cross join generate_series(1, 3) q cross join generate_series(1, 2)
 ), org as (
     insert into duly.organizations (org_id, name) select gen_random_uuid(), 'o' from generate_series(1, 5000)
 )
@@ -183,6 +188,48 @@ async def test_figures_are_counted_no_further_than_asked_for(rich: Rich) -> None
         ):
             seen.plans.clear()
             async with database.engine_session() as conn:
+                assert await look(conn)
+            check(seen, **bounds)
+
+
+async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
+    day, org = timedelta(days=1), rich.org
+    # A step to each of nine kinds; of five the first, the last, and the count.
+    letters = 10 + 5 * (2 + MOST + 1)
+    async with watched(rich.url) as (database, seen):
+        for look, whose, bounds in (
+            # Six rows a minute, once more for each histogram.
+            (lambda conn: minutes.latest(conn, HOUR), None, {"queue_minutes": 3 * 61 * 6}),
+            (
+                lambda conn: kinds.kinds(conn, None, limit=5, most=MOST),
+                None,
+                {"dead_letters": letters + 5 * 200},
+            ),
+            (lambda conn: kinds.kinds(conn, org, limit=5, most=MOST), org, {"dead_letters": letters}),
+            (
+                lambda conn: minutes.ended(conn, org, day, limit=MOST),
+                org,
+                {"job_states": 2 * MOST, "job_records": 2 * MOST},
+            ),
+            (
+                lambda conn: overview.of_queues(conn, org, most=MOST, since=day),
+                None,
+                {"scheduled": MOST + 1, "claims": 1, "job_states": 100, "job_records": 100},
+            ),
+            (
+                lambda conn: shares.active(conn, most=MOST, held=60),
+                None,
+                {"ready": MOST + 1, "claims": 1, "job_states": 60},
+            ),
+            (
+                lambda conn: shares.of_orgs(conn, [org], most=MOST),
+                None,
+                {"organizations": 1, "ready": MOST + 10, "job_records": 3},
+            ),
+        ):
+            session = database.engine_session() if whose is None else database.tenant_session(whose)
+            seen.plans.clear()
+            async with session as conn:
                 assert await look(conn)
             check(seen, **bounds)
 
