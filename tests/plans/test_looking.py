@@ -306,12 +306,12 @@ async def test_kinds_of_dead_letters_are_found_in_steps_and_counted_no_further_t
                 values = {"org_id": org, "limit": 500, "most": MOST}
                 assert len(await rows(conn, "dead_letters/group", values)) == 8
         # A step to each, its first and its last, and the count.
-        check(seen, dead_letters=8 * (3 + MOST) + 1)
+        check(seen, dead_letters=8 * (5 + MOST))
         seen.plans.clear()
         async with database.engine_session() as conn:
             found = await rows(conn, "dead_letters/group_all", {"limit": 20, "most": MOST})
         assert len({(row["org_id"], row["fingerprint"]) for row in found}) == 20
-        check(seen, dead_letters=20 * (3 + MOST) + 1)
+        check(seen, dead_letters=20 * (5 + MOST))
         seen.plans.clear()
         async with database.tenant_session(org) as conn:
             kind = await dead.read_kind(conn, org, "f1")

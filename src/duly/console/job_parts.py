@@ -20,17 +20,7 @@ from duly.model.redact import SHORT, cut, redact
 ATTEMPTS = 20
 """So many of the last attempts are shown one by one."""
 _INSTALLATION = ("worker", "system", "operator")
-_TOLD = (
-    "reason",
-    "cancel_reason",
-    "note",
-    "error_code",
-    "error_message",
-    "progress_percent",
-    "result_seq",
-    "run_at",
-    "replay_of",
-)
+_TOLD = ("reason", "cancel_reason", "note", "progress_percent", "result_seq", "run_at", "replay_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +119,9 @@ def _who(visit: Visit, event: JobEvent, named: Mapping[str, str]) -> str:
 
 
 def _detail(payload: Mapping[str, Any]) -> str:
-    said = [f"{name}: {payload[name]}" for name in _TOLD if payload.get(name) not in (None, "")]
+    code, message = payload.get("error_code"), payload.get("error_message")
+    said = [f"{code}: {message}"] if code else []
+    said += [f"{name}: {payload[name]}" for name in _TOLD if payload.get(name) not in (None, "")]
     return redact("; ".join(said), SHORT)
 
 

@@ -28,12 +28,13 @@ from duly.model.freshness import Assessment, Freshness
 from duly.model.job import Actor, JobEvent, JobSnapshot
 from duly.model.outcome import CanceledBy
 from duly.model.states import Outcome, Status
-from duly.store import jobs, listing, suspects
+from duly.store import jobs, listing, stories, suspects
 from duly.store.choice import Choice, Place
 from duly.store.feed import IN_ORDER
 from duly.store.glances import glance
 from duly.store.listing import Attempt
 from duly.store.pool import Connection
+from duly.store.stories import Beat
 
 _AT_ONCE = 1_000
 _JUDGED = 200
@@ -194,6 +195,14 @@ class Jobs:
         found = await read_story(
             self._app, whose, which, compared=compared, outside=outside, language=language
         )
+        if found is None:
+            raise _unknown(which)
+        return found
+
+    async def beat(self, org_id: UUID | str, job_id: UUID | str) -> Beat:
+        """What changes when the story of a job does, in one round trip; an unknown id raises."""
+        whose, which = org(org_id), _job(job_id)
+        found = await stories.beat((await self._app.ground()).database, whose, which)
         if found is None:
             raise _unknown(which)
         return found

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from duly.model.job import Actor
 from duly.store import audit
+from duly.store.feed import IN_ORDER
 from duly.store.pool import Connection
 from duly.store.rows import first, rows
 from duly.store.statements import statement
@@ -257,6 +258,7 @@ async def group_all(conn: Connection, *, limit: int) -> list[DeadLetterGroup]:
 async def read_kind(conn: Connection, org_id: UUID, fingerprint: str) -> DeadLetterKind | None:
     """One kind of failure, if there is a letter of it."""
     bounds = {"most": MOST_COUNTED, "look": 1_000, "followed": 200, "shown": 10}
+    await conn.execute(IN_ORDER)
     row = await first(
         conn, "dead_letters/read_kind", {"org_id": org_id, "fingerprint": fingerprint, **bounds}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -15,6 +15,8 @@ from duly.store.choice import id_at
 from duly.store.job_logs import REFUSED
 from duly.store.pool import Connection
 from duly.store.rows import first, rows
+from duly.store.session import Database
+from duly.store.statements import statement
 
 _BOUNDS = {"first": 20, "last": 500, "lines": 200, "attempts": 100, "snapshots": 50, "refused": REFUSED}
 _RELATED = {"depth": 10, "most": 20, "look": 1_000}
@@ -100,6 +102,23 @@ class Story(BaseModel):
     lines: tuple[KeptLine, ...]
     refusals: tuple[KeptLine, ...]
     snapshots: tuple[KeptPartial, ...]
+
+
+class Beat(NamedTuple):
+    """What changes when the story of a job does."""
+
+    subject_id: str | None
+    event_seq: int
+    last_line: list[int] | None
+    """The attempt and the number of the last line that was logged."""
+    refusals: int
+
+
+async def beat(database: Database, org_id: UUID, job_id: UUID) -> Beat | None:
+    """In one round trip; None if this org has no such job."""
+    values = {"org_id": org_id, "job_id": job_id, "refused": REFUSED, "attempts": _BOUNDS["attempts"]}
+    found = await database.tenant_statement(org_id, statement("stories/beat"), values)
+    return Beat(*found[0]) if found else None
 
 
 async def read(

@@ -39,7 +39,9 @@ class Kind:
 
 
 async def page(visit: Visit) -> Page:
-    """The kinds of failures; for who may not see every subject, the letters that they may see."""
+    """The kinds of failures, or one; for who may not see every subject, the letters that they may see."""
+    if visit.query.get("fingerprint"):
+        return await kind(visit)
     title = visit.t("dead.title")
     if visit.everywhere:
         return visit.page("dead.html", title=title, kinds=merged(await _everywhere(visit)), letters=None)
@@ -59,7 +61,7 @@ async def page(visit: Visit) -> Page:
 
 async def kind(visit: Visit) -> Page:
     """One kind: what happened, what is open, and how those fare that were done again."""
-    fingerprint = visit.params["fingerprint"]
+    fingerprint = visit.params.get("fingerprint") or visit.query["fingerprint"]
     if visit.everywhere:
         groups = [one for one in await _everywhere(visit) if one.fingerprint == fingerprint]
         if not groups:

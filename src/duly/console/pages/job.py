@@ -54,10 +54,11 @@ async def page(visit: Visit) -> Page:
 
 
 async def pulse(visit: Visit) -> object:
-    """Every change of a job is an event of its own."""
-    seen = await visit.service.jobs.glance(visit.org_id, as_id(visit.params["job_id"]))
-    await check_seen(visit, seen.job)
-    return seen.event_seq, seen.job.status, seen.freshness.state
+    """Every change of a job is an event of its own, and what it logs has numbers."""
+    beat = await visit.service.jobs.beat(visit.org_id, as_id(visit.params["job_id"]))
+    if not await visit.sees(beat.subject_id):
+        raise NotFound("no such job")
+    return beat
 
 
 async def check_seen(visit: Visit, job: JobSnapshot, action: str = "read") -> None:
