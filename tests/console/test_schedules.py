@@ -30,7 +30,7 @@ async def clock(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Clock:
 
 def places(page: str) -> list[str]:
     """Where the links of the rows lead."""
-    return re.findall(r'data-row>\s*<td[^>]*><a[^>]* href="([^"]+)"', page)
+    return re.findall(r'data-row>\s*<th[^>]*><a[^>]* href="([^"]+)"', page)
 
 
 async def test_a_schedule_is_found_and_told_with_its_ticks_by_its_own_clock(
