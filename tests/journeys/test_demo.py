@@ -23,8 +23,8 @@ from world.people import ORGS
 
 from duly import Actor, Duly, context
 from duly.devdb import open_server
-from duly.testing import FreshDatabase
 from duly.store.job_logs import REFUSED
+from duly.testing import FreshDatabase
 from tests.worker.working import working
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
