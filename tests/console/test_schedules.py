@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
+from collections.abc import AsyncIterator
 
+import httpx
 import psycopg
 import pytest
+from fastapi import FastAPI
 
 from duly import Actor, Duly
 from duly.upkeep.scheduler import Scheduler
 from tests.console.conftest import Person, Post, words
+from tests.http.conftest import served
 from tests.upkeep.ticking import ADMIN, MINUTE, NOON, Clock, catch_up, declare
 
 NAME = "house/attic <b>"
@@ -30,7 +35,7 @@ async def clock(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Clock:
 
 def places(page: str) -> list[str]:
     """Where the links of the rows lead."""
-    return re.findall(r'data-row>\s*<td[^>]*><a[^>]* href="([^"]+)"', page)
+    return re.findall(r'data-row>\s*<th[^>]*><a[^>]* href="([^"]+)"', page)
 
 
 async def test_a_schedule_is_found_and_told_with_its_ticks_by_its_own_clock(
@@ -72,6 +77,26 @@ async def test_an_operator_runs_pauses_and_resumes_it(
     assert "these are noted as missed" in said
     await Post(operator)(f"{place}/resume", reason="dry")
     assert (await app.schedules.get(org, NAME)).paused_at is None
+
+
+async def test_who_did_something_is_not_shown_the_page_as_it_was_before(
+    api: FastAPI, operator: Person, clock: Clock
+) -> None:
+    [place] = places((await operator.get("/console/schedules")).text)
+    headers = {"accept": "text/event-stream", "cookie": f"duly={operator.cookies['duly']}"}
+    async with served(api) as url, httpx.AsyncClient(base_url=url) as browser:
+        for state in ("active", "paused"):
+            async with browser.stream("GET", place, headers=headers) as stream:
+                told = [line async for line in first_page(stream)]
+            assert f">{state}</span>" in told[0]
+            await Post(operator)(f"{place}/pause", reason="painting")
+
+
+async def first_page(stream: httpx.Response) -> AsyncIterator[str]:
+    async for line in stream.aiter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+            return
 
 
 async def test_what_cannot_be_served_says_why(

@@ -20,10 +20,16 @@ async def page(visit: Visit) -> Page:
         title=visit.t("nav.documents"),
         standing=standing,
         lately=await visit.service.documents.lately(who, limit=_AT_A_TIME),
+        kept=_grouped(standing.documents),
+        keepable=_grouped(standing.quotas.documents_max),
         stored=_size(standing.bytes),
         storable=_size(standing.quotas.bytes_max),
         at_home=not visit.platform,
     )
+
+
+def _grouped(many: int) -> str:
+    return f"{many:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def _size(many: float) -> str:
