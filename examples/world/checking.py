@@ -27,6 +27,7 @@ from .asked import Asked
 from .outside import Outside
 from .people import ORGS
 from .watching import Leases, Ticks
+from .wishes import ASKED_BY
 
 log = logging.getLogger("demo")
 EVERY = 3.0
@@ -92,7 +93,8 @@ class Checker:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        """Until the end of the block."""
+        """From now on, until the end of the block."""
+        self._cursors = {org_id: await self._app.feed.tip(org_id) for org_id in self._cursors}
         running = asyncio.create_task(self._look_on())
         try:
             yield
@@ -171,7 +173,7 @@ class Checker:
 
     def _as_asked(self, history: History) -> History:
         """With what we asked, of the jobs that we asked for: visitors of the demo may ask for others."""
-        ours = [job for job in history.jobs if (job["metadata"] or {}).get("asked_by") == "demo"]
+        ours = [job for job in history.jobs if (job["metadata"] or {}).get("asked_by") == ASKED_BY]
         said = self._asked.of([job["job_id"] for job in ours], {job["idempotency_key"] for job in ours})
         return replace(history, jobs=ours, submissions=said.submissions, cancellations=said.cancellations)
 

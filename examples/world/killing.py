@@ -24,6 +24,8 @@ How = Literal["kill", "freeze"]
 _ENOUGH = 50.0
 """Percent: a job that is further than that may have ended before anybody has seen anything."""
 _PATIENCE, _PAUSE, _STORY = 30.0, 0.3, 90.0
+_SLEEP = 2.0
+"""How much longer a frozen worker sleeps when another has taken over, so that one sees who was first."""
 
 
 @dataclass
@@ -135,6 +137,7 @@ class Killer:
         elif incident.how == "kill":
             incident.over = True
         elif member.frozen:
+            await asyncio.sleep(_SLEEP)
             member.wake()
             incident.woken_at = datetime.now(UTC)
         else:

@@ -16,6 +16,7 @@ from .people import ORGS
 
 _OUTAGE, _EVERY = 25.0, 180.0
 _REMEMBERED = 5_000
+_WHAT = "the customer's own bookkeeping"
 
 
 class Moody(Receiver):
@@ -39,6 +40,9 @@ class Moody(Receiver):
 async def receiving(app: Duly) -> AsyncIterator[None]:
     """The largest customer is told of its invoices and reports, until the end of the block."""
     receiver, anna = Moody(), Actor.user("anna")
+    for old in (await app.webhooks.list(ORGS[0].org_id)).endpoints:
+        if old.description == _WHAT:  # of an earlier run, on the same database
+            await app.webhooks.remove(ORGS[0].org_id, old.endpoint_id, actor=anna, reason="it is gone")
     thread = threading.Thread(target=receiver.serve_forever, daemon=True)
     thread.start()
     made = await app.webhooks.create(
@@ -46,7 +50,7 @@ async def receiving(app: Duly) -> AsyncIterator[None]:
         f"http://127.0.0.1:{receiver.server_port}/hooks/duly",
         ["job.completed", "job.failed"],
         job_types=["invoice.book", "invoice.send", "report.regional", "crm.sync"],
-        description="the customer's own bookkeeping",
+        description=_WHAT,
         actor=anna,
         reason="our ledger wants to know",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +15,9 @@ from .people import ORGS
 
 _SCHEDULES = "select * from duly.schedules where org_id = any (%s) and last_tick_at is not null"
 _TICKS = "select * from duly.schedule_ticks where schedule_id = %s and tick_at > %s and tick_at <= %s"
+_CHANGES = """
+select * from duly.audit_entries where org_id = any (%s) and occurred_at > %s and action = 'schedule.updated'
+order by occurred_at desc limit 100"""
 _TICKED = """
 select org_id, job_id, idempotency_key, metadata, status from duly.jobs
 where (org_id, job_id) in (select * from unnest(%s::uuid[], %s::uuid[]))"""
@@ -43,6 +46,7 @@ class Ticks:
     """Schedules: every tick since the last look."""
 
     def __init__(self) -> None:
+        self._began = datetime.now(UTC)
         self._until: dict[UUID, datetime] = {}
 
     def look(self, conn: psycopg.Connection[Any]) -> History:
@@ -52,11 +56,12 @@ class Ticks:
         schedules, ticks = [], []
         for row in cursor.execute(_SCHEDULES, [orgs]).fetchall():
             which, until = row["schedule_id"], row["last_tick_at"]
-            since = self._until.get(which, row["created_at"])
+            since = self._until.get(which, max(row["created_at"], self._began))
             if until > since:
                 schedules.append({**row, "created_at": since})
                 ticks += cursor.execute(_TICKS, [which, since, until]).fetchall()
                 self._until[which] = until
         run = [row for row in ticks if row["job_id"] is not None]
         jobs = cursor.execute(_TICKED, [[r["org_id"] for r in run], [r["job_id"] for r in run]]).fetchall()
-        return History(schedules=schedules, ticks=ticks, jobs=jobs)
+        changes = cursor.execute(_CHANGES, [orgs, self._began]).fetchall()
+        return History(schedules=schedules, ticks=ticks, jobs=jobs, audit=changes)

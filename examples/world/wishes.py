@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,8 @@ from .links import SYSTEMS
 from .people import Org
 from .reports import LONG
 
+ASKED_BY = f"demo-{uuid.uuid4().hex[:6]}"
+"""By this the jobs of this run are known from those of visitors, and of another run."""
 _NAMES = ("ada", "bo", "cleo", "dora", "emil", "finn", "greta", "hugo")
 _SHEETS = ("spring", "summer", "autumn", "winter", "basics", "outlet-old", "archive-old")
 
@@ -44,13 +47,13 @@ def later(org: Org) -> Submission:
 def report(org: Org, seconds: float) -> Submission:
     """A report over all regions that takes about so long."""
     quarter = f"2026-Q{random.randint(1, 4)}"
-    each = seconds / len(org.regions)
+    each = round(seconds / len(org.regions), 1)
     made = _said(LONG, quarter=quarter, regions=list(org.regions), seconds=each)
     return {**made, "subject_id": f"report:{quarter}"}
 
 
 def _said(job_type: str, **payload: Any) -> Submission:
-    return {"job_type": job_type, "payload": payload, "metadata": {"asked_by": "demo"}}
+    return {"job_type": job_type, "payload": payload, "metadata": {"asked_by": ASKED_BY}}
 
 
 def _invoice() -> str:

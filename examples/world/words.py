@@ -124,6 +124,6 @@ WORDS = {
     "demo.short.I1": ("no job lost", "kein Auftrag verloren"),
     "demo.short.I7": ("nothing twice", "nichts doppelt"),
     "demo.short.I6": ("no stale write", "kein spätes Schreiben"),
-    "demo.short.I3": ("events without gaps", "Ereignisse lückenlos"),
+    "demo.short.I3": ("no gap in events", "Ereignisse lückenlos"),
     "demo.short.I16": ("no org sees another's", "kein Blick zu anderen"),
 }
