@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from duly import Duly, errors
+from duly.control import job_walk
 from duly.control import jobs as control
 from duly.control.jobs import Jobs
 from duly.model.freshness import Freshness
@@ -276,8 +277,8 @@ async def test_so_many_are_judged_and_no_more_and_the_rest_is_found_by_paging_on
 ) -> None:
     [org] = await make_orgs(app, 1)
     fill(sql, org)
-    monkeypatch.setattr(control, "_JUDGED", 2)
-    monkeypatch.setattr(control, "_LOOKS", 2)
+    monkeypatch.setattr(job_walk, "_JUDGED", 2)
+    monkeypatch.setattr(job_walk, "_LOOKS", 2)
     page = await jobs.list(org, freshness="likely_stale")
     assert (page.jobs, page.after is None) == ((), False)
     stale = [row["job_id"] for row in all_of(sql, org) if freshness(row) == "likely_stale"]

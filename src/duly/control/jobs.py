@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
@@ -13,11 +12,12 @@ from duly.client.context import as_uuid
 from duly.client.handle import Handle
 from duly.client.job import Call
 from duly.client.options import Choices, Options
-from duly.control.asked import asked, check_known, check_touch, org
+from duly.control.asked import asked, check_known, check_stop, org
 from duly.control.audited import note, transaction
 from duly.control.explain import MOST_BEFORE, explain
 from duly.control.job_choice import Filters, choose, cursor_of, start_of
 from duly.control.job_lines import LogPage, read_lines
+from duly.control.job_walk import look
 from duly.control.paging import page_size
 from duly.model.errors import AlreadyFinished, MissingField, UnknownJob
 from duly.model.freshness import Assessment
@@ -26,14 +26,10 @@ from duly.model.outcome import CanceledBy
 from duly.model.states import Status
 from duly.store import everywhere, jobs, listing, suspects
 from duly.store.choice import Choice, Place
-from duly.store.feed import IN_ORDER
 from duly.store.glances import glance
 from duly.store.listing import Attempt
 from duly.store.pool import Connection
 
-_AT_ONCE = 1_000
-_JUDGED = 200
-_LOOKS = 10
 _STORY = 100
 
 
@@ -122,7 +118,7 @@ class Jobs:
 
     async def _page(self, choice: Choice, limit: int, after: str | None) -> JobPage:
         start, size = start_of(choice, after), page_size(limit)
-        found, end = await self._look(choice, start, size) if choice.statuses else ([], None)
+        found, end = await look(self._app, choice, start, size) if choice.statuses else ([], None)
         places = found[:size]
         read = await self._read(choice, places) if places else {}
         page = [read[at.job_id] for at in places if at.job_id in read]
@@ -200,7 +196,7 @@ class Jobs:
         async def once(conn: Connection) -> str | None:
             before = await jobs.read(conn, whose, which)
             if before is not None:
-                check_touch(actor, before.job_type)
+                check_stop(actor, before.job_type)
             answer = await jobs.cancel(conn, whose, which, by=by, reason=reason, actor=actor)
             if await _asked_now(conn, whose, which, before):
                 await note(conn, who, whose, "job.cancel_requested", str(which), answer=answer)
@@ -212,36 +208,6 @@ class Jobs:
         if answer == "finished":
             raise AlreadyFinished(f"{which} has ended", field="job_id", fix="an ended job stays as it is")
         return (await Handle[Any](self._app, whose, which).status()).status
-
-    async def _look(
-        self, choice: Choice, start: Place, size: int
-    ) -> tuple[builtins.list[Place], Place | None]:
-        """Those that fit, one more than a page at most; and where the look ended, if not at the end."""
-        database = (await self._app.ground()).database
-        found: builtins.list[Place] = []
-        most = _JUDGED if choice.freshness else _AT_ONCE if choice.narrow else size + 1
-        at: Place | None = start
-        session = database.engine_session() if choice.of_the_engine else database.tenant_session(choice.whose)
-        async with session as conn:
-            await conn.execute(IN_ORDER)
-            for _ in range(_LOOKS):
-                if at is None or len(found) > size:
-                    break
-                places, at = await listing.look(conn, choice, at, most=most)
-                found += await fitting(conn, choice, places)
-        return found[: size + 1], at
-
-
-async def fitting(conn: Connection, choice: Choice, places: list[Place]) -> list[Place]:
-    """Those of the jobs that the index found which are asked for, in their order."""
-    if choice.narrow and places:
-        fit = await listing.fit(conn, choice, places)
-        places = [at for at in places if at.job_id in fit]
-    if choice.freshness and places:
-        judged = await suspects.look(conn, [(at.org_id or choice.whose, at.job_id) for at in places])
-        so = {one.job_id for one in judged if one.assess().state is choice.freshness}
-        places = [at for at in places if at.job_id in so]
-    return places
 
 
 async def _asked_now(conn: Connection, org_id: UUID, job_id: UUID, before: JobSnapshot | None) -> bool:

@@ -56,6 +56,8 @@ class Choice(NamedTuple):
     """The kind of failure that they died of."""
     open_letter: bool = False
     """Whether they must have a dead letter that nobody resolved."""
+    not_own: bool = False
+    """Whether those of Duly's own types are left out."""
     keys: tuple[tuple[UUID, UUID], ...] | None = None
     """These alone, as org and job."""
 
@@ -96,7 +98,8 @@ class Choice(NamedTuple):
             *(self.created_before, self.metadata, self.payload, self.error_code),
         )
         beside = self.subject_id is not None and self.path != "jobs/list_of_subject"
-        return self._by_status or self._by_letter or beside or any(value is not None for value in asked)
+        besides = self.not_own or self._by_letter or beside
+        return self._by_status or besides or any(value is not None for value in asked)
 
     @property
     def _by_status(self) -> bool:

@@ -15,6 +15,7 @@ left join lateral (
     where %(by_letter)s and l.org_id = k.org_id and l.job_id = k.job_id limit 1) l on true
 where (%(job_type)s::text is null or r.job_type = %(job_type)s)
   and (%(type_prefix)s::text is null or starts_with(r.job_type, %(type_prefix)s))
+  and not (%(not_own)s and starts_with(r.job_type, 'duly.'))
   and (%(queue)s::text is null or r.queue = %(queue)s)
   and (%(subject_id)s::text is null or r.subject_id = %(subject_id)s)
   and (%(created_after)s::timestamptz is null or r.created_at >= %(created_after)s)
