@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -130,6 +131,18 @@ async def test_all_orgs_together_have_the_jobs_that_each_of_them_has(
     failed = (await jobs.list_everywhere(status="failed")).jobs
     assert [job.finished_at for job in failed] == sorted((job.finished_at for job in failed), reverse=True)
     assert {job.org_id for job in failed} == set(orgs)
+
+
+async def test_jobs_are_counted_by_their_status(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    counts = Counter(row["status"] for row in all_of(sql, mine))
+    found = await jobs.count_by_status(mine)
+    assert {status: one.count for status, one in found.items()} == counts
+    both = await jobs.count_by_status(None)
+    assert {status: one.count for status, one in both.items()} == {
+        status: 2 * n for status, n in counts.items() if status != "completed"
+    }
 
 
 async def test_a_job_is_found_whosever_it_is(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:

@@ -19,6 +19,7 @@ from duly.store.choice import NEWEST, Choice, Place
 from duly.store.feed import IN_ORDER
 from duly.store.glances import glance, look
 from duly.store.pool import Connection, PoolSize
+from duly.store.queues import Count
 from duly.store.session import Database
 from duly.testing import Cluster
 from tests.plans.seeing import OPTIONS, Seen
@@ -149,6 +150,17 @@ async def test_no_list_of_all_orgs_reads_more_than_it_looks_at(rich: Rich, plans
             assert len(read) == len(found)
             if found:
                 check(seen, job_records=51, job_states=51)
+
+
+async def test_jobs_are_counted_by_status_no_further_than_asked_for(rich: Rich) -> None:
+    async with watched(rich.url) as (database, seen):
+        for org in (rich.org, None):
+            seen.plans.clear()
+            async with database.engine_session() as conn:
+                found = await listing.count_by_status(conn, org, most=MOST)
+            assert found[Status.QUEUED] == found[Status.FAILED] == Count(count=MOST, at_least=True)
+            most = 2 * (MOST + 1)
+            check(seen, ready=most, scheduled=most, event_log=most, job_states=3 * (MOST + 1) + 200, claims=1)
 
 
 async def test_whose_job_it_is_takes_one_step_for_each_org(rich: Rich) -> None:

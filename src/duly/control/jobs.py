@@ -29,8 +29,10 @@ from duly.store.choice import Choice, Place
 from duly.store.glances import glance
 from duly.store.listing import Attempt
 from duly.store.pool import Connection
+from duly.store.queues import Count
 
 _STORY = 100
+_COUNTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,15 @@ class Jobs:
         A subject is no help here: what no index serves looks at so many jobs and no more.
         """
         return await self._page(choose(None, wanted), limit, after)
+
+    async def count_by_status(self, org_id: UUID | str | None) -> dict[Status, Count]:
+        """How many jobs an org has in each status, counted no further than 1,000; without one, all of them.
+
+        What completed in all orgs together is not counted: no index finds that.
+        """
+        whose = None if org_id is None else org(org_id)
+        async with (await self._app.ground()).database.engine_session() as conn:
+            return await listing.count_by_status(conn, whose, most=_COUNTED)
 
     async def find(self, job_id: UUID | str) -> UUID | None:
         """Whose job it is, for who runs the installation; None if there is no such job."""

@@ -10,11 +10,13 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from duly.model.job import JobEvent, JobSnapshot
+from duly.model.states import Status
 from duly.store import everywhere
 from duly.store.choice import Choice, Place
 from duly.store.gates import Limit
+from duly.store.overview import counted
 from duly.store.pool import Connection
-from duly.store.queues import Queue
+from duly.store.queues import Count, Queue
 from duly.store.rows import rows
 from duly.store.statements import statement
 
@@ -110,6 +112,13 @@ async def read_everywhere(conn: Connection, places: Sequence[Place]) -> dict[UUI
     keys = {"org_ids": [at.org_id for at in places], "job_ids": [at.job_id for at in places]}
     found = await rows(conn, "everywhere/read", keys)
     return {row["job_id"]: JobSnapshot.model_validate(row) for row in found}
+
+
+async def count_by_status(conn: Connection, org_id: UUID | None, *, most: int) -> dict[Status, Count]:
+    """How many jobs of an org, or of all, are in each status, as far as an index tells it."""
+    name = "everywhere/count_by_status" if org_id is None else "jobs/count_by_status"
+    found = await rows(conn, name, {"org_id": org_id, "most": most})
+    return {Status(row["status"]): counted(row["n"], most) for row in found}
 
 
 async def last_events(conn: Connection, org_id: UUID, job_id: UUID, *, limit: int) -> list[JobEvent]:
