@@ -35,12 +35,11 @@ def test_terms_and_a_word() -> None:
 
 
 def test_names_of_filters_are_names_of_terms_and_times_are_read() -> None:
-    found = parse("job_type:a fingerprint:f org:1 since:2026-11-16 until:2026-11-16T12:00:00+02:00")
-    assert list(found.terms) == ["type", "kind", "org", "since", "until"]
+    found = parse("job_type:a fingerprint:f since:2026-11-16 until:2026-11-16T12:00:00+02:00")
+    assert list(found.terms) == ["type", "kind", "since", "until"]
     wanted = filters(found.terms)
     assert wanted["created_after"] == datetime(2026, 11, 16, tzinfo=UTC)
     assert wanted["created_before"] == datetime(2026, 11, 16, 10, tzinfo=UTC)
-    assert "org" not in wanted
 
 
 @pytest.mark.parametrize(

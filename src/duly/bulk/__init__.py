@@ -7,5 +7,6 @@ came to, so nothing is done twice, whatever dies meanwhile. It is built on `cont
 from duly.bulk.bulk import Bulk, Impact
 from duly.bulk.job import declare
 from duly.bulk.plan import JOB_TYPE, Verb
+from duly.store.queues import Count
 
-__all__ = ["JOB_TYPE", "Bulk", "Impact", "Verb", "declare"]
+__all__ = ["JOB_TYPE", "Bulk", "Count", "Impact", "Verb", "declare"]

@@ -6,9 +6,8 @@ from duly.client.app import App
 from duly.store import listing, suspects
 from duly.store.choice import NEWEST, Choice, Place
 from duly.store.feed import IN_ORDER
-from duly.store.overview import counted
 from duly.store.pool import Connection
-from duly.store.queues import Count
+from duly.store.queues import Count, counted
 
 _AT_ONCE = 1_000
 _JUDGED = 200

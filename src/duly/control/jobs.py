@@ -144,13 +144,15 @@ class Jobs:
         async with self._app.tenant_session(choice.org_id) as conn:
             return await listing.read(conn, choice.org_id, [at.job_id for at in places])
 
-    async def freshness(self, org_id: UUID | str, found: Sequence[JobSnapshot]) -> dict[UUID, Assessment]:
-        """Whether these jobs of an org can still be believed, by what is known now."""
-        whose = org(org_id)
+    async def freshness(
+        self, org_id: UUID | str | None, found: Sequence[JobSnapshot]
+    ) -> dict[UUID, Assessment]:
+        """Whether these jobs of an org, or each of its own, can still be believed, by what is known now."""
+        whose = None if org_id is None else org(org_id)
         if not found:
             return {}
         async with (await self._app.ground()).database.engine_session() as conn:
-            judged = await suspects.look(conn, [(whose, job.job_id) for job in found])
+            judged = await suspects.look(conn, [(whose or job.org_id, job.job_id) for job in found])
         return {suspect.job_id: suspect.assess() for suspect in judged}
 
     async def glance(self, org_id: UUID | str, job_id: UUID | str) -> Glance:

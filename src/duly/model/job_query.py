@@ -29,7 +29,7 @@ NAMES = {
 """The terms, and the filters that they are."""
 PREFIXES = {"payload.": "payload", "meta.": "metadata"}
 """The terms whose names go on, and the filters that they are."""
-_SAME = {filter_: name for name, filter_ in NAMES.items()} | {"org_id": "org"}
+_SAME = {filter_: name for name, filter_ in NAMES.items()}
 _TOKEN = re.compile(
     r'(?P<name>[^\s":]+):(?P<value>"[^"]*"|[^\s"]*)(?=\s|$)|(?P<word>"[^"]*"|[^\s":]+)(?=\s|$)'
 )
@@ -70,22 +70,22 @@ def write(terms: Mapping[str, str]) -> str:
 def known(name: str) -> str:
     """The name of a term, also from the filter that it is; any other raises."""
     name = _SAME.get(name, name)
-    if name in NAMES or name == "org" or any(name.startswith(one) and name != one for one in PREFIXES):
+    if name in NAMES or any(name.startswith(one) and name != one for one in PREFIXES):
         return name
     raise _wrong(
         f"{name[:40]!r} is no filter",
-        f"one of {', '.join([*NAMES, 'org', 'payload.PATH, meta.NAME'])}; or put the word in quotes",
+        f"one of {', '.join([*NAMES, 'payload.PATH', 'meta.NAME'])}; or put the word in quotes",
     )
 
 
 def filters(terms: Mapping[str, str]) -> dict[str, Any]:
-    """The terms as the filters of a list of jobs; `org` is none of them."""
+    """The terms as the filters of a list of jobs."""
     made: dict[str, Any] = {}
     for name, value in terms.items():
         prefix = next((one for one in PREFIXES if name.startswith(one)), None)
         if prefix is not None:
             made.setdefault(PREFIXES[prefix], {})[name.removeprefix(prefix)] = value
-        elif name != "org":
+        else:
             filter_ = NAMES[known(name)]
             made[filter_] = _moment(name, value) if filter_ in _MOMENTS else value
     for path in made.get("payload", {}):

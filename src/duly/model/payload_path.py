@@ -38,7 +38,7 @@ def read(path: str) -> tuple[str, ...]:
         raise ContractError(
             f"{path[:40]!r} is no place in a payload", field="payload", fix="write it as items.0.sku"
         )
-    hidden = next((step for step in steps if hides(step)), None)
+    hidden = next((step for step in steps if hides(step) or redact(step) != step), None)
     if hidden is not None:
         raise ContractError(
             f"what stands under {hidden!r} is never shown",

@@ -14,9 +14,8 @@ from duly.model.states import Status
 from duly.store import everywhere
 from duly.store.choice import Choice, Place
 from duly.store.gates import Limit
-from duly.store.overview import counted
 from duly.store.pool import Connection
-from duly.store.queues import Count, Queue
+from duly.store.queues import Count, Queue, counted
 from duly.store.rows import rows
 from duly.store.statements import statement
 

@@ -1,5 +1,5 @@
 """The pages, each with what can be done there; the menu is in their order."""
 
-from duly.console.pages import account, orgs, overview, workers
+from duly.console.pages import account, jobs, orgs, overview, workers
 
-PAGES = (overview, workers, orgs, account)
+PAGES = (overview, jobs, workers, orgs, account)
