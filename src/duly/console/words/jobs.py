@@ -8,8 +8,10 @@ WORDS = {
         "status:failed type:report.build payload.region:DE",
     ),
     "jobs.search.hint": (
-        "Filters as name:value, or one word: an id, a subject, or how a type begins. Names: {names}.",
-        "Filter als name:wert, oder ein Wort: Kennung, Gegenstand oder Anfang eines Typs. Namen: {names}.",
+        "status type queue subject outcome freshness error kind since until payload.PATH meta.NAME, each with"
+        " :value; or one word: an id, a subject, the beginning of a type.",
+        "status type queue subject outcome freshness error kind since until payload.PFAD meta.NAME, je mit"
+        " :wert; oder ein Wort: eine Kennung, ein Gegenstand, der Anfang eines Typs.",
     ),
     "jobs.find": ("Search", "Suchen"),
     "jobs.more": ("More filters", "Weitere Filter"),
