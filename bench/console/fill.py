@@ -65,6 +65,12 @@ with org as (
     insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease)
     select distinct worker_id, 'host-' || left(worker_id::text, 4), 'host', 1, '1', array['q:default'], 500,
            interval '1 hour' from job
+), gone as (
+    insert into duly.workers (
+        worker_id, name, host, pid, version, queues, slots, lease, started_at, heartbeat_at, stopped_at)
+    select gen_random_uuid(), 'gone-' || n, 'host', n, '1', array['q:default'], 100, interval '30 seconds',
+           t.at, t.at, t.at
+    from generate_series(1, 2000) n cross join lateral (select now() - interval '1 hour' * n as at) t
 ), claim as (
     insert into duly.claims (claim_id, worker_id, claimed_at, org_ids, job_ids)
     select gen_random_uuid(), worker_id, now(), array_agg(org_id), array_agg(job_id)
@@ -136,6 +142,9 @@ class Stock(NamedTuple):
     endpoint: UUID
     schedule: UUID
     schedule_name: str
+    notification: UUID
+    message: str
+    """What a webhook was told, by the id that it is sent with."""
 
 
 def fill(conn: psycopg.Connection[tuple[object, ...]], jobs: int) -> Stock:
@@ -154,4 +163,12 @@ def fill(conn: psycopg.Connection[tuple[object, ...]], jobs: int) -> Stock:
     [[schedule, name]] = conn.execute(
         "select schedule_id, name from duly.schedules where org_id = %s limit 1", [large]
     ).fetchall()
-    return Stock(large, dict(found.fetchall()), kind, endpoint, schedule, name)  # type: ignore[arg-type]
+    [[told]] = conn.execute(
+        "select notification_id from duly.notifications where org_id = %s limit 1", [large]
+    ).fetchall()
+    [[message]] = conn.execute(
+        """select 'evt_' || replace(job_id::text, '-', '') || '_' || event_seq
+           from duly.webhook_deliveries where org_id = %s limit 1""",
+        [large],
+    ).fetchall()
+    return Stock(large, dict(found.fetchall()), kind, endpoint, schedule, name, told, message)  # type: ignore[arg-type]

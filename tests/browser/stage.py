@@ -26,6 +26,7 @@ from duly.model.system import SYSTEM_ORG
 from duly.testing import FreshDatabase
 from tests.browser.axe import findings
 from tests.http.conftest import key_of, served
+from tests.http.furnished import declare_reports
 from tests.http.issuer import CLIENT, LocalIssuer, issuing
 
 PREFIX = "/tools/duly"
@@ -84,6 +85,7 @@ async def staged(fresh: FreshDatabase, home: Path) -> AsyncIterator[Stage]:
 
 
 def _declare(app: Duly, stage: Stage) -> None:
+    declare_reports(app)
     once = RetryPolicy(max_attempts=1)
 
     @app.job("demo.steps")

@@ -52,6 +52,11 @@ class Furniture:
 def declare(app: Duly) -> None:
     """The job types that the furniture needs. Before the service is made: it has routes for one of them."""
     app.include_analyze()
+    declare_reports(app)
+
+
+def declare_reports(app: Duly) -> None:
+    """Those of them that are not Duly's own."""
 
     @app.job("report.build", allows_partial=True, schedulable=True)
     async def build(ctx: Context, number: int = 0, note: str = "") -> dict[str, int]:

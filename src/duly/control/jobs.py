@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 from uuid import UUID
 
+from duly.blobs import BlobNotFound
 from duly.client.app import App
 from duly.client.context import as_uuid
 from duly.client.handle import Handle
 from duly.client.job import Call
 from duly.client.options import Choices, Options
+from duly.client.payloads import payload_of
 from duly.control.asked import asked, check_known, check_stop, org
 from duly.control.audited import note, transaction
 from duly.control.explain import MOST_BEFORE, explain
@@ -19,7 +21,8 @@ from duly.control.job_choice import Filters, choose, cursor_of, start_of
 from duly.control.job_lines import LogPage, read_lines
 from duly.control.job_walk import look
 from duly.control.paging import page_size
-from duly.model.errors import AlreadyFinished, MissingField, UnknownJob
+from duly.control.story import JobStory, read_story
+from duly.model.errors import AlreadyFinished, MissingField, NotFound, UnknownJob
 from duly.model.freshness import Assessment
 from duly.model.job import Actor, JobEvent, JobSnapshot
 from duly.model.outcome import CanceledBy
@@ -180,6 +183,42 @@ class Jobs:
             raise _unknown(which)
         story = explain(job, around, outside=outside)
         return JobDetail(job, tuple(attempts), tuple(events), story, judged[0].assess())
+
+    async def story(
+        self,
+        org_id: UUID | str,
+        job_id: UUID | str,
+        *,
+        compared: Sequence[int] = (),
+        outside: bool = False,
+        language: str = "en",
+    ) -> JobStory:
+        """One job as a page tells of it; an unknown id raises. `outside`, as for `show`.
+
+        It is explained in English, or in German for `de`. `compared` are the numbers of the partial results
+        whose values are wanted: by default, of the last two. What lies in the blobs is not loaded.
+        """
+        whose, which = org(org_id), _job(job_id)
+        found = await read_story(
+            self._app, whose, which, compared=compared, outside=outside, language=language
+        )
+        if found is None:
+            raise _unknown(which)
+        return found
+
+    async def payload(self, org_id: UUID | str, job_id: UUID | str) -> dict[str, Any]:
+        """What a job was given, wherever it lies; an unknown id raises, and so does what is not kept."""
+        whose, which = org(org_id), _job(job_id)
+        async with self._app.tenant_session(whose) as conn:
+            job = await jobs.read(conn, whose, which)
+            if job is None:
+                raise _unknown(which)
+            try:
+                return await payload_of(self._app, conn, job)
+            except BlobNotFound:
+                raise NotFound(
+                    f"the payload of {which} is no longer kept", field="job_id", fix="submit it anew"
+                ) from None
 
     async def logs(
         self,

@@ -130,13 +130,13 @@ class Choice(NamedTuple):
         latest = None if self.by_end else self.created_before
         return {
             "status": self.statuses[0],
-            "first_job": _OLDEST_ID if self.created_after is None else _id_at(self.created_after, -_DRIFT),
-            "before_job": after.job_id if latest is None else min(after.job_id, _id_at(latest, _DRIFT)),
+            "first_job": _OLDEST_ID if self.created_after is None else id_at(self.created_after, -_DRIFT),
+            "before_job": after.job_id if latest is None else min(after.job_id, id_at(latest, _DRIFT)),
             "before_at": after.at,
         }
 
 
-def _id_at(at: datetime, shift: int) -> UUID:
+def id_at(at: datetime, shift: int = 0) -> UUID:
     """Before all ids of that millisecond, and after those of the one before."""
     milliseconds = (at - _EPOCH) // timedelta(milliseconds=1) + shift
     return UUID(int=min(max(milliseconds, 0), _LAST_MILLISECOND) << 80)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from duly.client.app import App
 from duly.client.ground import Ground
-from duly.control import enrichment
+from duly.control import enrichment, verifier
 from duly.control.alerts import Alerts
 from duly.control.audit import Audit
 from duly.control.deadletter import DeadLetters
@@ -304,6 +304,7 @@ class Duly(App):
         if MAINTENANCE_SCHEDULES[0].job_type not in self.registry:
             maintenance.declare(self, self.settings.retention)
         enrichment.declare(self)
+        verifier.declare(self, self.audit.verify)
         from duly import bulk, notify
 
         bulk.declare(self)

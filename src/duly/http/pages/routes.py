@@ -65,11 +65,6 @@ class _Site:
         return RedirectResponse(self._service.path(request) + HOME, 303)
 
     async def submit(self, request: Request) -> Response:
-        """Where people arrive; who operates the installation has nothing to ask for: on to the console."""
-        console = self._service.console
-        if console and await self._operates(request):
-            return RedirectResponse(self._service.path(request) + console, 303)
-
         async def visit(who: Caller) -> Response:
             kinds = self._service.app.registry
             return submitting.page(self._pages, request, kinds, may_write=who.may(Scope.WRITE))
@@ -130,12 +125,6 @@ class _Site:
             request, lambda who: reading.page(self._pages, request, self._service, who, _id(document_id))
         )
 
-    async def _operates(self, request: Request) -> bool:
-        try:
-            return (await self._service.caller(request, None)).may(Scope.PLATFORM)
-        except DulyError:
-            return False  # said by the page
-
     async def _shown(self, request: Request, page: Shows) -> Response:
         return await self._visited(request, lambda who: page(self._pages, request, self._service, who))
 
@@ -144,7 +133,7 @@ class _Site:
         try:
             who = await self._service.caller(request, None)
             if who.may(Scope.PLATFORM) and self._service.console is not None:
-                # These pages are for the people of an org.
+                # These pages are for the people of an org: on to the console.
                 return RedirectResponse(self._service.path(request) + self._service.console, 303)
             who.principal.require(Scope.READ)
             return await visit(who)

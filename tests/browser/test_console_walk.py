@@ -1,0 +1,40 @@
+"""Every page of the console, in German, in the dark and on a narrow screen: it keeps nobody out."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from duly.model.system import SYSTEM_ORG
+from tests.browser.stage import NARROW, Visitor
+from tests.console.strolling import route_of, stroll
+from tests.http.conftest import key_of
+from tests.http.furnished import furnish
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def _pages(url: str, key: str) -> dict[str, str]:
+    """One address of each page that whoever has this key comes to."""
+    async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {key}"}) as person:
+        found = await stroll(person)
+    return {route_of(link): link for link in reversed(found.links)}
+
+
+async def test_every_page_is_for_everybody(visitor: Visitor) -> None:
+    stage, page = visitor.stage, visitor.page
+    org = await furnish(stage.app, "Verwaltungsgemeinschaft")
+    platform = await key_of(stage.app, SYSTEM_ORG, "platform")
+    seen: set[str] = set()
+    await page.set_viewport_size(NARROW)
+    await page.emulate_media(color_scheme="dark")
+    for key in (org.key.text, platform):
+        await visitor.operate(key)
+        for route, place in (await _pages(stage.url, key)).items():
+            if route not in seen:
+                seen.add(route)
+                await visitor.open(f"{place}{'&' if '?' in place else '?'}lang=de")
+                await visitor.check_accessible(place)
+                wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                assert wide <= 0, f"{place} is {wide} pixels too wide"
+    assert "/account" in seen
