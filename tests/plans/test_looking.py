@@ -14,11 +14,24 @@ from psycopg.conninfo import make_conninfo
 
 from duly.model.freshness import Freshness
 from duly.model.states import Outcome, Status
-from duly.store import dead, figures, history, kinds, listing, minutes, overview, results, shares, stories
-from duly.store.choice import NEWEST, Choice
+from duly.store import (
+    dead,
+    everywhere,
+    figures,
+    history,
+    kinds,
+    listing,
+    minutes,
+    overview,
+    results,
+    shares,
+    stories,
+)
+from duly.store.choice import NEWEST, Choice, Place
 from duly.store.feed import IN_ORDER
 from duly.store.glances import glance, look
 from duly.store.pool import Connection, PoolSize
+from duly.store.queues import Count
 from duly.store.rows import rows
 from duly.store.session import Database
 from duly.testing import Cluster
@@ -31,10 +44,10 @@ with job as materialized (
     from duly.job_states s where s.finished_at is not null
 ), event as (
     insert into duly.event_log (
-        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
-    select org_id, job_id, e.n, (array['job.queued', 'job.failed', 'job.canceled'])[e.n], 'failed', 1, now(),
-           'worker', 'w'
-    from job cross join generate_series(1, 3) e(n)
+        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id, commit_xid)
+    select org_id, job_id, e.n, (array['job.queued', 'job.failed', 'job.canceled', 'job.completed'])[e.n],
+           'failed', 1, now() - make_interval(secs => job.n), 'worker', 'w', (1000 + job.n / 10)::text::xid8
+    from job cross join generate_series(1, 4) e(n)
 ), letter as (
     insert into duly.dead_letters (
         org_id, job_id, job_type, queue, attempts, fingerprint, error_code, error_class, error_message,
@@ -104,6 +117,8 @@ CHOICES: list[dict[str, Any]] = [
     *({"statuses": (status,)} for status in Status),
     {"statuses": ACTIVE},
     {"statuses": ACTIVE, "queue": "q:default"},
+    {"fingerprint": "f1"},
+    {"fingerprint": "f1", "statuses": (Status.FAILED,)},
 ]
 HOUR = timedelta(hours=1)
 NOW = datetime.now(UTC)
@@ -126,10 +141,56 @@ async def test_no_list_reads_more_than_it_looks_at(rich: Rich, plans: str) -> No
             async with session(database, choice) as conn:
                 await conn.execute(IN_ORDER)
                 seen.plans.clear()
-                found = await listing.look(conn, choice, NEWEST, most=51)
+                found, _ = await listing.look(conn, choice, NEWEST, most=51)
             of_none = choice.statuses in ((Status.PARTIAL,), (Status.CANCELED,))
             assert bool(found) == (most > 0 and not of_none)
-            check(seen, ready=10 + 3 * most, scheduled=most, **each)
+            check(seen, ready=10 + 3 * most, scheduled=most, dead_letters=most, **each)
+
+
+@pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
+async def test_no_list_of_all_orgs_reads_more_than_it_looks_at(rich: Rich, plans: str) -> None:
+    async with watched(rich.url, plans) as (database, seen):
+        for chosen in CHOICES:
+            choice = Choice(None, **chosen)
+            async with database.engine_session() as conn:
+                await conn.execute(IN_ORDER)
+                await conn.execute(f"set local plan_cache_mode = {plans}")
+                seen.plans.clear()
+                found, end = await listing.look(conn, choice, NEWEST, most=51)
+                while end is not None and not found:
+                    found, end = await listing.look(conn, choice, end, most=51)
+            assert bool(found) == (choice.statuses != (Status.PARTIAL,)), chosen
+            # Up to four events of the ten jobs of a transaction are put in order together.
+            check(seen, event_log=51 + 40, ready=60, scheduled=51, dead_letters=51, job_states=200, claims=1)
+            seen.plans.clear()
+            async with database.engine_session() as conn:
+                read = await listing.read_everywhere(conn, found)
+            assert len(read) == len(found)
+            if found:
+                check(seen, job_records=51, job_states=51)
+
+
+async def test_jobs_are_counted_by_status_no_further_than_asked_for(rich: Rich) -> None:
+    async with watched(rich.url) as (database, seen):
+        for org in (rich.org, None):
+            seen.plans.clear()
+            async with database.engine_session() as conn:
+                found = await listing.count_by_status(conn, org, most=MOST)
+            assert found[Status.QUEUED] == found[Status.FAILED] == Count(count=MOST, at_least=True)
+            most = 2 * (MOST + 1)
+            check(seen, ready=most, scheduled=most, event_log=most, job_states=3 * (MOST + 1) + 200, claims=1)
+
+
+async def test_whose_job_it_is_takes_one_step_for_each_org(rich: Rich) -> None:
+    [job] = rich.some("job_records")
+    rich.sql.execute(
+        "insert into duly.organizations (org_id, name) values (%s, 'o') on conflict do nothing", [rich.org]
+    )
+    async with watched(rich.url) as (database, seen):
+        async with database.engine_session() as conn:
+            seen.plans.clear()
+            assert await everywhere.find(conn, job) == rich.org
+        check(seen, organizations=5_002, job_records=1)
 
 
 @pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
@@ -140,14 +201,16 @@ async def test_whether_jobs_fit_is_read_once_of_each(rich: Rich, plans: str) -> 
             ({"metadata": '{"n": "1"}', "queue": "q:default", "created_after": NOW - HOUR}, 0),
             ({"statuses": (Status.COMPLETED,), "subject_id": "doc-8"}, 50),
             ({"statuses": (Status.FAILED,), "outcome": Outcome.FAILED}, 100),
-            ({"statuses": ACTIVE, "job_type": "type.2"}, 50),
+            ({"statuses": ACTIVE, "job_type": "type.2"}, 0),
+            ({"payload": '[{"path": ["region"], "value": "DE"}]', "type_prefix": "type."}, 0),
+            ({"error_code": "e", "fingerprint": "f1", "subject_id": "doc-8", "open_letter": True}, 50),
         ):
             choice = Choice(rich.org, **chosen)
             async with session(database, choice) as conn:
                 await conn.execute(IN_ORDER)
                 seen.plans.clear()
-                await listing.fit(conn, choice, jobs)
-            check(seen, job_records=50, job_states=states)
+                await listing.fit(conn, choice, [Place(None, job, rich.org) for job in jobs])
+            check(seen, job_records=50, job_states=states, dead_letters=50)
 
 
 def session(database: Database, choice: Choice) -> AbstractAsyncContextManager[Connection]:

@@ -228,7 +228,7 @@ class DeadLetters:
         while place is not None and (seen := len(done) + len(left)) < limit:
             batch = replays.Batch(order, choice, place, min(_BATCH, limit - seen), seen, pace)
             some, others, place = await transaction(self._app, batch.replay)
-            _count(some)
+            count_new(some)
             await self._wake()
             done, left = [*done, *some], {**left, **others}
         handles = tuple(self._handle(order, replayed) for replayed in done)
@@ -240,7 +240,7 @@ class DeadLetters:
 
     async def _new_job(self, order: Order, work: Callable[[Connection], Awaitable[Replayed]]) -> Handle[Any]:
         replayed = await transaction(self._app, work)
-        _count([replayed])
+        count_new([replayed])
         await self._wake()
         return self._handle(order, replayed)
 
@@ -251,7 +251,7 @@ class DeadLetters:
         (await self._app.ground()).waker.wake()
 
 
-def _count(replayed: Sequence[Replayed]) -> None:
+def count_new(replayed: Sequence[Replayed]) -> None:
     """New jobs are enqueued ones, whoever asked for them."""
     for kind, n in Counter((one.job_type, one.queue) for one in replayed if one.created).items():
         metrics.enqueued(*kind, n)

@@ -280,6 +280,15 @@ async def lock(conn: Connection, org_id: UUID, job_id: UUID) -> LockedLetter | N
         return await cursor.fetchone()
 
 
+async def lock_these(conn: Connection, org_id: UUID, job_ids: Sequence[UUID]) -> list[LockedLetter]:
+    """The letters of these jobs to be resolved together, resolved or not yet."""
+    async with conn.cursor(row_factory=class_row(LockedLetter)) as cursor:
+        await cursor.execute(
+            statement("dead_letters/lock_these"), {"org_id": org_id, "job_ids": list(job_ids)}
+        )
+        return await cursor.fetchall()
+
+
 async def lock_open(
     conn: Connection, org_id: UUID, choice: Choice, *, after: Place, limit: int
 ) -> list[LockedLetter]:

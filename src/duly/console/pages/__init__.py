@@ -7,6 +7,7 @@ from duly.console.pages import (
     documents,
     job,
     job_fix,
+    jobs,
     notifications,
     orgs,
     overview,
@@ -17,6 +18,7 @@ from duly.console.pages import (
 
 PAGES = (
     overview,
+    jobs,
     job,
     job_fix,
     dead,
