@@ -1,54 +1,96 @@
-"""The shortest way to see Duly at work: database, service and worker, and a real analysis over HTTP.
+"""The shortest way to see Duly at work: database, service and workers, and a real analysis over HTTP.
 
-`./dev demo` stays up for a look around; with `--once`, or where nobody looks, it ends after the result.
+`./dev demo` then fills a living system, with the console to look at it and workers to kill, until Ctrl-C.
+With `--once`, or where nobody looks, it ends after the result.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from duly import AsyncClient, Duly, errors
+from world import papers
+from world.application import make
+from world.people import ORGS
+from world.place import fresh_database
+from world.town import HISTORY, Town, living
+
+from duly import AsyncClient, Duly, Settings, errors
 from duly.cli.serve import PORT, told_to_stop
-from duly.cli.up import Running, running
+from duly.cli.up import running
+from duly.cli.verbosity import LogLevel, write_logs
 from duly.remote import JobStatus
 
 TEXTS = Path(__file__).parent / "texts"
 _WIDTH = 30
 
 
-async def main(*, once: bool) -> None:
-    """Start everything, have the texts analyzed, say what to click."""
-    stop = told_to_stop()
+async def once() -> None:
+    """Start everything, have the texts analyzed, and end."""
     app = Duly()
+    async with _somewhere(running, app) as here:
+        print(f"service   {here.url}", flush=True)
+        await analyze(here.url, here.key)
+
+
+async def stay() -> None:
+    """The same, and then a town full of work, until Ctrl-C."""
+    stop, settings = told_to_stop(), Settings.load()
+    write_logs(settings, None, as_json=False, otherwise=LogLevel.ERROR)
+    own = settings.database_url
+    with nullcontext(own) if own else fresh_database(settings.home) as url:
+        async with _somewhere(living, make(database_url=url)) as town:
+            print(f"service   {town.url}", flush=True)
+            largest = ORGS[0]
+            await town.load.begin(HISTORY)
+            await analyze(town.url, town.keys.of[largest.org_id])
+            say(town)
+            await papers.bring(town.app)
+            async with town.load.at_work():
+                await stop.wait()
+            print("\nstopping: workers give back what they hold", flush=True)
+
+
+@asynccontextmanager
+async def _somewhere(start: Any, app: Duly) -> AsyncIterator[Any]:
+    """On the usual port, or if somebody has that one, on any."""
     try:
-        async with running(app, port=PORT) as here:
-            await look(here, stop, once=once)
+        async with start(app, port=PORT) as here:
+            yield here
+            return
     except errors.ConfigurationError as error:
         if error.field != "port":
             raise
-        async with running(app, port=0) as here:  # somebody has that one
-            await look(here, stop, once=once)
+    async with start(app, port=0) as here:
+        yield here
 
 
-async def look(here: Running, stop: asyncio.Event, *, once: bool) -> None:
+async def analyze(url: str, key: str) -> None:
     """The analysis, from the outside."""
-    print(f"service   {here.url}", flush=True)
-    async with AsyncClient(here.url, here.key) as client:
+    async with AsyncClient(url, key) as client:
         sources = [{"name": path.name, "text": path.read_text("utf-8")} for path in sorted(TEXTS.iterdir())]
         job = await client.submit("analyze.run", {"sources": sources}, subject_id="demo")
         print(f"job       {job.job_id}, {len(sources)} texts")
         ended = await job.wait(timeout=60, on_progress=show)
         print(f"\nended     {ended.status} after {ended.partial_count} partial results")
         tell(await job.result())
-    print(f"permalink {here.url}/results/{ended.result_id}")
-    if once:
-        return
-    print(f"\nOpen      {here.login}\n          (log in with the key it brings, then try your own texts)")
-    print(f"Progress  {here.url}/jobs/{job.job_id}\nCtrl-C ends it; what was done is kept.", flush=True)
-    await stop.wait()
+    print(f"permalink {url}/results/{ended.result_id}", flush=True)
+
+
+def say(town: Town) -> None:
+    """Where to look."""
+    print(
+        f"\nConsole   {town.console}\n          (you look after the installation: see it live, kill a worker)"
+    )
+    print(
+        f"Customer  {town.customer(ORGS[0].org_id)}\n          (you are {ORGS[0].name}: try your own texts)"
+    )
+    workers = ", ".join(f"{one.name} {one.process.pid}" for one in town.crew.members if one.process)
+    print(f"Workers   {workers}\nCtrl-C ends all of it; the next start begins anew.", flush=True)
 
 
 def show(seen: JobStatus) -> None:
@@ -75,6 +117,6 @@ def tell(summary: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(main(once="--once" in sys.argv[1:] or not sys.stdout.isatty()))
+        asyncio.run(once() if "--once" in sys.argv[1:] or not sys.stdout.isatty() else stay())
     except errors.DulyError as error:
         sys.exit(f"error: {error}")

@@ -20,7 +20,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from duly import Actor, Duly, context
 
 _LARGEST = 256 * 1024
-Taken = Callable[[dict[str, Any]], None]
+Taken = Callable[[dict[str, Any]], object]
 
 
 class Receiver(ThreadingHTTPServer):

@@ -142,6 +142,9 @@ class Stock(NamedTuple):
     endpoint: UUID
     schedule: UUID
     schedule_name: str
+    notification: UUID
+    message: str
+    """What a webhook was told, by the id that it is sent with."""
 
 
 def fill(conn: psycopg.Connection[tuple[object, ...]], jobs: int) -> Stock:
@@ -160,4 +163,12 @@ def fill(conn: psycopg.Connection[tuple[object, ...]], jobs: int) -> Stock:
     [[schedule, name]] = conn.execute(
         "select schedule_id, name from duly.schedules where org_id = %s limit 1", [large]
     ).fetchall()
-    return Stock(large, dict(found.fetchall()), kind, endpoint, schedule, name)  # type: ignore[arg-type]
+    [[told]] = conn.execute(
+        "select notification_id from duly.notifications where org_id = %s limit 1", [large]
+    ).fetchall()
+    [[message]] = conn.execute(
+        """select 'evt_' || replace(job_id::text, '-', '') || '_' || event_seq
+           from duly.webhook_deliveries where org_id = %s limit 1""",
+        [large],
+    ).fetchall()
+    return Stock(large, dict(found.fetchall()), kind, endpoint, schedule, name, told, message)  # type: ignore[arg-type]

@@ -22,8 +22,9 @@ VARIANTS: dict[str, tuple[dict[str, str], ...]] = {
         {"q": "payload.region:DE"},
         {"q": "payload.region:XX"},
     ),
-    "/audit": ({"action": "key.created"}, {"actor_id": "u7"}),
-    "/notifications": ({"status": "failed"},),
+    "/audit": ({"action": "key.created"}, {"actor": "u7"}, {"target": "none", "since": "2026-01-01T00:00"}),
+    "/notifications": ({"status": "failed"}, {"channel": "fax"}),
+    "/webhooks/{endpoint_id}": ({"status": "failed"}, {"event_type": "none"}),
 }
 """Pages that are asked in several ways."""
 
@@ -55,11 +56,13 @@ def _filled(path: str, stock: Stock) -> Iterator[str]:
         "endpoint_id": (str(stock.endpoint),),
         "schedule_id": (str(stock.schedule),),
         "name": (stock.schedule_name,),
+        "notification_id": (str(stock.notification),),
+        "message_id": (stock.message,),
         "job_id": (str(stock.jobs["dead"]), str(stock.jobs["succeeded"])),
     }
     names = re.findall(r"\{(\w+)[^}]*\}", path)
     if not names:
         yield path
-    for name in names[:1]:
-        for value in known[name]:
-            yield re.sub(r"\{\w+[^}]*\}", value, path)
+    for first in known[names[0]] if names else ():
+        values = {name: known[name][0] for name in names} | {names[0]: first}
+        yield re.sub(r"\{(\w+)[^}]*\}", lambda found: values[found[1]], path)  # noqa: B023

@@ -58,7 +58,7 @@ async def test_an_operator_sees_what_is_wrong_where_and_who_works(visitor: Visit
     with context(org_id=stage.org, actor=ANNA):
         held = await stage.app.registry.get("demo.steps").enqueue("held", ["a", "b"])
     await visitor.operate(stage.platform_key)
-    await expect(page.locator("#verdict")).to_have_attribute("data-level", "bad")
+    await expect(page.locator("#verdict")).to_have_attribute("data-level", "warn")
     await expect(page.locator("#dying")).to_be_visible()
     await expect(page.get_by_role("heading", name="Jobs in queue")).to_be_visible()
     await expect(page.locator("[id='queue-q:notifications'] svg").first).to_be_visible()
@@ -106,6 +106,6 @@ async def test_all_is_well_is_one_look_in_german_too(visitor: Visitor, stage: St
     page = visitor.page
     await visitor.operate()
     await page.get_by_role("link", name="Deutsch").click()
-    await expect(page.get_by_role("heading", name="Fehlgeschlagene Aufträge (24 h)")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Fehlgeschlagen (24 h)")).to_be_visible()
     await expect(page.get_by_role("link", name="Worker")).to_have_count(0)
     await visitor.shoot("console-overview-de")

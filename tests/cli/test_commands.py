@@ -132,6 +132,7 @@ template remove job.failed {why}
 notify send job.completed --to in_app:u1
 notify list --limit 1
 notify show {told}
+notify resend {told} {why}
 notify suppress email:eve@example.com {why}
 notify suppressed
 notify unsuppress email:eve@example.com {why}

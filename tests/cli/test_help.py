@@ -16,7 +16,7 @@ CHANGES = {
     *("org create", "queue set"),
     *(f"webhook {word}" for word in ("create", "change", "disable", "enable", "remove", "rotate")),
     *("webhook test", "webhook resend"),
-    *("notify suppress", "notify unsuppress", "template set", "template remove"),
+    *("notify resend", "notify suppress", "notify unsuppress", "template set", "template remove"),
     *(f"docs {word}" for word in ("delete", "rmdir", "grant", "enable", "disable", "disconnect")),
 }
 

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Iterator
 from itertools import cycle, islice, product
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, unquote_plus, urlencode
 
 import httpx
 import psycopg
@@ -120,7 +120,7 @@ class Stranger:
         else:
             answer = await sent(self._person, place, *fields)
         self.unknown += answer.status_code == 404
-        asked = unquote(f"{place} {fields}")
+        asked = unquote_plus(f"{place} {fields}")
         for secret in self._world.secrets:
             told = secret in answer.text or secret in str(answer.headers)
             assert secret in asked or not told, f"{asked} tells {secret}"

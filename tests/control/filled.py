@@ -25,7 +25,10 @@ with job as materialized (
         actor_type, actor_id, request_id, correlation_id, idempotency_key, payload, payload_hash, policy,
         metadata, run_at, created_at)
     select org_id, job_id, gen_random_uuid(), job_type, 'default', queue, n %% 2, 5,
-           case when n %% 5 < 3 then 'doc-' || n %% 5 end, 'user', 'u1', 'r', 'r', n::text, '{}', 'h',
+           case when n %% 5 < 3 then 'doc-' || n %% 5 end, 'user', 'u1', 'r', 'r', n::text,
+           jsonb_build_object(
+               'region', (array['DE', 'FR', null])[n %% 3 + 1], 'express', n %% 2 = 0, 'net', 1.50,
+               'items', jsonb_build_array(jsonb_build_object('sku', 'X' || n %% 4))), 'h',
            case when n %% 7 = 0 then '{"lifecycle": {"covered": false}}'::jsonb else '{}' end,
            case when n %% 4 > 0 then jsonb_build_object('customer', 'c-' || n %% 4, 'n', n %% 2) end, at, at
     from job
@@ -55,13 +58,15 @@ with job as materialized (
     insert into duly.dead_letters (
         org_id, job_id, job_type, queue, attempts, fingerprint, error_code, error_class, error_message,
         dead_at)
-    select org_id, job_id, job_type, queue, 5, 'f', 'e', 'E', 'm', at
+    select org_id, job_id, job_type, queue, 5, 'f' || n / 24 %% 2, 'e', 'E', 'm', ended_at
     from job where what = 'failed' and n / 8 %% 3 = 2
 ), event as (
     insert into duly.event_log (
         org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
     select org_id, job_id, 2, 'job.' || what, what, 1, ended_at, 'worker', 'w'
-    from job where what in ('failed', 'canceled')
+    from job where what in ('completed', 'failed', 'canceled')
+    union all
+    select org_id, job_id, 1, 'job.queued', 'queued', 0, at, 'user', 'u1' from job
 ), worker as (
     insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease)
     values (%(worker)s, 'w', 'h', 1, '0', array['q:default'], 20, interval '1 hour')
@@ -74,7 +79,8 @@ group by at, claim
 """
 _ALL = """
 select j.job_id, j.status, j.outcome, j.job_type, j.queue, j.subject_id, j.metadata, j.created_at,
-       j.finished_at, j.policy -> 'lifecycle' is not null as uncovered
+       j.finished_at, j.policy -> 'lifecycle' is not null as uncovered, j.error_code, j.payload,
+       (select l.fingerprint from duly.dead_letters l where l.job_id = j.job_id) as fingerprint
 from duly.jobs j where j.org_id = %s
 """
 

@@ -21,6 +21,7 @@ from duly.store import audit
 from duly.upkeep.sealer import Sealer
 from tests.store.aging import LONG_AGO, drop, ended, make_partitions
 from tests.store.settling import settle
+from tests.worker.working import PATIENCE, working
 
 ANNA = Actor.operator("anna")
 
@@ -227,6 +228,32 @@ async def test_problems_are_counted_up_to_a_hundred(trail: Trail, monkeypatch: p
     assert (len(report.problems), report.broken_at, report.sealed) == (5, 1, 8)
 
 
+async def test_a_job_verifies_a_long_chain_and_its_report_is_the_same(trail: Trail) -> None:
+    started = await trail.app.audit.start_verification(trail.org, actor=ANNA)
+    again = await trail.app.audit.start_verification(trail.org, actor=ANNA)
+    assert (again.job_id, again.created) == (started.job_id, False), "one is under way"
+    waiting = await trail.app.audit.verification(trail.org, started.job_id)
+    assert (waiting.job.status, waiting.report) == ("queued", None)
+    async with working(trail.app):
+        await started.wait(PATIENCE)
+    done = await trail.app.audit.verification(trail.org, str(started.job_id))
+    assert done.report == await trail.verify()
+    assert (await trail.app.audit.start_verification(trail.org, actor=ANNA)).created, "somebody may have come"
+    events = [event.event_type async for event in started.events()]
+    assert events.count("job.started") == 1
+    with pytest.raises(errors.UnknownJob):
+        await trail.app.audit.verification(trail.org, uuid.uuid4())
+
+
+async def test_whoever_waits_is_told_how_far_a_verification_is(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_SEALS_AT_ONCE", 1)
+    steps: list[float] = []
+    await trail.verify(step=steps.append)
+    assert steps == pytest.approx([1 / 3, 2 / 3, 1])
+
+
 @pytest.mark.parametrize("expect", ["", "abc", "zz" * 32, "00" * 31])
 async def test_what_is_no_hash_is_refused(trail: Trail, expect: str) -> None:
     with pytest.raises(errors.ContractError) as caught:
@@ -317,10 +344,16 @@ async def test_entries_are_listed_the_newest_first_and_filtered(trail: Trail) ->
     assert sorted(everything) == list("12345678")
     assert set(everything[:2]) == {"7", "8"}
     assert sorted(await walk(action="queue.paused")) == ["1", "3", "5", "7"]
+    assert await walk(action="queue") == await walk(actor="anna") == await walk(actor="operator:anna")
+    assert sorted(await walk(actor="anna")) == list("12345678")
+    assert await walk(actor="user:anna") == await walk(actor="operator:anna", action="org") == []
     assert await walk(target_id="5") == ["5"]
     [first] = (await trail.app.audit.list(trail.org, target_id="7")).entries
     assert set(await walk(since=first.occurred_at)) == {"7", "8"}
     assert await walk(since=first.occurred_at + timedelta(hours=1)) == []
+    earlier = await walk(until=first.occurred_at)
+    assert sorted(earlier) == list("123456")
+    assert await walk(until=first.occurred_at, action="queue.paused") == [n for n in earlier if n in "135"]
     assert (first.actor_type, first.actor_id, first.action) == ("operator", "anna", "queue.paused")
 
 
@@ -341,6 +374,7 @@ async def test_a_page_that_is_none_and_a_time_without_a_zone_are_refused(trail: 
     bad: dict[str, Callable[[], Any]] = {
         "after": lambda: trail.app.audit.list(trail.org, after="?"),
         "since": lambda: trail.app.audit.list(trail.org, since=datetime(2026, 1, 1)),
+        "until": lambda: trail.app.audit.list(trail.org, until=datetime(2026, 1, 1)),
         "limit": lambda: trail.app.audit.list(trail.org, limit=0),
     }
     for field, call in bad.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 
 from duly import Duly, errors
+from duly.control import job_walk
 from duly.control import jobs as control
 from duly.control.jobs import Jobs
 from duly.model.freshness import Freshness
@@ -42,6 +44,14 @@ def _is(name: str, value: Any) -> Callable[[Row], bool]:
     return lambda row: row[name] == value
 
 
+def _sku(row: Row) -> str:
+    return str(row["payload"]["items"][0]["sku"])
+
+
+def _express(row: Row) -> bool:
+    return bool(row["payload"]["express"])
+
+
 FILTERS: list[tuple[str, Any, Callable[[Row], bool]]] = [
     *(("status", status, _is("status", status)) for status in Status),
     *(("outcome", outcome, _is("outcome", outcome)) for outcome in Outcome),
@@ -52,6 +62,13 @@ FILTERS: list[tuple[str, Any, Callable[[Row], bool]]] = [
     ("created_after", NOW - 30 * HOUR, lambda row: row["created_at"] >= NOW - 30 * HOUR),
     ("created_before", NOW - 5 * HOUR, lambda row: row["created_at"] < NOW - 5 * HOUR),
     ("metadata", {"customer": "c-1"}, lambda row: (row["metadata"] or {}).get("customer") == "c-1"),
+    ("job_type", "type.*", lambda row: True),
+    ("job_type", "typo*", lambda row: False),
+    ("error_code", "e", _is("error_code", "e")),
+    *(("fingerprint", kind, _is("fingerprint", kind)) for kind in ("f0", "f1")),
+    ("payload", {"region": "DE"}, lambda row: row["payload"]["region"] == "DE"),
+    ("payload", {"items.0.sku": "X1", "express": True}, lambda row: _sku(row) == "X1" and _express(row)),
+    ("payload", {"region": None, "net": "1.50"}, lambda row: row["payload"]["region"] is None),
     ("metadata", {"n": "1", "customer": "c-3"}, lambda row: row["metadata"] == {"customer": "c-3", "n": 1}),
 ]
 
@@ -59,7 +76,7 @@ FILTERS: list[tuple[str, Any, Callable[[Row], bool]]] = [
 def in_order(found: list[Row], wanted: dict[str, Any]) -> list[uuid.UUID]:
     """By their end if the list is of one ended status, else by their id."""
     ended = {row["status"] for row in found} <= {"completed", "failed", "canceled"}
-    by_end = "subject_id" not in wanted and ended and wanted.keys() & {"status", "outcome"}
+    by_end = "subject_id" not in wanted and ended and wanted.keys() & {"status", "outcome", "fingerprint"}
     place = (lambda row: (row["finished_at"], row["job_id"])) if by_end else (lambda row: row["job_id"])
     return [row["job_id"] for row in sorted(found, key=place, reverse=True)]
 
@@ -89,6 +106,90 @@ async def test_each_filter_and_each_two_of_them_find_what_they_say_in_order_and_
         assert {len(page) for page in pages[:-1]} <= {size}, wanted
         nonempty += bool(expected)
     assert nonempty > 100
+
+
+async def test_all_orgs_together_have_the_jobs_that_each_of_them_has(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
+    orgs = await make_orgs(app, 3)
+    fill(sql, *orgs)
+    everything = [row for org in orgs for row in all_of(sql, org)]
+    nonempty = 0
+    for some in [*((one,) for one in FILTERS), *combinations(FILTERS, 2)][::3]:
+        wanted = {name: value for name, value, _ in some}
+        if len(wanted) < len(some) or (wanted.get("freshness") and _says_ended(wanted)):
+            continue
+        expected = [row["job_id"] for row in everything if all(fits(row) for *_, fits in some)]
+        size, found, after = len(expected) // 2 or 1, [], None
+        while after is not None or not found:
+            page = await jobs.list_everywhere(limit=size, after=after, **wanted)
+            found, after = [*found, [job.job_id for job in page.jobs]], page.after
+        assert sorted(one for page in found for one in page) == sorted(expected), wanted
+        assert {len(page) for page in found[:-1]} <= {size}, wanted
+        nonempty += bool(expected)
+    assert nonempty > 50
+    failed = (await jobs.list_everywhere(status="failed")).jobs
+    assert [job.finished_at for job in failed] == sorted((job.finished_at for job in failed), reverse=True)
+    assert {job.org_id for job in failed} == set(orgs)
+
+
+async def test_jobs_are_counted_by_their_status(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    counts = Counter(row["status"] for row in all_of(sql, mine))
+    found = await jobs.count_by_status(mine)
+    assert {status: one.count for status, one in found.items()} == counts
+    both = await jobs.count_by_status(None)
+    assert {status: one.count for status, one in both.items()} == {
+        status: 2 * n for status, n in counts.items() if status != "completed"
+    }
+
+
+async def test_a_job_is_found_whosever_it_is(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    one = next(all_of(sql, theirs))["job_id"]
+    assert await jobs.find(one) == theirs
+    assert await jobs.find(uuid.uuid4()) is None
+
+
+async def test_named_jobs_are_listed_as_far_as_they_are_the_orgs_own(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    rows, others = list(all_of(sql, mine))[:6], list(all_of(sql, theirs))[:2]
+    named = [row["job_id"] for row in [*rows, *others]]
+    assert sorted(ids(await walk(jobs, mine, job_ids=named))) == sorted(row["job_id"] for row in rows)
+    failed = [row["job_id"] for row in rows if row["status"] == "failed"]
+    assert ids(await walk(jobs, mine, job_ids=named, status="failed")) == failed
+    keys = [f"{mine}/{rows[0]['job_id']}", f"{theirs}/{others[0]['job_id']}", f"{mine}/{others[1]['job_id']}"]
+    found = (await jobs.list_everywhere(job_ids=keys)).jobs
+    assert {job.job_id for job in found} == {rows[0]["job_id"], others[0]["job_id"]}
+    for org, wrong in ((mine, keys[:1]), (mine, ["x"]), (mine, [uuid.uuid4()] * 501)):
+        with pytest.raises(errors.ContractError) as caught:
+            await jobs.list(org, job_ids=wrong)
+        assert caught.value.field == "job_ids"
+    with pytest.raises(errors.ContractError, match="no job"):
+        await jobs.list_everywhere(job_ids=[rows[0]["job_id"]])
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("password", "x"), ("user.api_key", "x"), ("pin", 1234), ("token.kind", "a"), ("headers.cookie", "a"),
+        ("email", "anna@example.org"), ("card", 4111111111111111), ("a..b", "x"), ("", "x"), ("a", ["x"]),
+        ("a", "x" * 501), ("a\0", "x"),
+    ],
+)  # fmt: skip
+async def test_what_is_never_shown_cannot_be_asked_for(
+    jobs: Jobs, org: uuid.UUID, path: str, value: Any
+) -> None:
+    for asked in (jobs.list(org, payload={path: value}), jobs.list_everywhere(payload={path: value})):
+        with pytest.raises(errors.ContractError) as caught:
+            await asked
+        assert caught.value.field.startswith("payload")
+        assert caught.value.fix
 
 
 async def paged(jobs: Jobs, org: uuid.UUID, size: int, **wanted: Any) -> list[tuple[JobSnapshot, ...]]:
@@ -189,8 +290,8 @@ async def test_so_many_are_judged_and_no_more_and_the_rest_is_found_by_paging_on
 ) -> None:
     [org] = await make_orgs(app, 1)
     fill(sql, org)
-    monkeypatch.setattr(control, "_JUDGED", 2)
-    monkeypatch.setattr(control, "_LOOKS", 2)
+    monkeypatch.setattr(job_walk, "_JUDGED", 2)
+    monkeypatch.setattr(job_walk, "_LOOKS", 2)
     page = await jobs.list(org, freshness="likely_stale")
     assert (page.jobs, page.after is None) == ((), False)
     stale = [row["job_id"] for row in all_of(sql, org) if freshness(row) == "likely_stale"]

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly, Fail, Handle, RetryPolicy, context, errors
-from duly.control import jobs as control
+from duly.control import job_walk
 from duly.control.jobs import Jobs
 from duly.control.limits import Limits
 from duly.control.queues import Queues
@@ -99,8 +99,8 @@ async def test_jobs_are_found_by_type_and_by_subject(jobs: Jobs, site: Site, org
 async def test_a_rare_type_costs_no_more_than_so_many_looks_and_is_found_by_paging_on(
     jobs: Jobs, site: Site, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_AT_ONCE", 2)
-    monkeypatch.setattr(control, "_LOOKS", 3)
+    monkeypatch.setattr(job_walk, "_AT_ONCE", 2)
+    monkeypatch.setattr(job_walk, "_LOOKS", 3)
     rare = await enqueue(site.dig, org, [1])
     await enqueue(site.build, org, range(20))
     page = await jobs.list(org, job_type="site.dig")

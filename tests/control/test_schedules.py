@@ -249,6 +249,33 @@ async def test_the_newest_ticks_come_first_and_no_more_than_asked(
     ]
 
 
+async def test_ticks_are_told_with_how_their_jobs_are_page_by_page_and_of_several_schedules_at_once(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+) -> None:
+    often = await schedule(app, org, "often", missed="all")
+    seldom = await schedule(app, org, "seldom", cron="*/2 * * * *", missed="skip")
+    clock.set(NOON + 5 * MINUTE)
+    await catch_up(Scheduler(app))
+    recent = await made.recent(await made.list(org), 3)
+    assert [tick.tick_at for tick in recent[often.schedule_id]] == [NOON + n * MINUTE for n in (5, 4, 3)]
+    assert {(tick.disposition, tick.status, tick.outcome) for tick in recent[often.schedule_id]} == {
+        ("enqueued", "queued", "pending")
+    }
+    late, missed = recent[seldom.schedule_id]
+    assert (late.disposition, missed.disposition, missed.job_id, missed.status) == (
+        *("enqueued", "missed", None, None),
+    )
+    first = await made.history(org, "often", limit=3)
+    second = await made.history(org, "often", limit=3, after=first.after)
+    assert [tick.tick_at for tick in (*first.ticks, *second.ticks)] == [
+        NOON + n * MINUTE for n in (5, 4, 3, 2, 1)
+    ]
+    assert second.after is None
+    assert await made.recent([]) == {}
+    with pytest.raises(errors.ContractError, match="no such page"):
+        await made.history(org, "often", after="eHg=")
+
+
 async def test_a_schedule_of_a_project_makes_jobs_of_that_project(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock
 ) -> None:

@@ -53,6 +53,11 @@ async def test_people_are_told_and_read_what_they_were_told(
     assert [(one["recipient"], one["delivery_status"]) for one in listed] == [("anna@example.com", "pending")]
     shown = (await http.get(f"/v1/notifications/{told['notification_id']}")).json()
     assert (shown["delivery_status"], shown["attempt_count"], shown["read_at"] is None) == ("sent", 1, False)
+    resend = [f"/v1/notifications/{one['notification_id']}/resend" for one in (told, listed[0])]
+    assert (await http.post(resend[0], json=WHY)).json()["code"] == "conflict"
+    waiting = await http.post(resend[1], json=WHY)
+    assert (waiting.status_code, waiting.json()["delivery_status"]) == (202, "pending")
+    assert (await reader.post(resend[1], json=WHY)).status_code == 403
 
 
 async def test_nobody_writes_to_strangers_who_may_only_look(

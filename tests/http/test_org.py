@@ -147,6 +147,9 @@ async def test_the_audit_trail_is_read_and_verified(
     assert page["entries"] + rest["entries"] == found
     late = {"since": "9999-12-31T23:59:59-12:00"}
     assert (await http.get("/v1/audit", params=late)).json()["entries"] == []
+    early = {"until": found[1]["occurred_at"], "actor": "anna"}
+    [made] = (await http.get("/v1/audit", params=early)).json()["entries"]
+    assert made["action"] == "key.created"
     report = (await http.get("/v1/audit/verify")).json()
     assert (report["ok"], report["unsealed"], report["problems"]) == (True, 3, [])
     wrong = (await http.get("/v1/audit/verify", params={"expect": "ab" * 32})).json()
@@ -154,6 +157,18 @@ async def test_the_audit_trail_is_read_and_verified(
     theirs = (await stranger.get("/v1/audit")).json()["entries"]
     assert [entry["action"] for entry in theirs] == ["key.created", "org.created"]
     assert (await stranger.get("/v1/audit/verify")).json()["unsealed"] == 2
+
+
+async def test_a_job_verifies_the_audit_trail(http: httpx.AsyncClient, app: Duly, org: uuid.UUID) -> None:
+    started = await http.post("/v1/audit/verify")
+    again = await http.post("/v1/audit/verify")
+    assert (started.status_code, again.json()["job_id"]) == (202, started.json()["job_id"])
+    async with working(app):
+        await app.handle(started.json()["job_id"], org_id=org).wait(PATIENCE)
+    done = (await http.get(started.json()["status_url"])).json()
+    report = (await http.get(done["result_url"])).json()
+    value = report["snapshot"]["value"]
+    assert (value["ok"], value["seals"]) == (True, 0)
 
 
 async def test_a_change_is_described_by_a_job_and_what_became_of_jobs_is_told(
@@ -184,6 +199,7 @@ async def test_a_change_is_described_by_a_job_and_what_became_of_jobs_is_told(
     async with caller(api, await key_of(app, org, "jobs:read", "jobs:write", "operate")) as operator:
         assert (await operator.post("/v1/audit/changes", json=said)).status_code == 403
         assert (await operator.get("/v1/audit/events")).status_code == 403
+        assert (await operator.post("/v1/audit/verify")).status_code == 403
         plain = {"job_type": "duly.enrich_audit", "payload": said}
         assert (await operator.post("/v1/jobs", json=plain)).json()["code"] == "job_type.unknown"
 

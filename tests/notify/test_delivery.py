@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 
 from duly import Actor, Duly, Fail, Retry
 from duly.client.log_ids import log_ids
-from duly.model.errors import ConfigurationError
+from duly.model.errors import ConfigurationError, Conflict, UnknownNotification
 from duly.notify import JOB_TYPE, telling, templates
 from duly.notify.channels import Bounced
 from duly.notify.dispatcher import Notifier
@@ -72,6 +72,45 @@ async def test_a_server_that_is_never_there_fails_the_message_and_leaves_no_lett
     assert (job.job_type, job.queue, job.category) == (JOB_TYPE, "q:notifications", "notification")
     assert (job.outcome, job.error_code, job.attempt) == ("failed", "notification.undelivered", 2)
     assert sql.execute("select count(*) from duly.dead_letters").fetchone() == (0,)
+
+
+async def test_what_was_not_told_is_told_again_once_and_by_another_job(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    told, why = app.notifications, {"actor": OPERATOR, "reason": "the line is mended"}
+    told.add_channel("sms", kept := Kept(Fail("cut", code="sms.cut"), Fail("cut", code="sms.cut")))
+    to = ["sms:+49 1", "in_app:gone"]
+    await told.suppressions.add(org, "in_app:gone", actor=ANNA, reason="has left")
+    call, inbox = await told.send(org, "job.failed", FACTS, to=to, actor=ANNA)
+    await tell(app, sql)
+    jobs = set()
+    for tries in (1, 2):
+        failed = await told.show(org, call.notification_id)
+        assert (failed.delivery_status, failed.attempt_count) == ("failed", tries)
+        jobs.add(failed.delivery_job_id)
+        again = await told.resend(org, call.notification_id, **why)
+        assert (again.delivery_status, again.delivery_job_id) == ("pending", None)
+        assert await told.resend(org, str(call.notification_id), **why) == again, "it is to be told anyway"
+        await tell(app, sql)
+    sent = await told.show(org, call.notification_id)
+    assert (sent.delivery_status, sent.attempt_count, len(kept.messages)) == ("sent", 3, 1)
+    assert len({*jobs, sent.delivery_job_id}) == 3
+    with pytest.raises(Conflict, match="it was sent"):
+        await told.resend(org, call.notification_id, **why)
+    await told.resend(org, inbox.notification_id, **why)
+    await tell(app, sql)
+    assert (await told.show(org, inbox.notification_id)).delivery_status == "suppressed", "asked again"
+    await told.suppressions.remove(org, "in_app:gone", actor=ANNA, reason="is back")
+    await told.resend(org, inbox.notification_id, **why)
+    await tell(app, sql)
+    assert (await told.inbox(org, "gone")).unread == 1
+    noted = (await app.audit.list(org, action="notification")).entries
+    assert [(one.action, one.detail["to"]) for one in noted] == [
+        *[("notification.resent", "in_app:gone")] * 2,
+        *[("notification.resent", "sms:+***")] * 2,
+    ]
+    with pytest.raises(UnknownNotification):
+        await told.resend(org, uuid.uuid4(), **why)
 
 
 async def test_a_channel_says_how_it_went(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> None:

@@ -156,6 +156,21 @@ async def test_notifications_are_listed_by_what_became_of_them(app: Duly, org: u
         await app.notifications.list(org, status="lost")
 
 
+async def test_a_filter_without_an_index_looks_at_so_many_and_goes_on(
+    app: Duly, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_LOOK", 3)
+    for who in ("sms:u", *(f"in_app:{n}" for n in range(7)), "sms:v", "in_app:w"):
+        await app.notifications.send(org, "job.failed", {}, to=who, actor=ANNA)
+    found, pages, after = [], 0, None
+    while after or not pages:
+        page = await app.notifications.list(org, channel="sms", after=after)
+        found, pages, after = [*found, *(one.recipient for one in page.notifications)], pages + 1, page.after
+    assert (found, pages) == (["v", "u"], 4)
+    exact = await app.notifications.list(org, channel="sms", recipient="u")
+    assert ([one.recipient for one in exact.notifications], exact.after) == (["u"], None)
+
+
 async def test_preferences_and_suppressions_are_asked_when_it_is_due(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:

@@ -28,6 +28,8 @@ from tests.worker.working import until
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SECRET = "salary4711"
 SHOP = "tests.observe.traced_shop:app"
+# Not those of maintenance: Duly's own jobs are due by the clock, and have traces of their own.
+WORKER = ("worker", "--isolated=1", "--queues=q:default")
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ async def test_one_trace_leads_from_the_request_to_every_attempt_in_whatever_pro
     key = (await app.keys.create(acting, "t", ["jobs:write"], actor=Actor.operator("o"), reason="t")).text
     with (
         running(traced, "serve", "--port=0") as serving,
-        running(traced, "worker", "--isolated=1") as working,
+        running(traced, *WORKER) as working,
     ):
         headers = {"authorization": f"Bearer {key}", "traceparent": f"00-{TRACE}-{CALLER}-01"}
         url = f"{serving.until('ready ')}/v1/jobs"
@@ -195,7 +197,7 @@ async def test_a_collector_gets_the_spans_of_a_worker(
         otlp = {"DULY_TRACES": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": place}
         with context(traceparent=f"00-{TRACE}-{CALLER}-01"):
             handle = await plainly.enqueue([SECRET])
-        with running({**environment, **otlp}, "worker", "--isolated=1") as working:
+        with running({**environment, **otlp}, *WORKER) as working:
             await until(sql, "select count(*) = 2 from duly.jobs where status = 'completed'")
             stop(working)
         server.shutdown()

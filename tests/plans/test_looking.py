@@ -14,11 +14,25 @@ from psycopg.conninfo import make_conninfo
 
 from duly.model.freshness import Freshness
 from duly.model.states import Outcome, Status
-from duly.store import figures, history, listing, overview, results
-from duly.store.choice import NEWEST, Choice
+from duly.store import (
+    dead,
+    everywhere,
+    figures,
+    history,
+    kinds,
+    listing,
+    minutes,
+    overview,
+    results,
+    shares,
+    stories,
+)
+from duly.store.choice import NEWEST, Choice, Place
 from duly.store.feed import IN_ORDER
 from duly.store.glances import glance, look
 from duly.store.pool import Connection, PoolSize
+from duly.store.queues import Count
+from duly.store.rows import rows
 from duly.store.session import Database
 from duly.testing import Cluster
 from tests.plans.seeing import OPTIONS, Seen
@@ -30,10 +44,10 @@ with job as materialized (
     from duly.job_states s where s.finished_at is not null
 ), event as (
     insert into duly.event_log (
-        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
-    select org_id, job_id, e.n, (array['job.queued', 'job.failed', 'job.canceled'])[e.n], 'failed', 1, now(),
-           'worker', 'w'
-    from job cross join generate_series(1, 3) e(n)
+        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id, commit_xid)
+    select org_id, job_id, e.n, (array['job.queued', 'job.failed', 'job.canceled', 'job.completed'])[e.n],
+           'failed', 1, now() - make_interval(secs => job.n), 'worker', 'w', (1000 + job.n / 10)::text::xid8
+    from job cross join generate_series(1, 4) e(n)
 ), letter as (
     insert into duly.dead_letters (
         org_id, job_id, job_type, queue, attempts, fingerprint, error_code, error_class, error_message,
@@ -42,6 +56,11 @@ with job as materialized (
 ), final as (
     insert into duly.result_snapshots (org_id, job_id, result_kind, result_seq, payload, created_at)
     select org_id, job_id, 'final', 100, '1', now() from job
+), minute as (
+    insert into duly.queue_minutes
+    select date_trunc('minute', now()) - make_interval(mins => n), 'q:' || q, gen_random_uuid(), 9, 9, 0, 0,
+           0, 1, '{1,2}', '{5,4}', '{7}', '{9}'
+    from generate_series(0, 1439) n cross join generate_series(1, 3) q cross join generate_series(1, 2)
 ), org as (
     insert into duly.organizations (org_id, name) select gen_random_uuid(), 'o' from generate_series(1, 5000)
 )
@@ -98,6 +117,8 @@ CHOICES: list[dict[str, Any]] = [
     *({"statuses": (status,)} for status in Status),
     {"statuses": ACTIVE},
     {"statuses": ACTIVE, "queue": "q:default"},
+    {"fingerprint": "f1"},
+    {"fingerprint": "f1", "statuses": (Status.FAILED,)},
 ]
 HOUR = timedelta(hours=1)
 NOW = datetime.now(UTC)
@@ -120,10 +141,56 @@ async def test_no_list_reads_more_than_it_looks_at(rich: Rich, plans: str) -> No
             async with session(database, choice) as conn:
                 await conn.execute(IN_ORDER)
                 seen.plans.clear()
-                found = await listing.look(conn, choice, NEWEST, most=51)
+                found, _ = await listing.look(conn, choice, NEWEST, most=51)
             of_none = choice.statuses in ((Status.PARTIAL,), (Status.CANCELED,))
             assert bool(found) == (most > 0 and not of_none)
-            check(seen, ready=10 + 3 * most, scheduled=most, **each)
+            check(seen, ready=10 + 3 * most, scheduled=most, dead_letters=most, **each)
+
+
+@pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
+async def test_no_list_of_all_orgs_reads_more_than_it_looks_at(rich: Rich, plans: str) -> None:
+    async with watched(rich.url, plans) as (database, seen):
+        for chosen in CHOICES:
+            choice = Choice(None, **chosen)
+            async with database.engine_session() as conn:
+                await conn.execute(IN_ORDER)
+                await conn.execute(f"set local plan_cache_mode = {plans}")
+                seen.plans.clear()
+                found, end = await listing.look(conn, choice, NEWEST, most=51)
+                while end is not None and not found:
+                    found, end = await listing.look(conn, choice, end, most=51)
+            assert bool(found) == (choice.statuses != (Status.PARTIAL,)), chosen
+            # Up to four events of the ten jobs of a transaction are put in order together.
+            check(seen, event_log=51 + 40, ready=60, scheduled=51, dead_letters=51, job_states=200, claims=1)
+            seen.plans.clear()
+            async with database.engine_session() as conn:
+                read = await listing.read_everywhere(conn, found)
+            assert len(read) == len(found)
+            if found:
+                check(seen, job_records=51, job_states=51)
+
+
+async def test_jobs_are_counted_by_status_no_further_than_asked_for(rich: Rich) -> None:
+    async with watched(rich.url) as (database, seen):
+        for org in (rich.org, None):
+            seen.plans.clear()
+            async with database.engine_session() as conn:
+                found = await listing.count_by_status(conn, org, most=MOST)
+            assert found[Status.QUEUED] == found[Status.FAILED] == Count(count=MOST, at_least=True)
+            most = 2 * (MOST + 1)
+            check(seen, ready=most, scheduled=most, event_log=most, job_states=3 * (MOST + 1) + 200, claims=1)
+
+
+async def test_whose_job_it_is_takes_one_step_for_each_org(rich: Rich) -> None:
+    [job] = rich.some("job_records")
+    rich.sql.execute(
+        "insert into duly.organizations (org_id, name) values (%s, 'o') on conflict do nothing", [rich.org]
+    )
+    async with watched(rich.url) as (database, seen):
+        async with database.engine_session() as conn:
+            seen.plans.clear()
+            assert await everywhere.find(conn, job) == rich.org
+        check(seen, organizations=5_002, job_records=1)
 
 
 @pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
@@ -134,14 +201,16 @@ async def test_whether_jobs_fit_is_read_once_of_each(rich: Rich, plans: str) -> 
             ({"metadata": '{"n": "1"}', "queue": "q:default", "created_after": NOW - HOUR}, 0),
             ({"statuses": (Status.COMPLETED,), "subject_id": "doc-8"}, 50),
             ({"statuses": (Status.FAILED,), "outcome": Outcome.FAILED}, 100),
-            ({"statuses": ACTIVE, "job_type": "type.2"}, 50),
+            ({"statuses": ACTIVE, "job_type": "type.2"}, 0),
+            ({"payload": '[{"path": ["region"], "value": "DE"}]', "type_prefix": "type."}, 0),
+            ({"error_code": "e", "fingerprint": "f1", "subject_id": "doc-8", "open_letter": True}, 50),
         ):
             choice = Choice(rich.org, **chosen)
             async with session(database, choice) as conn:
                 await conn.execute(IN_ORDER)
                 seen.plans.clear()
-                await listing.fit(conn, choice, jobs)
-            check(seen, job_records=50, job_states=states)
+                await listing.fit(conn, choice, [Place(None, job, rich.org) for job in jobs])
+            check(seen, job_records=50, job_states=states, dead_letters=50)
 
 
 def session(database: Database, choice: Choice) -> AbstractAsyncContextManager[Connection]:
@@ -186,6 +255,50 @@ async def test_figures_are_counted_no_further_than_asked_for(rich: Rich) -> None
             check(seen, **bounds)
 
 
+async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
+    day, org = timedelta(days=1), rich.org
+    # A step to each of nine kinds; of five the first, the last, and the count. Averages are rounded.
+    letters = 10 + 5 * (2 + MOST + 1)
+    rich.sql.execute("insert into duly.organizations (org_id, name) values (%s, 'large')", [org])
+    async with watched(rich.url) as (database, seen):
+        for look, whose, bounds in (
+            # Six rows a minute, once more for each histogram.
+            (lambda conn: minutes.latest(conn, HOUR), None, {"queue_minutes": 3 * 61 * 6}),
+            (
+                lambda conn: kinds.kinds(conn, None, limit=5, most=MOST),
+                None,
+                {"dead_letters": letters + 5 * 200},
+            ),
+            (lambda conn: kinds.kinds(conn, org, limit=5, most=MOST), org, {"dead_letters": letters}),
+            (
+                lambda conn: minutes.ended(conn, org, day, limit=MOST),
+                org,
+                {"job_states": 2 * MOST + 1, "job_records": 2 * MOST + 1},
+            ),
+            (
+                lambda conn: overview.of_queues(conn, org, most=MOST, since=day),
+                None,
+                {"scheduled": MOST + 1, "claims": 1, "job_states": 100, "job_records": 100},
+            ),
+            (
+                lambda conn: shares.active(conn, most=MOST, held=60),
+                None,
+                {"ready": MOST + 1, "claims": 1, "job_states": 60},
+            ),
+            (
+                lambda conn: shares.of_orgs(conn, [org], most=MOST),
+                None,
+                {"organizations": 1, "ready": MOST + 10, "job_records": 3},
+            ),
+        ):
+            session = database.engine_session() if whose is None else database.tenant_session(whose)
+            async with session as conn:
+                await conn.execute(IN_ORDER if whose else "select 1")
+                seen.plans.clear()
+                assert await look(conn)
+            check(seen, **bounds)
+
+
 async def test_snapshots_and_heads_are_read_by_their_keys(rich: Rich) -> None:
     [job], org = rich.some("result_partials"), rich.org
     async with watched(rich.url) as (database, seen):
@@ -209,3 +322,62 @@ async def test_snapshots_and_heads_are_read_by_their_keys(rich: Rich) -> None:
         async with database.engine_session() as conn:
             assert len(await history.heads(conn, keys)) == 100
         check(seen, job_states=100)
+
+
+async def test_the_story_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
+    [job], org = rich.some("result_partials"), rich.org
+    rich.sql.execute("update duly.job_states set partial_count = 99 where job_id = %s", [job])
+    rich.sql.execute(
+        """insert into duly.ledger
+           select org_id, job_id::text, job_id, now(), now(), now() from duly.job_records
+           union all
+           select %s, 'replay:' || %s || ':' || n, %s, now(), now(), now() from generate_series(1, 2) n""",
+        [org, job, job],
+    )
+    rich.sql.execute("analyze duly.ledger")
+    async with watched(rich.url) as (database, seen), database.tenant_session(org) as conn:
+        for _ in range(8):  # until the plan is kept
+            seen.plans.clear()
+            found = await stories.read(conn, org, job, compared=[])
+        check(
+            seen,
+            job_records=1,
+            job_states=1,
+            event_log=3,
+            result_partials=50,
+            result_finals=0,
+            dead_letters=1,
+        )
+        assert found is not None
+        for _ in range(8):
+            seen.plans.clear()
+            await stories.relatives(conn, *found[:2], NOW)
+        check(seen, job_records=1_000 + 20, job_states=20, ledger=2)
+
+
+async def test_kinds_of_dead_letters_are_found_in_steps_and_counted_no_further_than_asked(rich: Rich) -> None:
+    sql, org = rich.sql, rich.org
+    sql.execute(
+        "update duly.dead_letters set fingerprint = 'solved', resolution = 'discarded', "
+        "resolved_at = now(), resolved_by = 'x', resolve_reason = 'x' where fingerprint = 'f8'"
+    )
+    sql.execute("vacuum analyze duly.dead_letters")
+    async with watched(rich.url) as (database, seen):
+        for _ in range(8):  # until the plan is kept
+            seen.plans.clear()
+            async with database.tenant_session(org) as conn:
+                values = {"org_id": org, "limit": 500, "most": MOST}
+                assert len(await rows(conn, "dead_letters/group", values)) == 8
+        # A step to each, its first and its last, and the count.
+        check(seen, dead_letters=8 * (5 + MOST))
+        seen.plans.clear()
+        async with database.engine_session() as conn:
+            found = await rows(conn, "dead_letters/group_all", {"limit": 20, "most": MOST})
+        assert len({(row["org_id"], row["fingerprint"]) for row in found}) == 20
+        check(seen, dead_letters=20 * (5 + MOST))
+        seen.plans.clear()
+        async with database.tenant_session(org) as conn:
+            kind = await dead.read_kind(conn, org, "f1")
+        assert kind is not None
+        # The last thousand, once; the latest, the first and the count.
+        check(seen, dead_letters=1_000 + 2 + kind.letters, job_records=0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
+from psycopg import AsyncCursor
 
 from duly.model.errors import StoreError, StoreUnavailable
-from duly.store.pool import Connection, PoolSize
+from duly.store.pool import PoolSize
 from duly.store.session import Database, retrying
 from duly.testing import FreshDatabase
 from tests.worker.proxy import Proxy
@@ -37,31 +39,35 @@ async def test_a_connection_that_died_while_idle_is_replaced(
         assert await _backend(database) != before
 
 
-async def test_plans_are_made_anew_now_and_then(
+async def test_plans_are_made_anew_now_and_then_and_nobody_watches_it(
     fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = (
-        "select generic_plans + custom_plans from pg_prepared_statements where statement like '%7 as seven%'"
-    )
+    watched: list[str] = []
 
-    async def plans(database: Database) -> tuple[int, ...] | None:
+    @contextmanager
+    def watch(name: str) -> Iterator[None]:
+        watched.append(name)
+        yield
+
+    async def plan(database: Database) -> str:
         async with database.engine_session() as conn:
-            await conn.execute("select 7 as seven", prepare=True)
-            return await (await conn.execute(count)).fetchone()
+            lines = await (await conn.execute("explain (costs off) execute ask")).fetchall()
+        return " ".join(line for (line,) in lines)
 
-    async with Database(fresh.direct_url, size=PoolSize(1, 1), engine=True) as database:
-        assert [await plans(database) for _ in range(2)] == [(1,), (2,)]
-        said: list[str] = []
-        real = Connection.execute
+    monkeypatch.setattr("duly.store.session._PLANS_LAST", 3600.0)
+    async with Database(fresh.direct_url, size=PoolSize(1, 1), engine=True, watch=watch) as database:
+        async with database.engine_session() as conn:
+            await conn.execute("prepare ask as select relkind from pg_class where oid = 1")
+        by_index = await plan(database)
+        assert "Index Scan using" in by_index
+        async with database.engine_session() as conn:
+            # What an old plan does not know of, and a new one avoids.
+            await conn.execute("set enable_indexscan = off")
+        assert await plan(database) == by_index
         monkeypatch.setattr("duly.store.session._PLANS_LAST", 0.0)
-
-        async def execute(self: Connection, query: str, *values: object, **options: object) -> object:
-            said.append(query)
-            return await real(self, query, *values, **options)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(Connection, "execute", execute)
-        await plans(database)
-        assert "discard plans" in said
+        watched.clear()
+        assert "Index Scan using" not in await plan(database)
+        assert watched == ["begin", "explain", "commit"]
 
 
 async def test_a_connection_that_dies_at_work_is_told(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
@@ -227,16 +233,16 @@ async def test_a_canceled_wait_for_new_plans_loses_no_connection(
     monkeypatch.setattr("duly.store.session._PLANS_LAST", -1.0)
     size = PoolSize(smallest=1, largest=1, patience=5)
     async with Database(fresh.direct_url, size=size, engine=True) as database:
-        real, asked = Connection.execute, asyncio.Event()
+        real, asked = AsyncCursor.execute, asyncio.Event()
 
-        async def stuck(self: Connection, query: str, *values: object, **options: object) -> object:
+        async def stuck(self: AsyncCursor, query: str, *values: object, **options: object) -> object:
             if query == "discard plans":
                 asked.set()
                 await asyncio.Event().wait()
             return await real(self, query, *values, **options)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patched:
-            patched.setattr(Connection, "execute", stuck)
+            patched.setattr(AsyncCursor, "execute", stuck)
             task = asyncio.create_task(_backend(database))
             await asked.wait()
             task.cancel()

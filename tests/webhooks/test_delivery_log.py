@@ -12,6 +12,7 @@ import pytest
 from duly import errors
 from duly.store.endpoints import Endpoint
 from duly.testing import FreshDatabase
+from duly.webhooks import delivery_log as room
 from duly.webhooks.endpoints import Webhooks
 from tests.upkeep.ticking import NOON, Clock
 from tests.webhooks.administering import HOUR, URL, WHY, audited, state, write
@@ -60,6 +61,29 @@ async def test_the_log_shows_the_newest_first_in_pages_and_by_choice(
             await log.get(org, which, wrong)
     with pytest.raises(errors.ContractError, match="one of pending, delivered, failed"):
         await log.list(org, which, status="lost")  # type: ignore[arg-type]
+
+
+async def test_a_filter_looks_at_so_many_messages_and_goes_on_and_what_waits_is_counted(
+    webhooks: Webhooks,
+    org: uuid.UUID,
+    endpoint: Endpoint,
+    sql: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, which = webhooks.deliveries, endpoint.endpoint_id
+    monkeypatch.setattr(room, "_LOOK", 3)
+    first = write(sql, endpoint, "failed")
+    write(sql, endpoint, *["delivered"] * 7)
+    last = write(sql, endpoint, "failed", "pending")
+    found, pages, after = [], 0, None
+    while after or not pages:
+        page = await log.list(org, which, status="failed", after=after)
+        found, pages, after = [*found, *(one.job_id for one in page.deliveries)], pages + 1, page.after
+    assert (found, pages) == ([last, first], 4)
+    quiet = (await webhooks.create(org, URL, ["*"], **WHY)).endpoint
+    due = (await log.list(org, which, job_id=last)).deliveries[0].due_at
+    waiting = await log.waiting(org, [endpoint, quiet])
+    assert waiting == {which: (1, due), quiet.endpoint_id: (0, None)}
 
 
 async def test_a_message_is_sent_again_at_once_with_all_its_tries_and_its_history(

@@ -68,6 +68,9 @@ async def test_who_lost_the_lease_writes_nothing_any_more(
     assert len(said) == 1
     await done(app, handle)
     assert await handle.result() == "by the second"
+    [line] = (await app.jobs.logs(acting, handle.job_id)).lines
+    assert (line.attempt, line.level, line.fields) == (1, "warning", {"status": "refused", "outcome": "done"})
+    assert "came too late" in line.message
 
 
 async def test_a_plain_handler_that_lost_the_lease_writes_nothing_any_more(

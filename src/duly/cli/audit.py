@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from duly.cli.application import run
 from duly.cli.exits import ExitCode
 from duly.cli.options import After, AppName, AsJson, Org, Size, moment
 from duly.cli.show import Columns, print_json, print_lines, print_table
+from duly.control.audit import AuditPage
 from duly.control.audit_report import AuditReport, verify_rows
 from duly.model import payload
 from duly.wiring import Duly
@@ -34,22 +35,32 @@ _COLUMNS: Columns = {
 @group.command("list")
 def list_entries(
     org: Org,
-    action: Annotated[str | None, typer.Option(help="Only this action.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Only by them: an id, alone or as user:anna.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only this action, or those of a first word.")] = None,
     target: Annotated[str | None, typer.Option(help="Only about what has this id.")] = None,
     since: Annotated[str | None, typer.Option(help="Only since then, as 2026-11-15T12:00:00Z.")] = None,
+    until: Annotated[str | None, typer.Option(help="Only before then.")] = None,
     limit: Size = 50,
     after: After = None,
     app: AppName = None,
     as_json: AsJson = False,
 ) -> None:
     """Who changed what and why, the newest first."""
-    start = moment(since, "--since")
-    page = run(
-        app,
-        lambda duly: duly.audit.list(
-            org, action=action, target_id=target, since=start, limit=limit, after=after
-        ),
-    )
+    start, end = moment(since, "--since"), moment(until, "--until")
+
+    def listed(duly: Duly) -> Awaitable[AuditPage]:
+        return duly.audit.list(
+            org,
+            actor=actor,
+            action=action,
+            target_id=target,
+            since=start,
+            until=end,
+            limit=limit,
+            after=after,
+        )
+
+    page = run(app, listed)
     print_json(page) if as_json else print_table(page.entries, _COLUMNS, after=page.after)
 
 

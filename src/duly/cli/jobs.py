@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from duly.cli.application import run
 from duly.cli.exits import ExitCode
+from duly.cli.job_bulk import Match, bulk, matching
 from duly.cli.job_log import print_log
 from duly.cli.options import (
     ActorName,
@@ -25,6 +26,7 @@ from duly.cli.options import (
 )
 from duly.cli.show import Columns, print_facts, print_json, print_lines, print_table
 from duly.cli.watch import watch_job
+from duly.control.job_choice import Filters
 from duly.model.freshness import Freshness
 from duly.model.states import Outcome, Status
 
@@ -71,6 +73,7 @@ def list_jobs(
     created_after: Annotated[str | None, typer.Option(help="Not older, as in 2026-11-15T12:00:00Z.")] = None,
     created_before: Annotated[str | None, typer.Option(help="Only older ones.")] = None,
     metadata: Annotated[list[str] | None, typer.Option(help="Only with this, as NAME=VALUE; repeat.")] = None,
+    match: Match = "",
     limit: Size = 50,
     after: After = None,
     app: AppName = None,
@@ -78,24 +81,20 @@ def list_jobs(
 ) -> None:
     """The jobs of an org, the newest first; of an ended status, the last to end first."""
     since, until = moment(created_after, "--created-after"), moment(created_before, "--created-before")
-    named = dict(_named(one) for one in metadata or [])
-    page = run(
-        app,
-        lambda duly: duly.jobs.list(
-            org,
-            status=status,
-            outcome=outcome,
-            job_type=job_type,
-            queue=queue,
-            subject_id=subject,
-            freshness=freshness,
-            created_after=since,
-            created_before=until,
-            metadata=named,
-            limit=limit,
-            after=after,
-        ),
+    said = Filters(
+        status=status,
+        outcome=outcome,
+        job_type=job_type,
+        queue=queue,
+        subject_id=subject,
+        freshness=freshness,
+        created_after=since,
+        created_before=until,
+        metadata=dict(_named(one) for one in metadata or []) or None,
     )
+    given = cast(Filters, {name: value for name, value in said.items() if value is not None})
+    wanted: Filters = {**matching(match), **given}
+    page = run(app, lambda duly: duly.jobs.list(org, limit=limit, after=after, **wanted))
     print_json(page) if as_json else print_table(page.jobs, _COLUMNS, after=page.after)
 
 
@@ -167,6 +166,9 @@ def cancel(
         print_json({"job_id": job_id, "status": status})
     else:
         print("canceled" if status is Status.CANCELED else f"asked for; it is {status}")
+
+
+group.command("bulk")(bulk)
 
 
 @group.command()

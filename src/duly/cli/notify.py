@@ -122,6 +122,23 @@ def show(
 
 
 @group.command()
+def resend(
+    notification: Annotated[UUID, typer.Argument(help="Its id.", show_default=False)],
+    org: Owner,
+    reason: Reason,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have one told again that failed or was suppressed."""
+    found = run(
+        app,
+        lambda duly: duly.notifications.resend(org, notification, actor=acting(actor), reason=reason),
+    )
+    print_json(found) if as_json else print_facts(found, _FACTS)
+
+
+@group.command()
 def preview(
     template: TemplateKey,
     org: Owner,

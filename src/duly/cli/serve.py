@@ -21,6 +21,8 @@ from duly.wiring import Duly
 if TYPE_CHECKING:
     import uvicorn
 
+    from duly.console import Extras
+
 PORT = 8321
 _GRACE = 10
 Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
@@ -59,9 +61,9 @@ def told_to_stop() -> asyncio.Event:
 
 
 @asynccontextmanager
-async def listening(app: Duly, host: str, port: int) -> AsyncIterator[str]:
+async def listening(app: Duly, host: str, port: int, *, extras: Extras | None = None) -> AsyncIterator[str]:
     """The service of an application, at work; its address."""
-    api = app.http_app()
+    api = app.http_app(extras=extras)
     with _socket(host, port) as taken:
         server = _server(api)
         running = asyncio.create_task(server.serve([taken]), name="duly-http")

@@ -68,6 +68,14 @@ class Codec:
         rules.check(dumped, size)
         return text
 
+    def refusals(self, values: Mapping[str, Any]) -> list[ContractError]:
+        """Everything that is wrong with a payload given by name, field by field."""
+        try:
+            self.payload.model_validate(values)
+        except ValidationError as error:
+            return _refusals("payload", error, f"the payload is {self._shape}")
+        return []
+
     def decode(self, text: str | bytes) -> dict[str, Any]:
         """The arguments for the handler from stored JSON, validated again."""
         # As JSON, because a strict type takes text for a date there and nowhere else.
@@ -112,8 +120,14 @@ def _shape(signature: inspect.Signature) -> str:
 
 
 def _refusal(root: str, error: ValidationError, fix: str) -> ContractError:
-    first = error.errors(include_url=False, include_context=False)[0]
-    return ContractError(first["msg"], field=".".join([root, *map(str, first["loc"])]), fix=fix)
+    return _refusals(root, error, fix)[0]
+
+
+def _refusals(root: str, error: ValidationError, fix: str) -> list[ContractError]:
+    return [
+        ContractError(one["msg"], field=".".join([root, *map(str, one["loc"])]), fix=fix)
+        for one in error.errors(include_url=False, include_context=False)
+    ]
 
 
 def _result_adapter(hint: Any) -> TypeAdapter[Any]:

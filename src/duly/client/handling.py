@@ -13,10 +13,21 @@ Isolation = Literal["process"]
 
 
 class HandlerContext:
-    """What a handler is given when it asks for it by annotation. The worker has the real ones."""
+    """What a handler is given when it asks for it by annotation. The worker has the real ones.
+
+    What is declared here is for handlers in rooms that do not know the worker.
+    """
 
     for_async: ClassVar[bool] = True
     """Whether its calls are awaited."""
+
+    def progress(self, percent: float, note: str | None = None) -> None:
+        """How far it is. Never falls; cheap: many calls become few writes."""
+        raise NotImplementedError
+
+    def check_canceled(self) -> None:
+        """Stop here if somebody asked for it, or if the job is no longer ours. Call it between steps."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,4 +28,5 @@ class Extras:
     templates: Path | None = None
     """A folder with templates of its own."""
     static: Path | None = None
-    """A folder with modules and styles; `<name>.css` and `<name>.js` are loaded by the page `<name>.html`."""
+    """A folder with modules and styles; `<name>.css` and `<name>.js` are loaded by the page `<name>.html`,
+    and `strip.css` by every page."""

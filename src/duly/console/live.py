@@ -109,7 +109,9 @@ class _Look:
             page = await self._show.page(self._visit)
             return await self._visit.renderer.body(self._visit, page)
 
-        return await self._boards.made(("page", *_same(self._visit)), self._show.every * 0.9, make)
+        # Who comes has a page that was made just now: an older one would take back what they did.
+        younger_than = self._show.every * 0.9 if self.digest else 0.0
+        return await self._boards.made(("page", *_same(self._visit)), younger_than, make)
 
     async def _pulse(self) -> str | None:
         pulse = self._show.pulse

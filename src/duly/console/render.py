@@ -88,7 +88,7 @@ class Renderer:
             "base": base,
             "static": base + static().place,
             "assets": base + PREFIX + self.assets.place,
-            "styles": [f"{name}.css"] if f"{name}.css" in self.assets.files else [],
+            "styles": [file for file in ("strip.css", f"{name}.css") if file in self.assets.files],
             "modules": [f"{name}.js"] if f"{name}.js" in self.assets.files else [],
             "menu": self._menu.of(visit),
             "role": _role(visit),

@@ -13,6 +13,7 @@ from duly.store.pool import Connection
 
 _MOST = 1000
 _OWN = "duly."
+_STOPPABLE = ("duly.bulk",)
 _TENANTS = (ActorType.USER, ActorType.API_KEY)
 
 
@@ -40,6 +41,12 @@ def asked(actor: Actor, reason: str | None, *, optional: bool = False) -> Asked:
 def may_touch(actor: Actor, job_type: str) -> bool:
     """Whether they may change what becomes of such a job: Duly's own are for who runs the installation."""
     return actor.type not in _TENANTS or not job_type.startswith(_OWN)
+
+
+def check_stop(actor: Actor, job_type: str) -> None:
+    """Raise unless they may ask for its end: whoever has one change made to many jobs may stop it."""
+    if job_type not in _STOPPABLE:
+        check_touch(actor, job_type)
 
 
 def check_touch(actor: Actor, job_type: str) -> None:

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from duly.client.app import App
-from duly.client.context import checked_text
+from duly.client.context import as_uuid, checked_text
 from duly.client.handle import Handle
+from duly.control import verifier
 from duly.control.asked import asked, check_known, org, text
 from duly.control.audit_report import MOST, AuditReport, read_hash, reported
 from duly.control.audited import note
 from duly.control.enrichment import Versions, check_target, enrichment
 from duly.control.feed import Feed
-from duly.control.paging import cursor, page_size, place
+from duly.control.paging import cursor, moment, page_size, place
+from duly.control.verifier import Verification
 from duly.model.audit_chain import GENESIS, Chain, Problem, end_of, place_of
-from duly.model.errors import ContractError
+from duly.model.errors import ContractError, MissingField, UnknownJob
 from duly.model.events import AUDITED, EventType, audit_name
 from duly.model.job import Actor
+from duly.model.states import Status
 from duly.store import audit
 from duly.store.audit import START, AuditEntry, Mark
 from duly.store.feed import FeedEvent
 from duly.store.session import ENGINE_ROLE, tenant_role
 
+__all__ = ["Audit", "AuditEntry", "AuditEventPage", "AuditPage", "Verification"]
+
+_OLDEST = datetime.min.replace(tzinfo=UTC)
 _NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 _AT_ONCE = 1_000
 _Row = dict[str, Any]
@@ -52,6 +59,25 @@ class AuditEventPage:
     more: bool
 
 
+class _Choice(NamedTuple):
+    """Which entries; None means all."""
+
+    actor: str | None = None
+    action: str | None = None
+    target_id: str | None = None
+
+    def shows(self, entry: AuditEntry) -> bool:
+        """Whether it is one of them."""
+        return (
+            self.actor in (None, entry.actor_id, f"{entry.actor_type}:{entry.actor_id}")
+            and self.action in (None, entry.action, entry.action.partition(".")[0])
+            and self.target_id in (None, entry.target_id)
+        )
+
+
+_EVERYTHING = _Choice()
+
+
 class Audit:
     """The audit trails of the orgs of an application."""
 
@@ -62,45 +88,83 @@ class Audit:
         self,
         org_id: UUID | str,
         *,
+        actor: str | None = None,
         action: str | None = None,
         target_id: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         limit: int = 50,
         after: str | None = None,
     ) -> AuditPage:
-        """The entries of an org, the newest first. An unknown org raises."""
+        """The entries of an org, the newest first. An unknown org raises.
+
+        `actor` is somebody's id, alone or as `user:anna`; `action` a whole one, or its first word. `since`
+        includes its moment, `until` does not.
+        """
         whose, size = org(org_id), page_size(limit)
-        start = place(after, lambda at, entry: (_moment(at), UUID(entry))) or _NEWEST
-        wanted = {"action": checked_text("action", action), "target_id": checked_text("target_id", target_id)}
-        wanted = {name: value for name, value in wanted.items() if value is not None}
-        most = _AT_ONCE if wanted else size + 1
+        start = place(after, lambda at, entry: (moment(at), UUID(entry))) or _NEWEST
+        start = min(start, (_zoned("until", until, _NEWEST[0]), UUID(int=0)))
+        fits = _Choice(
+            checked_text("actor", actor), checked_text("action", action), checked_text("target_id", target_id)
+        )
+        most = size + 1 if fits == _EVERYTHING else _AT_ONCE
         async with self._app.tenant_session(whose) as conn:
-            seen = await audit.newest(conn, whose, start, _since(since), most=most)
+            seen = await audit.newest(conn, whose, start, _zoned("since", since, _OLDEST), most=most)
             if not seen:
                 await check_known(conn, whose)
-        fitting = [e for e in seen if all(getattr(e, name) == value for name, value in wanted.items())]
+        fitting = [entry for entry in seen if fits.shows(entry)]
         page = fitting[:size]
         last = page[-1] if len(fitting) > size else seen[-1] if len(seen) == most else None
         return AuditPage(tuple(page), cursor(last.occurred_at.isoformat(), last.entry_id) if last else None)
 
-    async def verify(self, org_id: UUID | str, *, expect: str | None = None) -> AuditReport:
+    async def verify(
+        self,
+        org_id: UUID | str,
+        *,
+        expect: str | None = None,
+        step: Callable[[float], None] | None = None,
+    ) -> AuditReport:
         """Compare every entry of an org with its seal, and every seal with the one before.
 
-        `expect` is the `head` of an earlier report, kept elsewhere: the chain must still contain it.
+        `expect` is the `head` of an earlier report, kept elsewhere: the chain must still contain it. `step`
+        is told now and then which share of the chain is done.
         """
         whose, wanted = org(org_id), read_hash(expect)
         async with (await self._app.ground()).database.engine_session() as conn:
             mark = await audit.read_mark(conn)
         async with self._app.tenant_session(whose) as conn:
             await check_known(conn, whose)
-        return await self._verified(whose, mark, wanted)
+        return await self._verified(whose, mark, wanted, step)
+
+    async def start_verification(
+        self, org_id: UUID | str, *, expect: str | None = None, actor: Actor
+    ) -> Handle[AuditReport]:
+        """Have it verified by a job, as is right for a long chain; if one is under way, it is that one."""
+        read_hash(expect)
+        verifier.declare(self._app, self.verify)
+        who = asked(actor, None, optional=True).actor
+        [handle] = await self._app.enqueue_many([verifier.call(self._app, org(org_id), who, expect)])
+        return handle
+
+    async def verification(self, org_id: UUID | str, job_id: UUID | str) -> Verification:
+        """How far such a job is, and its report when it is done. The id of any other job is unknown."""
+        whose, which = org(org_id), as_uuid("job_id", job_id)
+        if which is None:
+            raise MissingField("missing", field="job_id", fix="say which job")
+        verifier.declare(self._app, self.verify)
+        handle = Handle[AuditReport](self._app, whose, which)
+        job = await handle.status()
+        if job.job_type != verifier.JOB_TYPE:
+            raise UnknownJob(f"no verification {which} in this org", field="job_id", fix="check id and org")
+        done = job.status is Status.COMPLETED
+        return Verification(job, await handle.result() if done else None)
 
     async def verify_all(self) -> AsyncIterator[AuditReport]:
         """Verify every org, one after the other."""
         async with (await self._app.ground()).database.engine_session() as conn:
             mark, everybody = await audit.read_mark(conn), await audit.orgs(conn)
         for org_id in everybody:
-            yield await self._verified(org_id, mark, None)
+            yield await self._verified(org_id, mark, None, None)
 
     async def export(self, org_id: UUID | str) -> AsyncIterator[_Row]:
         """Every entry in the order of the chain, each seal after its entries: rows to verify anywhere.
@@ -188,13 +252,20 @@ class Audit:
         await note(conn, who, org(org_id), action, text("target_id", target_id), **detail)
         await conn.execute(tenant_role(org(org_id)))
 
-    async def _verified(self, org_id: UUID, mark: Mark, wanted: bytes | None) -> AuditReport:
+    async def _verified(
+        self, org_id: UUID, mark: Mark, wanted: bytes | None, step: Callable[[float], None] | None
+    ) -> AuditReport:
         chain, end = Chain(org_id, kept_since=mark.kept_since), START
         problems: builtins.list[Problem] = []
         heads = {GENESIS}
+        length = await self._length(org_id) if step else 0
         async for seal, entries in self._seals(org_id):
-            problems += list(chain.take(seal, entries))[: MOST - len(problems)]
+            # Not on the loop: hundreds of entries are hashed for each seal.
+            found = await asyncio.to_thread(lambda: [*chain.take(seal, entries)])  # noqa: B023
+            problems += found[: MOST - len(problems)]
             end = end_of(seal)
+            if step:
+                step(min(chain.length / length, 1))
             heads |= {chain.head} & {wanted}
         async with self._app.tenant_session(org_id) as conn:
             rest = await audit.rest(conn, org_id, end, mark.place)
@@ -203,6 +274,12 @@ class Audit:
             problems.append(Problem(org_id, "seal_missing", chain.length + 1, None, said))
         known = wanted is None or wanted in heads
         return reported(chain, problems, unsealed=rest.unsealed, kept_since=mark.kept_since, known=known)
+
+    async def _length(self, org_id: UUID) -> int:
+        """How many seals there are about now."""
+        async with (await self._app.ground()).database.engine_session() as conn:
+            last = (await audit.last_seals(conn, [org_id])).get(org_id)
+        return int(last["seal_seq"]) if last else 1
 
     async def _seals(self, org_id: UUID) -> AsyncIterator[tuple[_Row, builtins.list[_Row]]]:
         """Every seal with the entries since the one before. Rows are written once: no snapshot is held."""
@@ -230,13 +307,7 @@ def _audited(event: FeedEvent) -> _Row:
     return {"kind": "event", "action": action, **said, "detail": event.payload_json}
 
 
-def _moment(written: str) -> datetime:
-    return datetime.fromisoformat(written).astimezone(UTC)
-
-
-def _since(since: datetime | None) -> datetime:
-    if since is None:
-        return datetime.min.replace(tzinfo=UTC)
-    if since.tzinfo is None:
-        raise ContractError("has no zone", field="since", fix="pass a time with its zone")
-    return since
+def _zoned(field: str, at: datetime | None, otherwise: datetime) -> datetime:
+    if at is not None and at.tzinfo is None:
+        raise ContractError("has no zone", field=field, fix="pass a time with its zone")
+    return otherwise if at is None else at

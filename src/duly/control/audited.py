@@ -15,8 +15,8 @@ from duly.store.session import retrying
 
 T = TypeVar("T")
 OWN_TARGETS = frozenset({
-    "dead_letter", "job", "key", "limit", "member", "org", "project", "queue", "record", "result", "schedule",
-    "session", "suppression", "template", "webhook", "worker",
+    "dead_letter", "job", "key", "limit", "member", "notification", "org", "project", "queue", "record",
+    "result", "schedule", "session", "suppression", "template", "webhook", "worker",
 })  # fmt: skip
 """What Duly itself writes about: the first words of all actions that are not an application's own."""
 

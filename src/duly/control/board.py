@@ -13,9 +13,13 @@ from duly.store.alerts import Alert
 from duly.store.figures import Beside
 from duly.store.kinds import ErrorKind
 from duly.store.minutes import Done, Minute
-from duly.store.queues import Count, WorkerSnapshot
+from duly.store.queues import Count, WorkerSnapshot, WorkerState
 from duly.store.server import Server
 
+__all__ = [
+    "HOUR", "MINUTE", "MINUTES", "Alert", "Board", "Done", "Platform", "QueueLine", "WorkerState", "all_of",
+    "by_queue", "together", "worst_first",
+]  # fmt: skip
 MINUTES = 60
 MINUTE = timedelta(minutes=1)
 HOUR = MINUTES * MINUTE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import time
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from duly.client.app import App
@@ -14,6 +15,7 @@ from duly.model.policy import DEADLETTER
 from duly.model.states import Status
 from duly.store import alerts, figures, kinds, minutes, overview, queues, server
 from duly.store.alerts import Alert
+from duly.store.feed import IN_ORDER
 from duly.store.figures import Beside
 from duly.store.kinds import ErrorKind
 from duly.store.minutes import Done, Ended, Minute
@@ -27,6 +29,7 @@ _DAY = timedelta(days=1)
 _ALERTS, _KINDS, _LETTERS, _WORKERS, _ENDED = 50, 20, 1_000, 200, 1_000
 _SERVER_LASTS, _MINUTES_LAST = 15.0, 4.0
 """Seconds. Workers write every five what they did."""
+_RECENT, _ALL_AGAIN = timedelta(minutes=3), 120.0
 _NONE = Count(count=0, at_least=False)
 _QUIET = (Done(),) * MINUTES
 
@@ -48,6 +51,8 @@ class Boards:
         self._app = app
         self._server = Kept(self._look_at_server, _SERVER_LASTS)
         self._minutes = Kept(self._latest, _MINUTES_LAST)
+        self._over: list[Minute] = []
+        self._all_read_at = float("-inf")
 
     async def read(self, conn: Connection) -> Told:
         """What there is beside the overview of the installation."""
@@ -92,6 +97,7 @@ class Boards:
         """What one org may see; `rows` is what it has in each queue."""
         whose = seen.org_id
         async with self._app.tenant_session(whose) as conn:
+            await conn.execute(IN_ORDER)
             ended = await minutes.ended(conn, whose, HOUR, limit=_ENDED)
             wrong = await alerts.unresolved(conn, whose, limit=_ALERTS)
             errors = await kinds.kinds(conn, whose, limit=_KINDS, most=_LETTERS)
@@ -127,8 +133,18 @@ class Boards:
             return await server.look(conn)
 
     async def _latest(self) -> list[Minute]:
+        """The last hour. Minutes that are over seldom change: they are read again now and then."""
+        now = time.monotonic()
+        everything = now > self._all_read_at + _ALL_AGAIN
         async with (await self._app.ground()).database.engine_session() as conn:
-            return await minutes.latest(conn, HOUR)
+            found = await minutes.latest(conn, HOUR if everything else _RECENT)
+        if everything:
+            self._all_read_at = now
+        else:
+            first = found[0].minute if found else datetime.max.replace(tzinfo=UTC)
+            found = [*(one for one in self._over if one.minute < first), *found]
+        self._over = found
+        return found
 
 
 def _active(active: Count, stale: Count) -> dict[ShownFreshness, Count]:

@@ -16,17 +16,19 @@ from duly.client.context import as_uuid, checked_text, surroundings
 from duly.client.handle import Handle
 from duly.client.submit import store_payload
 from duly.control import replays
-from duly.control.asked import asked, check_known, org
+from duly.control.asked import asked, check_known, org, text
 from duly.control.audited import transaction
-from duly.model.errors import ContractError, MissingField
+from duly.model.errors import ContractError, MissingField, NotFound
 from duly.model.job import Actor
 from duly.observe import metrics
 from duly.store import dead
 from duly.store.dead import (
+    MOST_COUNTED,
     Choice,
     DeadLetter,
     DeadLetterDetail,
     DeadLetterGroup,
+    DeadLetterKind,
     Order,
     Place,
     Replayed,
@@ -35,9 +37,21 @@ from duly.store.dead import (
 )
 from duly.store.pool import Connection
 
+__all__ = [
+    "MOST_COUNTED",
+    "DeadLetter",
+    "DeadLetterDetail",
+    "DeadLetterGroup",
+    "DeadLetterKind",
+    "DeadLetterPage",
+    "DeadLetters",
+    "ReplayReport",
+    "Resolution",
+]
 _NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 _OLDEST = Place(datetime.min.replace(tzinfo=UTC), UUID(int=0))
 _BATCH = 500
+_PAIRS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +111,23 @@ class DeadLetters:
                 await check_known(conn, found)
             return kinds
 
+    async def groups_everywhere(self) -> builtins.list[DeadLetterGroup]:
+        """The open letters of all orgs by org and kind, the latest first: for who runs the installation.
+
+        The same kind has the same fingerprint in every org.
+        """
+        async with (await self._app.ground()).database.engine_session() as conn:
+            return await dead.group_all(conn, limit=_PAIRS)
+
+    async def kind(self, org_id: UUID | str, fingerprint: str) -> DeadLetterKind:
+        """One kind of failure: what is open, and how the jobs fare that were done again lately."""
+        found, which = org(org_id), text("fingerprint", fingerprint)
+        async with self._app.tenant_session(found) as conn:
+            kind = await dead.read_kind(conn, found, which)
+        if kind is None:
+            raise NotFound(f"no dead letter of kind {which}", field="fingerprint", fix="see the groups")
+        return kind
+
     async def get(self, org_id: UUID | str, job_id: UUID | str) -> DeadLetterDetail:
         """One letter with its whole error and its job's input; an unknown id raises."""
         found, job = org(org_id), _job(job_id)
@@ -120,8 +151,8 @@ class DeadLetters:
         order, letter = _order(org_id, actor, reason), await self.get(org_id, job_id)
         if letter.resolution is not None:
             raise replays.resolved(letter)
-        text = self._app.registry.get(letter.job_type).codec.encode_mapping(payload)
-        wanted = await self._with_payload(order, letter.job_id, text)
+        encoded = self._app.registry.get(letter.job_type).codec.encode_mapping(payload)
+        wanted = await self._with_payload(order, letter.job_id, encoded)
         return await self._new_job(order, lambda conn: replays.succeed(conn, order, wanted, Resolution.FIXED))
 
     async def discard(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> None:
@@ -129,13 +160,48 @@ class DeadLetters:
         order, job = _order(org_id, actor, reason), _job(job_id)
         await transaction(self._app, lambda conn: replays.discard(conn, order, job))
 
-    async def rerun(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> Handle[Any]:
+    async def discard_many(
+        self,
+        org_id: UUID | str,
+        *,
+        actor: Actor,
+        reason: str,
+        fingerprint: str | None = None,
+        job_type: str | None = None,
+        limit: int = 1000,
+    ) -> int:
+        """Take open letters out of the box, the oldest first; how many. It works in transactions of 500."""
+        order, choice = _order(org_id, actor, reason), _choice(fingerprint, job_type)
+        _check_limit(limit, 100_000)
+        done = 0
+        place: Place | None = _OLDEST
+        while place is not None and done < limit:
+            batch = replays.Batch(order, choice, place, min(_BATCH, limit - done))
+            some, place = await transaction(self._app, batch.discard)
+            done += some
+        return done
+
+    async def rerun(
+        self,
+        org_id: UUID | str,
+        job_id: UUID | str,
+        actor: Actor,
+        reason: str,
+        *,
+        payload: Mapping[str, Any] | None = None,
+    ) -> Handle[Any]:
         """Do any ended job again, as a new one; as long as that is active, whoever asks again gets it.
 
-        A dead job whose letter is open is replayed.
+        With a payload, it is done with that one, which must be one that its job type takes. A dead job whose
+        letter is open is replayed, or fixed.
         """
         order, job = _order(org_id, actor, reason), _job(job_id)
-        return await self._new_job(order, lambda conn: replays.rerun(conn, order, job))
+        if payload is None:
+            return await self._new_job(order, lambda conn: replays.rerun(conn, order, Wanted(job)))
+        ended = await Handle[Any](self._app, order.org_id, job).status()
+        encoded = self._app.registry.get(ended.job_type).codec.encode_mapping(payload)
+        wanted = await self._with_payload(order, job, encoded)
+        return await self._new_job(order, lambda conn: replays.rerun(conn, order, wanted))
 
     async def replay_many(
         self,
@@ -162,19 +228,19 @@ class DeadLetters:
         while place is not None and (seen := len(done) + len(left)) < limit:
             batch = replays.Batch(order, choice, place, min(_BATCH, limit - seen), seen, pace)
             some, others, place = await transaction(self._app, batch.replay)
-            _count(some)
+            count_new(some)
             await self._wake()
             done, left = [*done, *some], {**left, **others}
         handles = tuple(self._handle(order, replayed) for replayed in done)
         return ReplayReport(handles, left, max((r.run_at for r in done if r.run_at), default=None))
 
-    async def _with_payload(self, order: Order, job_id: UUID, text: str) -> Wanted:
-        stored = await store_payload(await self._app.ground(), order.org_id, text)
+    async def _with_payload(self, order: Order, job_id: UUID, encoded: str) -> Wanted:
+        stored = await store_payload(await self._app.ground(), order.org_id, encoded)
         return Wanted(job_id, **stored._asdict())
 
     async def _new_job(self, order: Order, work: Callable[[Connection], Awaitable[Replayed]]) -> Handle[Any]:
         replayed = await transaction(self._app, work)
-        _count([replayed])
+        count_new([replayed])
         await self._wake()
         return self._handle(order, replayed)
 
@@ -185,7 +251,7 @@ class DeadLetters:
         (await self._app.ground()).waker.wake()
 
 
-def _count(replayed: Sequence[Replayed]) -> None:
+def count_new(replayed: Sequence[Replayed]) -> None:
     """New jobs are enqueued ones, whoever asked for them."""
     for kind, n in Counter((one.job_type, one.queue) for one in replayed if one.created).items():
         metrics.enqueued(*kind, n)

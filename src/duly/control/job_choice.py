@@ -4,55 +4,80 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 from uuid import UUID
 
 from duly.client.context import checked_text
 from duly.control.paging import cursor, place
+from duly.model import payload_path
 from duly.model.errors import ContractError
 from duly.model.freshness import Freshness
 from duly.model.states import OUTCOMES, Outcome, Status
 from duly.store.choice import NEWEST, Choice, Place
+from duly.store.everywhere import checked_spot
 
 E = TypeVar("E", bound=StrEnum)
 Scalar = str | int | float | bool | None
+MOST_IDS = 500
+"""How many jobs may be named at a time."""
 _MOST_NAMES = 10
 
 
-def choose(
-    org_id: UUID,
-    *,
-    status: Status | str | None,
-    outcome: Outcome | str | None,
-    job_type: str | None,
-    queue: str | None,
-    subject_id: str | None,
-    freshness: Freshness | str | None,
-    created_after: datetime | None,
-    created_before: datetime | None,
-    metadata: Mapping[str, Scalar] | None,
-) -> Choice:
+class Filters(TypedDict, total=False):
+    """What may be asked of jobs; what is left out, or None, does not matter."""
+
+    status: Status | str | None
+    outcome: Outcome | str | None
+    job_type: str | None
+    """A name, or the beginning of some: `report.*`."""
+    queue: str | None
+    subject_id: str | None
+    freshness: Freshness | str | None
+    """Of active jobs only, as far as a queue or a worker has them."""
+    error_code: str | None
+    fingerprint: str | None
+    """The kind of failure that they died of, as the groups of dead letters name it."""
+    created_after: datetime | None
+    """It includes its moment."""
+    created_before: datetime | None
+    """It does not include its moment."""
+    metadata: Mapping[str, Scalar] | None
+    """Names and their values, compared as text."""
+    payload: Mapping[str, Scalar] | None
+    """Paths and the plain values found there, compared as text: `{"region": "DE", "items.0.sku": "X"}`."""
+    job_ids: Sequence[UUID | str] | None
+    """These alone; among all orgs each as `org_id/job_id`."""
+
+
+def choose(org_id: UUID | None, wanted: Filters) -> Choice:
     """The jobs for which all of this is so; without any status if there can be none."""
-    ended = _one_of("outcome", Outcome, outcome)
-    statuses = _statuses(_one_of("status", Status, status), ended)
-    fresh = _one_of("freshness", Freshness, freshness)
+    ended = _one_of("outcome", Outcome, wanted.get("outcome"))
+    statuses = _statuses(_one_of("status", Status, wanted.get("status")), ended)
+    fresh = _one_of("freshness", Freshness, wanted.get("freshness"))
     if fresh is not None:
         statuses = _active(statuses, fresh)
+    job_type = checked_text("job_type", wanted.get("job_type"))
+    prefix = job_type is not None and job_type.endswith("*")
     return Choice(
         org_id,
         statuses,
         None if ended and all(OUTCOMES[one] == {ended} for one in statuses) else ended,
-        checked_text("job_type", job_type),
-        checked_text("queue", queue),
-        checked_text("subject_id", subject_id),
+        None if prefix else job_type,
+        checked_text("queue", wanted.get("queue")),
+        checked_text("subject_id", wanted.get("subject_id")),
         fresh,
-        _moment("created_after", created_after),
-        _moment("created_before", created_before),
-        _names(metadata),
+        _moment("created_after", wanted.get("created_after")),
+        _moment("created_before", wanted.get("created_before")),
+        _names(wanted.get("metadata")),
+        job_type[:-1] if job_type and prefix else None,
+        _paths(wanted.get("payload")),
+        checked_text("error_code", wanted.get("error_code")),
+        checked_text("fingerprint", wanted.get("fingerprint")),
+        keys=_keys(org_id, wanted.get("job_ids")),
     )
 
 
@@ -72,11 +97,13 @@ def cursor_of(choice: Choice, end: Place | None) -> str | None:
     """What asks for the page that begins there."""
     if end is None:
         return None
-    return cursor(_mark(choice), "" if end.at is None else end.at.isoformat(), end.job_id)
+    spot = [end.spot] if choice.org_id is None else []
+    return cursor(_mark(choice), "" if end.at is None else end.at.isoformat(), end.job_id, *spot)
 
 
-def _read_place(mark: str, at: str, job_id: str) -> tuple[str, Place]:
-    return mark, Place(datetime.fromisoformat(at).astimezone(UTC) if at else None, UUID(job_id))
+def _read_place(mark: str, at: str, job_id: str, spot: str = "") -> tuple[str, Place]:
+    moment = datetime.fromisoformat(at).astimezone(UTC) if at else None
+    return mark, Place(moment, UUID(job_id), spot=checked_spot(spot))
 
 
 def _mark(choice: Choice) -> str:
@@ -127,3 +154,28 @@ def _names(metadata: Mapping[str, Any] | None) -> str | None:
         if isinstance(value, str) and value:
             checked_text(f"metadata.{name}", value)
     return json.dumps(dict(metadata), sort_keys=True)
+
+
+def _paths(payload: Mapping[str, Any] | None) -> str | None:
+    if not payload:
+        return None
+    return json.dumps([{"path": one.path, "value": one.value} for one in payload_path.wanted(payload)])
+
+
+def _keys(org_id: UUID | None, job_ids: Sequence[UUID | str] | None) -> tuple[tuple[UUID, UUID], ...] | None:
+    if job_ids is None:
+        return None
+    if isinstance(job_ids, str) or len(job_ids) > MOST_IDS:
+        raise ContractError(f"more than {MOST_IDS}, or no list", field="job_ids", fix="ask by filters")
+    return tuple(sorted({_key(org_id, str(one)) for one in job_ids}))
+
+
+def _key(org_id: UUID | None, text: str) -> tuple[UUID, UUID]:
+    whose, _, which = text.rpartition("/")
+    try:
+        if bool(whose) == (org_id is None):
+            return org_id or UUID(whose), UUID(which)
+    except ValueError:
+        pass
+    fix = "write each as its id" if org_id else "write each as org_id/job_id"
+    raise ContractError(f"{text[:80]!r} is no job", field="job_ids", fix=fix)

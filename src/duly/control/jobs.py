@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Unpack
 from uuid import UUID
 
+from duly.blobs import BlobNotFound
 from duly.client.app import App
 from duly.client.context import as_uuid
 from duly.client.handle import Handle
 from duly.client.job import Call
 from duly.client.options import Choices, Options
-from duly.control.asked import asked, check_known, check_touch, org
+from duly.client.payloads import payload_of
+from duly.control.asked import asked, check_known, check_stop, org
 from duly.control.audited import note, transaction
 from duly.control.explain import MOST_BEFORE, explain
-from duly.control.job_choice import Scalar, choose, cursor_of, start_of
+from duly.control.job_choice import Filters, choose, cursor_of, start_of
 from duly.control.job_lines import LogPage, read_lines
+from duly.control.job_walk import look
 from duly.control.paging import page_size
-from duly.model.errors import AlreadyFinished, MissingField, UnknownJob
-from duly.model.freshness import Assessment, Freshness
+from duly.control.story import JobStory, read_story
+from duly.model.errors import AlreadyFinished, MissingField, NotFound, UnknownJob
+from duly.model.freshness import Assessment
 from duly.model.job import Actor, JobEvent, JobSnapshot
 from duly.model.outcome import CanceledBy
-from duly.model.states import Outcome, Status
-from duly.store import jobs, listing, suspects
+from duly.model.states import Status
+from duly.store import everywhere, jobs, listing, stories, suspects
 from duly.store.choice import Choice, Place
-from duly.store.feed import IN_ORDER
 from duly.store.glances import glance
 from duly.store.listing import Attempt
 from duly.store.pool import Connection
+from duly.store.queues import Count
+from duly.store.stories import Beat
 
-_AT_ONCE = 1_000
-_JUDGED = 200
-_LOOKS = 10
 _STORY = 100
+_COUNTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,58 +94,69 @@ class Jobs:
         return handle
 
     async def list(
-        self,
-        org_id: UUID | str,
-        *,
-        status: Status | str | None = None,
-        outcome: Outcome | str | None = None,
-        job_type: str | None = None,
-        queue: str | None = None,
-        subject_id: str | None = None,
-        freshness: Freshness | str | None = None,
-        created_after: datetime | None = None,
-        created_before: datetime | None = None,
-        metadata: Mapping[str, Scalar] | None = None,
-        limit: int = 50,
-        after: str | None = None,
+        self, org_id: UUID | str, *, limit: int = 50, after: str | None = None, **wanted: Unpack[Filters]
     ) -> JobPage:
         """The jobs of an org for which all of this is so, the newest first; ended ones by their end.
 
-        `created_after` includes its moment, `created_before` does not. Values of `metadata` are compared as
-        text. `freshness` is asked of active jobs only, as far as a queue or a worker has them. An unknown
-        org raises.
+        An unknown org raises.
         """
-        choice = choose(
-            org(org_id),
-            status=status,
-            outcome=outcome,
-            job_type=job_type,
-            queue=queue,
-            subject_id=subject_id,
-            freshness=freshness,
-            created_after=created_after,
-            created_before=created_before,
-            metadata=metadata,
-        )
+        choice = choose(org(org_id), wanted)
+        page = await self._page(choice, limit, after)
+        if not page.jobs and page.after is None:
+            async with self._app.tenant_session(choice.whose) as conn:
+                await check_known(conn, choice.whose)
+        return page
+
+    async def list_everywhere(
+        self, *, limit: int = 50, after: str | None = None, **wanted: Unpack[Filters]
+    ) -> JobPage:
+        """The jobs of all orgs, for who runs the installation; the last to change first.
+
+        Active ones are in the order of workers and queues. Of the others, those whose events are still kept.
+        A subject is no help here: what no index serves looks at so many jobs and no more.
+        """
+        return await self._page(choose(None, wanted), limit, after)
+
+    async def count_by_status(self, org_id: UUID | str | None) -> dict[Status, Count]:
+        """How many jobs an org has in each status, counted no further than 1,000; without one, all of them.
+
+        What completed in all orgs together is not counted: no index finds that.
+        """
+        whose = None if org_id is None else org(org_id)
+        async with (await self._app.ground()).database.engine_session() as conn:
+            return await listing.count_by_status(conn, whose, most=_COUNTED)
+
+    async def find(self, job_id: UUID | str) -> UUID | None:
+        """Whose job it is, for who runs the installation; None if there is no such job."""
+        async with (await self._app.ground()).database.engine_session() as conn:
+            return await everywhere.find(conn, _job(job_id))
+
+    async def _page(self, choice: Choice, limit: int, after: str | None) -> JobPage:
         start, size = start_of(choice, after), page_size(limit)
-        found, end = await self._look(choice, start, size) if choice.statuses else ([], None)
+        found, end = await look(self._app, choice, start, size) if choice.statuses else ([], None)
         places = found[:size]
-        async with self._app.tenant_session(choice.org_id) as conn:
-            if not found:
-                await check_known(conn, choice.org_id)
-            read = await listing.read(conn, choice.org_id, [at.job_id for at in places])
+        read = await self._read(choice, places) if places else {}
         page = [read[at.job_id] for at in places if at.job_id in read]
         # A job may have moved on since it was found.
         shown = tuple(job for job in page if choice.shows(job.status, job.outcome))
         return JobPage(shown, cursor_of(choice, places[-1] if len(found) > size else end))
 
-    async def freshness(self, org_id: UUID | str, found: Sequence[JobSnapshot]) -> dict[UUID, Assessment]:
-        """Whether these jobs of an org can still be believed, by what is known now."""
-        whose = org(org_id)
+    async def _read(self, choice: Choice, places: Sequence[Place]) -> dict[UUID, JobSnapshot]:
+        if choice.org_id is None:
+            async with (await self._app.ground()).database.engine_session() as conn:
+                return await listing.read_everywhere(conn, places)
+        async with self._app.tenant_session(choice.org_id) as conn:
+            return await listing.read(conn, choice.org_id, [at.job_id for at in places])
+
+    async def freshness(
+        self, org_id: UUID | str | None, found: Sequence[JobSnapshot]
+    ) -> dict[UUID, Assessment]:
+        """Whether these jobs of an org, or each of its own, can still be believed, by what is known now."""
+        whose = None if org_id is None else org(org_id)
         if not found:
             return {}
         async with (await self._app.ground()).database.engine_session() as conn:
-            judged = await suspects.look(conn, [(whose, job.job_id) for job in found])
+            judged = await suspects.look(conn, [(whose or job.org_id, job.job_id) for job in found])
         return {suspect.job_id: suspect.assess() for suspect in judged}
 
     async def glance(self, org_id: UUID | str, job_id: UUID | str) -> Glance:
@@ -172,6 +184,50 @@ class Jobs:
             raise _unknown(which)
         story = explain(job, around, outside=outside)
         return JobDetail(job, tuple(attempts), tuple(events), story, judged[0].assess())
+
+    async def story(
+        self,
+        org_id: UUID | str,
+        job_id: UUID | str,
+        *,
+        compared: Sequence[int] = (),
+        outside: bool = False,
+        language: str = "en",
+    ) -> JobStory:
+        """One job as a page tells of it; an unknown id raises. `outside`, as for `show`.
+
+        It is explained in English, or in German for `de`. `compared` are the numbers of the partial results
+        whose values are wanted: by default, of the last two. What lies in the blobs is not loaded.
+        """
+        whose, which = org(org_id), _job(job_id)
+        found = await read_story(
+            self._app, whose, which, compared=compared, outside=outside, language=language
+        )
+        if found is None:
+            raise _unknown(which)
+        return found
+
+    async def beat(self, org_id: UUID | str, job_id: UUID | str) -> Beat:
+        """What changes when the story of a job does, in one round trip; an unknown id raises."""
+        whose, which = org(org_id), _job(job_id)
+        found = await stories.beat((await self._app.ground()).database, whose, which)
+        if found is None:
+            raise _unknown(which)
+        return found
+
+    async def payload(self, org_id: UUID | str, job_id: UUID | str) -> dict[str, Any]:
+        """What a job was given, wherever it lies; an unknown id raises, and so does what is not kept."""
+        whose, which = org(org_id), _job(job_id)
+        async with self._app.tenant_session(whose) as conn:
+            job = await jobs.read(conn, whose, which)
+            if job is None:
+                raise _unknown(which)
+            try:
+                return await payload_of(self._app, conn, job)
+            except BlobNotFound:
+                raise NotFound(
+                    f"the payload of {which} is no longer kept", field="job_id", fix="submit it anew"
+                ) from None
 
     async def logs(
         self,
@@ -201,7 +257,7 @@ class Jobs:
         async def once(conn: Connection) -> str | None:
             before = await jobs.read(conn, whose, which)
             if before is not None:
-                check_touch(actor, before.job_type)
+                check_stop(actor, before.job_type)
             answer = await jobs.cancel(conn, whose, which, by=by, reason=reason, actor=actor)
             if await _asked_now(conn, whose, which, before):
                 await note(conn, who, whose, "job.cancel_requested", str(which), answer=answer)
@@ -213,40 +269,6 @@ class Jobs:
         if answer == "finished":
             raise AlreadyFinished(f"{which} has ended", field="job_id", fix="an ended job stays as it is")
         return (await Handle[Any](self._app, whose, which).status()).status
-
-    async def _look(
-        self, choice: Choice, start: Place, size: int
-    ) -> tuple[builtins.list[Place], Place | None]:
-        """Those that fit, one more than a page at most; and where the look ended, if not at the end."""
-        database, at = (await self._app.ground()).database, start
-        found: builtins.list[Place] = []
-        most = _JUDGED if choice.freshness else _AT_ONCE if choice.narrow else size + 1
-        session = (
-            database.engine_session() if choice.of_the_engine else database.tenant_session(choice.org_id)
-        )
-        async with session as conn:
-            await conn.execute(IN_ORDER)
-            for _ in range(_LOOKS):
-                places = await listing.look(conn, choice, at, most=most)
-                found += await _fitting(conn, choice, places)
-                if len(places) < most:
-                    return found[: size + 1], None
-                at = places[-1]
-                if len(found) > size:
-                    break
-        return found[: size + 1], at
-
-
-async def _fitting(conn: Connection, choice: Choice, places: list[Place]) -> list[Place]:
-    """Those of the jobs that the index found which are asked for, in their order."""
-    if choice.narrow and places:
-        fit = await listing.fit(conn, choice, [at.job_id for at in places])
-        places = [at for at in places if at.job_id in fit]
-    if choice.freshness and places:
-        judged = await suspects.look(conn, [(choice.org_id, at.job_id) for at in places])
-        so = {one.job_id for one in judged if one.assess().state is choice.freshness}
-        places = [at for at in places if at.job_id in so]
-    return places
 
 
 async def _asked_now(conn: Connection, org_id: UUID, job_id: UUID, before: JobSnapshot | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -61,6 +61,14 @@ class Orgs:
         if found is None:
             raise unknown_org(whose)
         return found
+
+    async def names(self, org_ids: Iterable[UUID]) -> dict[UUID, str]:
+        """What these orgs are called; those that are unknown are left out."""
+        wanted = set(org_ids)
+        if not wanted:
+            return {}
+        async with (await self._app.ground()).database.engine_session() as conn:
+            return await orgs.names(conn, wanted)
 
     async def create(self, org_id: UUID | str | None, name: str, *, actor: Actor, reason: str) -> Org:
         """Make an org; without an id it gets one. Asked again, it changes nothing."""

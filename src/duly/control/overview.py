@@ -21,7 +21,7 @@ from duly.store.queues import Count, counted
 
 _DAY = timedelta(days=1)
 _HEADS = 20
-_HELD = 500
+_HELD, _HELD_ON_BOARD = 500, 100
 _HEADS_OF_ALL = 1_000
 _DOUBTS_LAST = 10.0
 """Seconds: whether jobs can be believed is a matter of minutes."""
@@ -52,7 +52,7 @@ class Overview:
         if whose is None:
             return await self._board_of_platform()
         async with (await self._app.ground()).database.engine_session() as conn:
-            seen = await self._of_org(conn, whose)
+            seen = await self._of_org(conn, whose, held=_HELD_ON_BOARD)
             lines = await overview.of_queues(conn, whose, most=MOST, since=_DAY)
         return await self._boards.of_org(seen, lines)
 
@@ -78,12 +78,12 @@ class Overview:
         wait, are asked whether they can be believed.
         """
         async with (await self._app.ground()).database.engine_session() as conn:
-            return await self._of_org(conn, org(org_id))
+            return await self._of_org(conn, org(org_id), held=_HELD)
 
-    async def _of_org(self, conn: Connection, whose: UUID) -> OrgOverview:
+    async def _of_org(self, conn: Connection, whose: UUID, held: int) -> OrgOverview:
         await check_known(conn, whose)
         lanes = await overview.lanes(conn, whose, most=MOST, heads=_HEADS)
-        rest = await overview.of_org(conn, whose, most=MOST, heads=_HELD, since=_DAY)
+        rest = await overview.of_org(conn, whose, most=MOST, heads=held, since=_DAY)
         asked = [*rest.pop("doubtful"), *(job for lane in lanes for job in lane.heads)]
         stale = await _stale(conn, [(whose, job) for job in asked])
         active = rest["running"].count + rest["partial"].count + sum(lane.waiting for lane in lanes)

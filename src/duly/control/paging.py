@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from duly.client.context import checked_text
@@ -38,3 +39,8 @@ def place(after: str | None, read: Callable[..., T]) -> T | None:
 def words(*parts: str) -> str:
     """Reads a place that is a text of its own, with spaces or without."""
     return checked_text("after", " ".join(parts)) or ""
+
+
+def moment(written: str) -> datetime:
+    """Reads a place that is a time."""
+    return datetime.fromisoformat(written).astimezone(UTC)

@@ -44,8 +44,9 @@ async def discard(conn: Connection, order: Order, job_id: UUID) -> None:
         raise resolved(letter)
 
 
-async def rerun(conn: Connection, order: Order, job_id: UUID) -> Replayed:
-    """Do an ended job again; a dead one whose letter is open is replayed."""
+async def rerun(conn: Connection, order: Order, wanted: Wanted) -> Replayed:
+    """Do an ended job again; a dead one whose letter is open is replayed, or fixed."""
+    job_id = wanted.job_id
     ended = await jobs.read(conn, order.org_id, job_id)
     if ended is None:
         raise UnknownJob(f"no job {job_id} in this org", field="job_id", fix="check the id and the org")
@@ -54,8 +55,12 @@ async def rerun(conn: Connection, order: Order, job_id: UUID) -> Replayed:
         raise Conflict(f"{job_id} is {ended.status}", field="job_id", fix="cancel it, or wait for its end")
     letter = await dead.lock(conn, order.org_id, job_id)
     if letter is not None and letter.resolution is None:
-        return await succeed(conn, order, Wanted(job_id), Resolution.REPLAYED)
-    replayed = await _replayed(conn, order, Wanted(job_id))
+        fixed = wanted.payload is not None
+        return await succeed(conn, order, wanted, Resolution.FIXED if fixed else Resolution.REPLAYED)
+    replayed = await _replayed(conn, order, wanted)
+    if not replayed.created and wanted.payload is not None:
+        said = f"{replayed.job_id} does it again already, with another payload"
+        raise Conflict(said, field="job_id", fix="wait for its end, or cancel it")
     if replayed.created:
         detail = {"successor_job_id": str(replayed.job_id)}
         await dead.note(conn, order, "job.rerun", job_id, ended.correlation_id, detail)
@@ -63,15 +68,15 @@ async def rerun(conn: Connection, order: Order, job_id: UUID) -> Replayed:
 
 
 class Batch(NamedTuple):
-    """Some letters of many, to be replayed in one transaction."""
+    """Some letters of many, to be replayed or discarded in one transaction."""
 
     order: Order
     choice: Choice
     after: Place
     size: int
-    seen: int
+    seen: int = 0
     """How many letters come before these."""
-    pace: float
+    pace: float = 0.0
     """The seconds between two new jobs."""
 
     async def replay(self, conn: Connection) -> tuple[list[Replayed], dict[UUID, str], Place | None]:
@@ -88,6 +93,14 @@ class Batch(NamedTuple):
         await dead.resolve(conn, order, Resolution.REPLAYED, {x: made.job_id for x, made in done.items()})
         left = {x.job_id: self._why_not(x, replays) for x in letters if x not in done}
         return [*done.values()], left, letters[-1].place if len(letters) == self.size else None
+
+    async def discard(self, conn: Connection) -> tuple[int, Place | None]:
+        """How many are out of the box, and where to go on."""
+        order = self.order
+        letters = await dead.lock_open(conn, order.org_id, self.choice, after=self.after, limit=self.size)
+        theirs = [letter for letter in letters if may_touch(order.actor, letter.job_type)]
+        await dead.resolve(conn, order, Resolution.DISCARDED, dict.fromkeys(theirs))
+        return len(theirs), letters[-1].place if len(letters) == self.size else None
 
     def _why_not(self, letter: LockedLetter, replays: Replays) -> str:
         if not may_touch(self.order.actor, letter.job_type):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -18,15 +18,17 @@ from duly.client.ids import job_id, result_id
 from duly.client.job import Job
 from duly.control import audited
 from duly.control.asked import Asked, asked, check_known, count, org, text
-from duly.control.paging import cursor, page_size, place, words
+from duly.control.paging import cursor, moment, page_size, place, words
 from duly.model.cron import Cron, Missed
 from duly.model.errors import ContractError, PayloadRefused, UnknownSchedule, Unschedulable
 from duly.model.job import Actor, JobSpec, Origin
 from duly.observe import metrics
 from duly.store import jobs, schedules
 from duly.store.pool import Connection
-from duly.store.schedules import ScheduleSnapshot, Tick
+from duly.store.schedules import LATEST, ScheduleSnapshot, Tick
 from duly.store.session import retrying
+
+__all__ = ["SchedulePage", "ScheduleSnapshot", "Schedules", "Tick", "TickPage"]
 
 T = TypeVar("T")
 _Values = Mapping[str, Any]
@@ -38,6 +40,14 @@ class SchedulePage:
     """Some schedules; `after` asks for those that follow, and is None at the end."""
 
     schedules: tuple[ScheduleSnapshot, ...]
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TickPage:
+    """Some ticks; `after` asks for those before them, and is None at the end."""
+
+    ticks: tuple[Tick, ...]
     after: str | None
 
 
@@ -129,9 +139,30 @@ class Schedules:
 
     async def ticks(self, org_id: UUID | str, name: str, n: int = 100) -> builtins.list[Tick]:
         """What became of its last ticks, the newest first."""
+        schedule, most = await self.get(org_id, name), count(n)
+        return (await self.recent([schedule], most))[schedule.schedule_id]
+
+    async def recent(self, some: Sequence[ScheduleSnapshot], n: int = 10) -> dict[UUID, builtins.list[Tick]]:
+        """What became of the last ticks of some schedules of one org, so many of each, the newest first."""
+        if not some:
+            return {}
+        which, most = [one.schedule_id for one in some], count(n)
+        async with self._app.tenant_session(some[0].org_id) as conn:
+            return await schedules.ticks(conn, some[0].org_id, which, limit=most)
+
+    async def history(
+        self, org_id: UUID | str, name: str, *, limit: int = 50, after: str | None = None
+    ) -> TickPage:
+        """A page of what became of its ticks, the newest first."""
+        size, before = page_size(limit), place(after, moment) or LATEST
         schedule = await self.get(org_id, name)
         async with self._app.tenant_session(schedule.org_id) as conn:
-            return await schedules.ticks(conn, schedule, limit=count(n))
+            found = await schedules.ticks(
+                conn, schedule.org_id, [schedule.schedule_id], before=before, limit=size + 1
+            )
+        ticks = found[schedule.schedule_id]
+        page = tuple(ticks[:size])
+        return TickPage(page, cursor(page[-1].tick_at.isoformat()) if len(ticks) > size else None)
 
     async def upcoming(self, org_id: UUID | str, name: str, n: int = 5) -> builtins.list[datetime]:
         """Its next ticks by the database's clock; of a paused schedule those it would have."""

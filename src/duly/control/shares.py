@@ -17,7 +17,7 @@ from duly.store.queues import Count, counted
 from duly.store.shares import Activity, Waiting
 
 _MOST = 1_000
-_STEPS, _HELD, _SHOWN = 1_000, 10_000, 200
+_STEPS, _HELD, _SHOWN = 1_000, 10_000, 100
 _FIRST = UUID(int=0)
 
 
@@ -60,7 +60,7 @@ class ActiveShares:
     """The orgs that want something now."""
 
     shares: tuple[Share, ...]
-    """Who waits longest first; at most 200."""
+    """Who waits longest first; at most 100."""
     slots: int
     """How many jobs the living workers can hold at a time."""
     running: int

@@ -23,6 +23,7 @@ from duly.documents.schema import rows
 from duly.documents.search.search import search
 from duly.documents.search.shapes import Filters, Found
 from duly.documents.shapes import Extraction, PassageShown
+from duly.documents.standing import Reading, Standing, lately, standing
 from duly.documents.uploads import Uploads
 
 
@@ -128,6 +129,17 @@ class Documents(Library):
         async with self._app.tenant_session(who.org_id) as conn:
             await check_open(conn, who, asked.nodes or ())
             return await search(conn, who, query, asked, limit=limit, offset=offset, group=group)
+
+    async def standing(self, who: Visitor) -> Standing:
+        """How the documents of the org stand: what waits for review, what is being read, what is kept."""
+        async with self._app.tenant_session(who.org_id) as conn:
+            return await standing(conn, who, self.options.quotas)
+
+    async def lately(self, who: Visitor, *, limit: int = 50) -> Sequence[Reading]:
+        """The readings under way, then those of the last seven days that did not end well."""
+        size = page_size(limit)
+        async with self._app.tenant_session(who.org_id) as conn:
+            return await lately(conn, who, size)
 
     async def remove(self, who: Visitor, document_id: UUID, *, reason: str | None = None) -> None:
         """Delete a document and everything that was made of it."""

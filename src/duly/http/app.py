@@ -15,6 +15,7 @@ from duly.client.app import App
 from duly.documents.extraction import asking as extractions
 from duly.documents.uploads import PART_SIZE
 from duly.http import (
+    actions,
     alerts,
     analyze,
     audit,
@@ -63,6 +64,7 @@ from duly.http.traced import Traced
 
 _ROOMS = (
     jobs,
+    actions,
     submit,
     events,
     job_logs,

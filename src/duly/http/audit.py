@@ -23,6 +23,8 @@ from duly.model.access import Scope
 from duly.model.job import ActorType
 from duly.model.states import Status
 
+Head = Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="The `head` of an earlier report.")]
+
 
 class EntryShown(Shown):
     """One line of the audit trail."""
@@ -125,9 +127,17 @@ def routes(service: Service) -> APIRouter:
     @api.get("", response_model=AuditShown, responses=documented())
     async def entries(
         who: administers,
-        action: Annotated[str | None, Query(min_length=1, max_length=200, examples=["key.created"])] = None,
+        actor: Annotated[
+            str | None,
+            Query(min_length=1, max_length=500, description="Their id, alone or as `user:anna`."),
+        ] = None,
+        action: Annotated[
+            str | None,
+            Query(min_length=1, max_length=200, examples=["key.created"], description="Or its first word."),
+        ] = None,
         target_id: Annotated[str | None, Query(min_length=1, max_length=500)] = None,
         since: Moment | None = None,
+        until: Moment | None = None,
         limit: Limit = 50,
         after: After = None,
     ) -> Response:
@@ -137,7 +147,14 @@ def routes(service: Service) -> APIRouter:
         although others follow.
         """
         page = await service.audit.list(
-            who.org_id, action=action, target_id=target_id, since=since, limit=limit, after=after
+            who.org_id,
+            actor=actor,
+            action=action,
+            target_id=target_id,
+            since=since,
+            until=until,
+            limit=limit,
+            after=after,
         )
         return as_json(AuditShown.model_validate(page))
 
@@ -162,13 +179,17 @@ def routes(service: Service) -> APIRouter:
         return accepted(who, handle.job_id, None, replayed=not handle.created)
 
     @api.get("/verify", response_model=Verified, responses=documented())
-    async def verify(
-        who: administers,
-        expect: Annotated[
-            str | None, Query(pattern="^[0-9a-f]{64}$", description="The `head` of an earlier report.")
-        ] = None,
-    ) -> Response:
+    async def verify(who: administers, expect: Head = None) -> Response:
         """Compare every entry with its seal, and every seal with the one before."""
         return as_json(Verified.model_validate(await service.audit.verify(who.org_id, expect=expect)))
+
+    @api.post("/verify", status_code=202, response_model=Accepted, responses=documented())
+    async def start_verification(who: administers, expect: Head = None) -> Response:
+        """Have a job do it, as is right for a long trail: its result is the report.
+
+        While one is under way, the answer is that one.
+        """
+        handle = await service.audit.start_verification(who.org_id, expect=expect, actor=who.actor)
+        return accepted(who, handle.job_id, None, replayed=not handle.created)
 
     return api

@@ -69,6 +69,18 @@ def routes(service: Service) -> APIRouter:
         freshness: Freshness | None = None,
         created_after: Moment | None = None,
         created_before: Moment | None = None,
+        error_code: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+        fingerprint: Annotated[
+            str | None, Query(min_length=1, max_length=500, description="The kind of failure they died of.")
+        ] = None,
+        payload: Annotated[
+            list[str] | None,
+            Query(
+                max_length=10,
+                description="`path:value`, as in `items.0.sku:X1`; the payload has all of them. Needs the "
+                "scope `operate`. Large payloads, which lie in the blobs, are never found.",
+            ),
+        ] = None,
         metadata: Annotated[
             list[str] | None,
             Query(max_length=20, description="`key:value`; the job's metadata has all of them."),
@@ -81,6 +93,8 @@ def routes(service: Service) -> APIRouter:
         A filter that no index serves looks at so many jobs and no more: a page may then be short, even empty,
         although others follow.
         """
+        if payload:
+            who.principal.require(Scope.OPERATE)  # nobody else sees payloads
         if not await service.sees(who, subject_id):
             return as_json(JobPageShown(jobs=[], after=None))
         page = await service.jobs.list(
@@ -93,7 +107,10 @@ def routes(service: Service) -> APIRouter:
             freshness=freshness,
             created_after=created_after,
             created_before=created_before,
-            metadata=_pairs(metadata),
+            error_code=error_code,
+            fingerprint=fingerprint,
+            metadata=_pairs("metadata", metadata),
+            payload=_pairs("payload", payload),
             limit=limit,
             after=after,
         )
@@ -142,10 +159,10 @@ def _job_id(request: Request) -> UUID:
         raise RequestValidationError([wrong]) from None
 
 
-def _pairs(metadata: list[str] | None) -> dict[str, str] | None:
-    if not metadata:
+def _pairs(field: str, said: list[str] | None) -> dict[str, str] | None:
+    if not said:
         return None
-    split = [pair.partition(":") for pair in metadata]
+    split = [pair.partition(":") for pair in said]
     if any(not key or not colon for key, colon, _ in split):
-        raise ContractError("no key and value", field="metadata", fix="write it as key:value")
+        raise ContractError("no key and value", field=field, fix="write it as key:value")
     return {key: value for key, _, value in split}

@@ -22,7 +22,7 @@ from duly.http.notification_shapes import (
     Told,
     WordsShown,
 )
-from duly.http.params import After, Limit
+from duly.http.params import After, Limit, Why
 from duly.http.problems import documented
 from duly.http.service import Service
 from duly.http.strict import StrictRoute
@@ -68,7 +68,11 @@ def routes(service: Service) -> APIRouter:
         limit: Limit = 50,
         after: After = None,
     ) -> Response:
-        """The notifications of the org, the newest first."""
+        """The notifications of the org, the newest first.
+
+        With a filter so many are looked at and no more: a page may then be short, even empty, although
+        others follow.
+        """
         await service.check_everything(who)
         page = await told.list(
             who.org_id,
@@ -104,6 +108,18 @@ def routes(service: Service) -> APIRouter:
         """One notification, and what became of it."""
         await service.check_everything(who)
         return as_json(NotificationShown.model_validate(await told.show(who.org_id, notification_id)))
+
+    @api.post(
+        "/notifications/{notification_id}/resend",
+        status_code=202,
+        response_model=NotificationShown,
+        responses=documented(404, 409, 413, 415),
+    )
+    async def resend(notification_id: UUID, request: Why, who: operates) -> Response:
+        """Have one told again that failed or was suppressed. What is to be told anyway stays as it is."""
+        await service.check_everything(who, "change")
+        again = await told.resend(who.org_id, notification_id, actor=who.actor, reason=request.reason)
+        return as_json(NotificationShown.model_validate(again), 202)
 
     return api
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from duly.http.params import Reason, Shown
 from duly.http.shapes import Strict
 from duly.model.cron import Disposition, Missed
+from duly.model.states import Outcome, Status
 
 Cron = Annotated[str, Field(min_length=1, max_length=200, examples=["0 3 * * 1-5"])]
 Zone = Annotated[str, Field(min_length=1, max_length=100, examples=["Europe/Berlin"])]
@@ -84,6 +85,8 @@ class TickShown(Shown):
     disposition: Disposition
     job_id: UUID | None
     recorded_at: datetime
+    status: Status | None = Field(description="How its job is; null if it has none that is still kept.")
+    outcome: Outcome | None
 
 
 class Ticks(Shown):

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
+from duly.bulk import Bulk
 from duly.client.app import App, SubjectRule
 from duly.client.context import Surroundings, enter, surroundings
 from duly.control.alerts import Alerts
@@ -55,6 +56,7 @@ class Service:
         self.jobs = Jobs(app)
         self.results = Results(app, options.keep)
         self.dead_letters = DeadLetters(app)
+        self.bulk = Bulk(app)
         self.schedules = Schedules(app)
         self.queues = Queues(app)
         self.limits = Limits(app)

@@ -42,7 +42,11 @@ def routes(service: Service) -> APIRouter:
         limit: Limit = 50,
         after: After = None,
     ) -> Response:
-        """What the endpoint was told, the newest first, with each try. Kept as long as events."""
+        """What the endpoint was told, the newest first, with each try. Kept as long as events.
+
+        With a status or a type so many are looked at and no more: a page may then be short, even empty,
+        although others follow.
+        """
         await service.check_everything(who)
         page = await log.list(
             who.org_id,

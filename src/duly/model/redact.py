@@ -99,6 +99,11 @@ def redact(text: str, longest: int = LONGEST) -> str:
     return cut(text, longest)
 
 
+def hides(name: str) -> bool:
+    """Whether what stands under this name is never shown, whatever it is."""
+    return any(shape.search(name) for shape in (SECRET_NAME, _TELLING, _HEADER))
+
+
 def cut(text: str, longest: int = SHORT) -> str:
     """No longer than that."""
     return text if len(text) <= longest else text[: longest - 1] + "…"

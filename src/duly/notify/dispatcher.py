@@ -12,7 +12,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
 
@@ -164,7 +164,8 @@ class Notifier:
             held = await store.hold(conn, org_id, ids)
             if not held:
                 return
-            written = await jobs.enqueue(conn, org_id, [_spec(org_id, which, job) for which in held])
+            specs = [_spec(org_id, which, due_at, job) for which, due_at in held.items()]
+            written = await jobs.enqueue(conn, org_id, specs)
             handed = {which: one.job_id for which, one in zip(held, written, strict=True)}
             await store.hand_over(conn, org_id, handed)
         metrics.enqueued(job.name, job.policy.queue, sum(one.created for one in written))
@@ -210,7 +211,7 @@ def _ending(one: Due, said: Words | ContractError | None) -> Settled:
     return _GONE if one.channel == WEBHOOK else Settled(DeliveryStatus.SENT, *said, tries=1)
 
 
-def _spec(org_id: UUID, notification_id: UUID, job: Job[..., object]) -> JobSpec:
+def _spec(org_id: UUID, notification_id: UUID, due_at: datetime, job: Job[..., object]) -> JobSpec:
     key = f"notify:{notification_id}"
     return JobSpec(
         job_id=job_id(),
@@ -219,5 +220,6 @@ def _spec(org_id: UUID, notification_id: UUID, job: Job[..., object]) -> JobSpec
         origin=Origin(org_id, DELIVERER, key, key),
         policy=job.policy,
         payload=json.dumps({"notification_id": str(notification_id)}),
-        idempotency_key=key,
+        # What is told again is due again, and is another job's.
+        idempotency_key=f"{key}:{due_at.timestamp():.6f}",
     )

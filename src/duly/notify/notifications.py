@@ -12,9 +12,9 @@ from uuid import UUID
 from duly.client.app import App
 from duly.client.context import as_uuid, checked_text
 from duly.control.asked import asked, check_known, org, text
-from duly.control.audited import transaction
+from duly.control.audited import note, transaction
 from duly.control.paging import cursor, page_size, place
-from duly.model.errors import ContractError, LimitExceeded, UnknownJob, UnknownNotification
+from duly.model.errors import Conflict, ContractError, LimitExceeded, UnknownJob, UnknownNotification
 from duly.model.job import Actor
 from duly.notify.channels import Channel, Channels
 from duly.notify.preferences import Preferences, Suppressions
@@ -27,12 +27,24 @@ from duly.notify.recipients import (
     checked_id,
     checked_key,
     checked_locale,
+    masked,
 )
 from duly.notify.wording import Templates, checked_payload, resolved, unknown_template
 from duly.notify.words import Words
 from duly.store import jobs, notifications, schedules, wording
 from duly.store.notifications import DeliveryStatus, NewNotification, Notification
 from duly.store.pool import Connection
+
+__all__ = [
+    "MOST_AT_ONCE",
+    "MOST_PENDING",
+    "DeliveryStatus",
+    "Inbox",
+    "Notification",
+    "NotificationPage",
+    "Notifications",
+    "Sent",
+]
 
 MOST_AT_ONCE = 100
 """Recipients of one call."""
@@ -41,6 +53,8 @@ MOST_PENDING = 10_000
 _LONGEST_BUCKET = 200
 _RESERVED = ("alert.", "webhook.")
 _LAST_YEAR = 9998
+_LOOK = 5_000
+_NEWEST, _OLDEST = UUID(int=2**128 - 1), UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,11 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class NotificationPage:
-    """Some notifications; `after` asks for those that follow, and is None at the end."""
+    """Some notifications; `after` asks for those that follow, and is None at the end.
+
+    With a filter that no index serves, so many are looked at and no more: a page may then be short, even
+    empty, although others follow.
+    """
 
     notifications: tuple[Notification, ...]
     after: str | None
@@ -146,32 +164,48 @@ class Notifications:
         after: str | None = None,
     ) -> NotificationPage:
         """The notifications of an org, the newest first; an unknown org raises."""
-        whose, size = org(org_id), page_size(limit)
-        values = {
-            "org_id": whose,
+        whose, size, before = org(org_id), page_size(limit), place(after, UUID) or _NEWEST
+        choice = {
             "status": _checked_status(status),
             "channel": None if channel is None else checked_channel(channel),
             "recipient": checked_text("recipient", recipient),
             "job_id": as_uuid("job_id", job_id),
-            "before": place(after, UUID),
-            "limit": size + 1,
         }
+        values = {"org_id": whose, "before": before, "limit": size + 1, **choice}
         async with self._app.tenant_session(whose) as conn:
-            found = await notifications.list_before(conn, values)
+            floor = None if _served(choice) else await notifications.floor(conn, whose, before, look=_LOOK)
+            found = await notifications.list_before(conn, {**values, "floor": floor or _OLDEST})
             if not found:
                 await check_known(conn, whose)
-        return NotificationPage(*_page(found, size))
+        page, more = _page(found, size)
+        return NotificationPage(page, more or (cursor(floor) if floor else None))
+
+    async def resend(
+        self, org_id: UUID | str, notification_id: UUID | str, *, actor: Actor, reason: str
+    ) -> Notification:
+        """Have one told again that failed or was suppressed, at once; what is to be told anyway stays so.
+
+        Its recipient is asked for again: whoever does not want it, or is suppressed, is told nothing now
+        either.
+        """
+        whose, which = org(org_id), checked_id("notification_id", notification_id)
+        who = asked(actor, reason)
+
+        async def change(conn: Connection) -> Notification:
+            again = await notifications.resend(conn, whose, which)
+            if again is None:
+                return _unsent(await notifications.read(conn, whose, which))
+            said = {"to": masked(again.channel, again.recipient), "template_key": again.template_key}
+            await note(conn, who, whose, "notification.resent", str(which), **said)
+            return again
+
+        return await transaction(self._app, change)
 
     async def show(self, org_id: UUID | str, notification_id: UUID | str) -> Notification:
         """One notification; an unknown id raises."""
         whose, which = org(org_id), checked_id("notification_id", notification_id)
         async with self._app.tenant_session(whose) as conn:
-            found = await notifications.read(conn, whose, which)
-        if found is None:
-            raise UnknownNotification(
-                "no notification of this id in this org", field="notification_id", fix="check id and org"
-            )
-        return found
+            return _known(await notifications.read(conn, whose, which))
 
     async def inbox(
         self,
@@ -230,6 +264,27 @@ async def _check(conn: Connection, one: NewNotification, recipients: Sequence[Re
     if one.job_id is not None and await jobs.read(conn, one.org_id, one.job_id) is None:
         raise UnknownJob(f"no job {one.job_id} in this org", field="job_id", fix="check the id and the org")
     await check_endpoints(conn, one.org_id, recipients)
+
+
+def _known(found: Notification | None) -> Notification:
+    if found is None:
+        raise UnknownNotification(
+            "no notification of this id in this org", field="notification_id", fix="check id and org"
+        )
+    return found
+
+
+def _unsent(found: Notification | None) -> Notification:
+    """It, if it is still to be told."""
+    if _known(found).delivery_status is DeliveryStatus.SENT:
+        raise Conflict("it was sent", field="notification_id", fix="send a new one")
+    return _known(found)
+
+
+def _served(choice: Mapping[str, object]) -> bool:
+    """Whether an index finds no more than what is asked for: all, a job's, or somebody's on a channel."""
+    given = {name for name, value in choice.items() if value is not None}
+    return not given or "job_id" in given or {"channel", "recipient"} == given
 
 
 def _free_key(template_key: str) -> str:

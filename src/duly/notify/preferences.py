@@ -14,7 +14,7 @@ from duly.control.orgs import locked
 from duly.control.paging import cursor, page_size, place
 from duly.model.errors import LimitExceeded
 from duly.model.job import Actor
-from duly.notify.recipients import IN_APP, WEBHOOK, Recipient, checked_key
+from duly.notify.recipients import Recipient, checked_key, masked
 from duly.store import wording
 from duly.store.pool import Connection
 from duly.store.wording import Preference, Suppression
@@ -99,7 +99,7 @@ class Suppressions:
             await locked(conn, whose)
             made = await wording.suppress(conn, {**key, "reason": reason, "created_by": who.by})
             if made is not None:
-                await note(conn, who, whose, "suppression.added", _masked(made))
+                await note(conn, who, whose, "suppression.added", masked(made.channel, made.recipient))
             there = made or await wording.suppression(conn, key)
             assert there is not None  # the org is locked
             return there
@@ -116,7 +116,14 @@ class Suppressions:
             await locked(conn, whose)
             gone = await wording.unsuppress(conn, key)
             if gone is not None:
-                await note(conn, who, whose, "suppression.removed", _masked(gone), was=gone.reason)
+                await note(
+                    conn,
+                    who,
+                    whose,
+                    "suppression.removed",
+                    masked(gone.channel, gone.recipient),
+                    was=gone.reason,
+                )
             return gone is not None
 
         return await transaction(self._app, change)
@@ -129,11 +136,3 @@ def _key(org_id: UUID | str, said: Recipient | str) -> dict[str, Any]:
 
 def _channel_and_recipient(channel: str, *recipient: str) -> tuple[str, str]:
     return text("after", channel), text("after", " ".join(recipient))
-
-
-def _masked(one: Suppression) -> str:
-    """Whom it is about, as far as that may be kept for ever: ids, but no address."""
-    if one.channel in (IN_APP, WEBHOOK):
-        return f"{one.channel}:{one.recipient}"
-    _, at, host = one.recipient.rpartition("@")
-    return f"{one.channel}:{one.recipient[:1]}***{at}{host if at else ''}"

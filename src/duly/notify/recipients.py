@@ -60,6 +60,14 @@ def own_address(actor: Actor) -> str:
     return f"{actor.type}:{actor.id}"
 
 
+def masked(channel: str, address: str) -> str:
+    """Whom it is about, as far as that may be kept for ever, and seen by many: ids, but no address."""
+    if channel in (IN_APP, WEBHOOK):
+        return f"{channel}:{address}"
+    _, at, host = address.rpartition("@")
+    return f"{channel}:{address[:1]}***{at}{host if at else ''}"
+
+
 def bounded(field: str, value: str, longest: int) -> str:
     """A text of so many bytes at most."""
     if len(value.encode()) > longest:

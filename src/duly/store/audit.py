@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from duly.model.audit_chain import Place, Row
 from duly.model.job import Actor, ActorType
+from duly.store.feed import IN_ORDER
 from duly.store.pool import Connection
 from duly.store.statements import statement
 
@@ -174,6 +175,7 @@ async def newest(
 ) -> list[AuditEntry]:
     """The next entries of an org, the newest first."""
     values = {"org_id": org_id, "before_at": before[0], "before_id": before[1], "since": since, "look": most}
+    await conn.execute(IN_ORDER)
     return [AuditEntry.model_validate(row) for row in await _rows(conn, "audit/list", values)]
 
 

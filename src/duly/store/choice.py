@@ -20,6 +20,10 @@ class Place(NamedTuple):
 
     at: datetime | None
     job_id: UUID
+    org_id: UUID | None = None
+    """Whose it is, in a list of all orgs."""
+    spot: str = ""
+    """Where such a list goes on, if that takes more; without spaces."""
 
 
 NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
@@ -28,9 +32,9 @@ _LAST_MILLISECOND = 2**48 - 1
 
 
 class Choice(NamedTuple):
-    """Which jobs of an org; what is None does not matter."""
+    """Which jobs of an org, or of all; what is None does not matter."""
 
-    org_id: UUID
+    org_id: UUID | None
     statuses: tuple[Status, ...] = ANY_STATUS
     """All of them, active ones, or one that is ended."""
     outcome: Outcome | None = None
@@ -43,32 +47,69 @@ class Choice(NamedTuple):
     created_before: datetime | None = None
     metadata: str | None = None
     """JSON: some names with their values."""
+    type_prefix: str | None = None
+    """How the name of the job type begins."""
+    payload: str | None = None
+    """JSON: some paths with their values."""
+    error_code: str | None = None
+    fingerprint: str | None = None
+    """The kind of failure that they died of."""
+    open_letter: bool = False
+    """Whether they must have a dead letter that nobody resolved."""
+    not_own: bool = False
+    """Whether those of Duly's own types are left out."""
+    keys: tuple[tuple[UUID, UUID], ...] | None = None
+    """These alone, as org and job."""
+
+    @property
+    def whose(self) -> UUID:
+        """The one org."""
+        assert self.org_id is not None
+        return self.org_id
 
     @property
     def path(self) -> str:
-        """The statement that finds them by an index."""
-        if self.subject_id is not None:
+        """The statement that finds them by an index, in one org; all orgs have others for the same lists."""
+        if self.keys is not None:
+            return "keys"
+        if self.subject_id is not None and self.org_id is not None:
             return "jobs/list_of_subject"
+        if self.fingerprint is not None:
+            return "jobs/list_of_kind"
         if self.statuses == ANY_STATUS:
             return "jobs/list"
-        return "jobs/list_ended" if self.by_end else "jobs/list_active"
+        return "jobs/list_ended" if self.statuses[0].terminal else "jobs/list_active"
 
     @property
     def by_end(self) -> bool:
         """Whether the list is in the order of their ends, and not of their ids."""
-        return self.subject_id is None and self.statuses != ANY_STATUS and self.statuses[0].terminal
+        return self.path in ("jobs/list_ended", "jobs/list_of_kind")
 
     @property
     def of_the_engine(self) -> bool:
         """Whether only the engine can find them: queues, claims and workers are not a tenant's to read."""
-        return self.path == "jobs/list_active" or self.freshness is not None
+        return self.org_id is None or self.path == "jobs/list_active" or self.freshness is not None
 
     @property
     def narrow(self) -> bool:
         """Whether some of the jobs that the index finds may not fit."""
-        by_status = self.subject_id is not None and self.statuses != ANY_STATUS
-        asked = (self.outcome, self.job_type, self.queue, self.created_after, self.created_before)
-        return by_status or any(value is not None for value in (*asked, self.metadata))
+        asked = (
+            *(self.outcome, self.job_type, self.type_prefix, self.queue, self.created_after),
+            *(self.created_before, self.metadata, self.payload, self.error_code),
+        )
+        beside = self.subject_id is not None and self.path != "jobs/list_of_subject"
+        besides = self.not_own or self._by_letter or beside
+        return self._by_status or besides or any(value is not None for value in asked)
+
+    @property
+    def _by_status(self) -> bool:
+        """Whether the list has jobs of other statuses, too."""
+        mixed = self.path in ("keys", "jobs/list_of_subject", "jobs/list_of_kind")
+        return mixed and self.statuses != ANY_STATUS
+
+    @property
+    def _by_letter(self) -> bool:
+        return self.open_letter or (self.fingerprint is not None and self.path != "jobs/list_of_kind")
 
     def shows(self, status: Status, outcome: Outcome) -> bool:
         """Whether a job that is so is one of them."""
@@ -79,7 +120,9 @@ class Choice(NamedTuple):
         return {
             **self._asdict(),
             "statuses": list(self.statuses),
-            "any_status": self.statuses == ANY_STATUS,
+            "any_status": not self._by_status,
+            "by_state": self._by_status or self.outcome is not None or self.error_code is not None,
+            "by_letter": self.open_letter or self.fingerprint is not None,
         }
 
     def bounds(self, after: Place) -> dict[str, Any]:
@@ -87,13 +130,13 @@ class Choice(NamedTuple):
         latest = None if self.by_end else self.created_before
         return {
             "status": self.statuses[0],
-            "first_job": _OLDEST_ID if self.created_after is None else _id_at(self.created_after, -_DRIFT),
-            "before_job": after.job_id if latest is None else min(after.job_id, _id_at(latest, _DRIFT)),
+            "first_job": _OLDEST_ID if self.created_after is None else id_at(self.created_after, -_DRIFT),
+            "before_job": after.job_id if latest is None else min(after.job_id, id_at(latest, _DRIFT)),
             "before_at": after.at,
         }
 
 
-def _id_at(at: datetime, shift: int) -> UUID:
+def id_at(at: datetime, shift: int = 0) -> UUID:
     """Before all ids of that millisecond, and after those of the one before."""
     milliseconds = (at - _EPOCH) // timedelta(milliseconds=1) + shift
     return UUID(int=min(max(milliseconds, 0), _LAST_MILLISECOND) << 80)

@@ -16,8 +16,13 @@ from pydantic import BaseModel, ConfigDict
 
 from duly.model.job import Actor
 from duly.store import audit
+from duly.store.feed import IN_ORDER
 from duly.store.pool import Connection
+from duly.store.rows import first, rows
 from duly.store.statements import statement
+
+MOST_COUNTED = 10_000
+"""The letters of one kind are counted no further."""
 
 
 class Resolution(StrEnum):
@@ -71,18 +76,66 @@ class DeadLetterDetail(DeadLetter):
 
 
 class DeadLetterGroup(BaseModel):
-    """The open letters of one kind; the message is the latest one's."""
+    """The open letters of one kind in an org; the message is the latest one's."""
 
     model_config = ConfigDict(frozen=True)
 
+    org_id: UUID
     fingerprint: str
+    job_id: UUID
+    """The latest one."""
     job_type: str
     error_code: str
     error_class: str
     error_message: str
     letters: int
+    """Counted to 10,000."""
     first_dead_at: datetime
     last_dead_at: datetime
+    org_name: str | None = None
+    """Said where several orgs are told apart."""
+
+
+class Successor(BaseModel):
+    """A job that does the work of a dead one again, and how it fares."""
+
+    model_config = ConfigDict(frozen=True)
+
+    letter_job_id: UUID
+    job_id: UUID
+    resolution: Resolution
+    resolved_at: datetime
+    resolved_by: str
+    status: str
+    """Its status; `gone` if its record is no longer kept."""
+    outcome: str
+    subject_id: str | None
+
+
+class DeadLetterKind(BaseModel):
+    """One kind of failure: its open letters, and what became of those that were resolved lately."""
+
+    model_config = ConfigDict(frozen=True)
+
+    fingerprint: str
+    job_id: UUID
+    """The latest letter: an open one if there is any."""
+    job_type: str
+    error_code: str
+    error_class: str
+    error_message: str
+    error_context: dict[str, Any]
+    letters: int
+    """Those that are open, counted to 10,000."""
+    first_dead_at: datetime | None
+    """When the first of the open ones died."""
+    last_dead_at: datetime
+    resolved: dict[Resolution, int]
+    """By what was done about them, of the last thousand letters of the org."""
+    fates: dict[str, int]
+    """The new jobs by their status, and those that died again as `dead`; of the last two hundred."""
+    successors: tuple[Successor, ...]
+    """The latest new jobs."""
 
 
 class Choice(NamedTuple):
@@ -185,16 +238,31 @@ async def list_letters(
 ) -> list[DeadLetter]:
     """A page of letters, the newest first."""
     values = {"before_at": before.dead_at, "before_job": before.job_id, "limit": limit, "resolved": resolved}
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("dead_letters/list"), {"org_id": org_id, **choice._asdict(), **values})
-        return [DeadLetter.model_validate(row) async for row in cursor]
+    name = "dead_letters/list_kind" if choice.fingerprint and not resolved else "dead_letters/list"
+    found = await rows(conn, name, {"org_id": org_id, **choice._asdict(), **values})
+    return [DeadLetter.model_validate(row) for row in found]
 
 
 async def group(conn: Connection, org_id: UUID, *, limit: int) -> list[DeadLetterGroup]:
     """The open letters by kind, the latest first."""
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("dead_letters/group"), {"org_id": org_id, "limit": limit})
-        return [DeadLetterGroup.model_validate(row) async for row in cursor]
+    values = {"org_id": org_id, "limit": limit, "most": MOST_COUNTED}
+    return [DeadLetterGroup.model_validate(row) for row in await rows(conn, "dead_letters/group", values)]
+
+
+async def group_all(conn: Connection, *, limit: int) -> list[DeadLetterGroup]:
+    """The open letters of all orgs by org and kind, the latest first."""
+    values = {"limit": limit, "most": MOST_COUNTED}
+    return [DeadLetterGroup.model_validate(row) for row in await rows(conn, "dead_letters/group_all", values)]
+
+
+async def read_kind(conn: Connection, org_id: UUID, fingerprint: str) -> DeadLetterKind | None:
+    """One kind of failure, if there is a letter of it."""
+    bounds = {"most": MOST_COUNTED, "look": 1_000, "followed": 200, "shown": 10}
+    await conn.execute(IN_ORDER)
+    row = await first(
+        conn, "dead_letters/read_kind", {"org_id": org_id, "fingerprint": fingerprint, **bounds}
+    )
+    return DeadLetterKind.model_validate(row) if row else None
 
 
 async def read(conn: Connection, org_id: UUID, job_id: UUID) -> DeadLetterDetail | None:
@@ -210,6 +278,15 @@ async def lock(conn: Connection, org_id: UUID, job_id: UUID) -> LockedLetter | N
     async with conn.cursor(row_factory=class_row(LockedLetter)) as cursor:
         await cursor.execute(statement("dead_letters/lock"), {"org_id": org_id, "job_id": job_id})
         return await cursor.fetchone()
+
+
+async def lock_these(conn: Connection, org_id: UUID, job_ids: Sequence[UUID]) -> list[LockedLetter]:
+    """The letters of these jobs to be resolved together, resolved or not yet."""
+    async with conn.cursor(row_factory=class_row(LockedLetter)) as cursor:
+        await cursor.execute(
+            statement("dead_letters/lock_these"), {"org_id": org_id, "job_ids": list(job_ids)}
+        )
+        return await cursor.fetchall()
 
 
 async def lock_open(

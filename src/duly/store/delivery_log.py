@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -10,6 +11,7 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict
 
 from duly.store.endpoints import Endpoint
+from duly.store.feed import IN_ORDER
 from duly.store.pool import Connection
 from duly.store.rows import first, rows
 from duly.store.statements import statement
@@ -73,6 +75,17 @@ class Place(NamedTuple):
 NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1), 2**31 - 1)
 
 
+OLDEST = Place(datetime.min.replace(tzinfo=UTC), UUID(int=0), 0)
+
+
+class Waiting(NamedTuple):
+    """Messages that are to be sent to an endpoint next; those that follow them are not counted."""
+
+    waiting: int
+    next_at: datetime | None
+    """When the first of them is due, or was."""
+
+
 class Choice(NamedTuple):
     """Which messages; None means all."""
 
@@ -81,12 +94,22 @@ class Choice(NamedTuple):
     job_id: UUID | None = None
 
 
+EVERYTHING = Choice()
+
+
+async def floor(conn: Connection, endpoint: Endpoint, before: Place, *, look: int) -> Place | None:
+    """Where a look at so many ends, None if there are fewer; the transaction goes on in this order."""
+    await conn.execute(IN_ORDER)
+    row = await first(conn, "webhooks/floor", {**endpoint.key, **_named("before", before), "look": look})
+    return Place(**row) if row else None
+
+
 async def list_before(
-    conn: Connection, endpoint: Endpoint, choice: Choice, before: Place, *, limit: int
+    conn: Connection, endpoint: Endpoint, choice: Choice, before: Place, *, down_to: Place, limit: int
 ) -> list[Delivery]:
     """The next messages to an endpoint, the newest first."""
-    start = {"before_at": before.created_at, "before_job": before.job_id, "before_seq": before.event_seq}
-    values = {**endpoint.key, **choice._asdict(), **start, "limit": limit}
+    ends = {**_named("before", before), **_named("floor", down_to)}
+    values = {**endpoint.key, **choice._asdict(), **ends, "limit": limit}
     return [Delivery.model_validate(row) for row in await rows(conn, "webhooks/list_deliveries", values)]
 
 
@@ -113,6 +136,18 @@ async def resend_failed(conn: Connection, endpoint: Endpoint, since: datetime, *
     """Have messages sent again that have failed for good; how many."""
     values = {**endpoint.key, "since": since, "limit": limit}
     return await _resend(conn, endpoint, await rows(conn, "webhooks/choose_failed", values))
+
+
+async def waiting(
+    conn: Connection, org_id: UUID, endpoint_ids: Sequence[UUID], *, most: int
+) -> dict[UUID, Waiting]:
+    """What is to be sent next to some endpoints of an org; nothing of those where nothing is."""
+    values = {"org_id": org_id, "endpoint_ids": [*endpoint_ids], "most": most}
+    return {row.pop("endpoint_id"): Waiting(**row) for row in await rows(conn, "webhooks/waiting", values)}
+
+
+def _named(name: str, at: Place) -> dict[str, Any]:
+    return {f"{name}_at": at.created_at, f"{name}_job": at.job_id, f"{name}_seq": at.event_seq}
 
 
 async def _resend(conn: Connection, endpoint: Endpoint, chosen: list[dict[str, Any]]) -> int:

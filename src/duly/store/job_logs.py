@@ -15,6 +15,9 @@ from psycopg.rows import class_row
 from duly.store.pool import Connection
 from duly.store.statements import statement
 
+REFUSED = 2**31 - 1
+"""The number of the line that says that an attempt came too late: the last there can be."""
+
 
 class Line(NamedTuple):
     """One line to be kept."""

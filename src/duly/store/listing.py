@@ -10,10 +10,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from duly.model.job import JobEvent, JobSnapshot
+from duly.model.states import Status
+from duly.store import everywhere
 from duly.store.choice import Choice, Place
 from duly.store.gates import Limit
 from duly.store.pool import Connection
-from duly.store.queues import Queue
+from duly.store.queues import Count, Queue, counted
 from duly.store.rows import rows
 from duly.store.statements import statement
 
@@ -74,16 +76,27 @@ class Surrounds(BaseModel):
     """The failure callback that is owed."""
 
 
-async def look(conn: Connection, choice: Choice, after: Place, *, most: int) -> list[Place]:
-    """The next jobs of the list, so many at most."""
+async def look(
+    conn: Connection, choice: Choice, after: Place, *, most: int
+) -> tuple[list[Place], Place | None]:
+    """The next jobs of the list, so many at most; and where the look ended, if not at the end of the list."""
+    if choice.keys is not None:
+        named = sorted(
+            (Place(None, job_id, org_id) for org_id, job_id in choice.keys), key=_by_id, reverse=True
+        )
+        return [place for place in named if place.job_id < after.job_id], None
+    if choice.org_id is None:
+        return await everywhere.look(conn, choice, after, most=most)
     values = {**choice.values(), **choice.bounds(after), "look": most}
     cursor = await conn.execute(statement(choice.path), values)
-    return [Place(row[1], row[0]) for row in await cursor.fetchall()]
+    places = [Place(row[1], row[0], choice.org_id) for row in await cursor.fetchall()]
+    return places, places[-1] if len(places) == most else None
 
 
-async def fit(conn: Connection, choice: Choice, job_ids: Sequence[UUID]) -> set[UUID]:
+async def fit(conn: Connection, choice: Choice, places: Sequence[Place]) -> set[UUID]:
     """Which of them fit what is asked for beyond the list."""
-    cursor = await conn.execute(statement("jobs/fit"), {**choice.values(), "job_ids": list(job_ids)})
+    keys = {"org_ids": [at.org_id for at in places], "job_ids": [at.job_id for at in places]}
+    cursor = await conn.execute(statement("jobs/fit"), {**choice.values(), **keys})
     return {row[0] for row in await cursor.fetchall()}
 
 
@@ -91,6 +104,20 @@ async def read(conn: Connection, org_id: UUID, job_ids: Sequence[UUID]) -> dict[
     """Some jobs of an org, by their id."""
     found = await rows(conn, "jobs/read_many", {"org_id": org_id, "job_ids": list(job_ids)})
     return {row["job_id"]: JobSnapshot.model_validate(row) for row in found}
+
+
+async def read_everywhere(conn: Connection, places: Sequence[Place]) -> dict[UUID, JobSnapshot]:
+    """Some jobs of whatever orgs, by their id; on an engine session."""
+    keys = {"org_ids": [at.org_id for at in places], "job_ids": [at.job_id for at in places]}
+    found = await rows(conn, "everywhere/read", keys)
+    return {row["job_id"]: JobSnapshot.model_validate(row) for row in found}
+
+
+async def count_by_status(conn: Connection, org_id: UUID | None, *, most: int) -> dict[Status, Count]:
+    """How many jobs of an org, or of all, are in each status, as far as an index tells it."""
+    name = "everywhere/count_by_status" if org_id is None else "jobs/count_by_status"
+    found = await rows(conn, name, {"org_id": org_id, "most": most})
+    return {Status(row["status"]): counted(row["n"], most) for row in found}
 
 
 async def last_events(conn: Connection, org_id: UUID, job_id: UUID, *, limit: int) -> list[JobEvent]:
@@ -109,3 +136,7 @@ async def look_around(conn: Connection, org_id: UUID, job_id: UUID, *, most: int
     """What stands between a job and its next step; None if there is no such job."""
     found = await rows(conn, "jobs/look_around", {"org_id": org_id, "job_id": job_id, "most": most})
     return Surrounds.model_validate(found[0]) if found else None
+
+
+def _by_id(place: Place) -> UUID:
+    return place.job_id

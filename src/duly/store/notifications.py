@@ -14,6 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from duly.model.canonical import canonical
+from duly.store.feed import IN_ORDER
 from duly.store.pool import Connection
 from duly.store.rows import first, rows
 from duly.store.statements import statement
@@ -165,10 +166,10 @@ async def settle(
     return {row["notification_id"] for row in await rows(conn, "notifications/settle", values)}
 
 
-async def hold(conn: Connection, org_id: UUID, ids: Sequence[UUID]) -> list[UUID]:
-    """Those that nobody else hands over just now, locked."""
+async def hold(conn: Connection, org_id: UUID, ids: Sequence[UUID]) -> dict[UUID, datetime]:
+    """Those that nobody else hands over just now, locked, with when they were due."""
     found = await rows(conn, "notifications/hold", {"org_id": org_id, "notification_ids": [*ids]})
-    return [row["notification_id"] for row in found]
+    return {row["notification_id"]: row["scheduled_at"] for row in found}
 
 
 async def hand_over(conn: Connection, org_id: UUID, jobs: Mapping[UUID, UUID]) -> None:
@@ -202,6 +203,19 @@ async def read(conn: Connection, org_id: UUID, notification_id: UUID) -> Notific
     """One notification of an org."""
     row = await first(conn, "notifications/read", _key(org_id, notification_id))
     return Notification.model_validate(row) if row else None
+
+
+async def resend(conn: Connection, org_id: UUID, notification_id: UUID) -> Notification | None:
+    """Have one told again that was not told; None if there is none of that id that ended so."""
+    row = await first(conn, "notifications/resend", _key(org_id, notification_id))
+    return Notification.model_validate(row) if row else None
+
+
+async def floor(conn: Connection, org_id: UUID, before: UUID, *, look: int) -> UUID | None:
+    """Where a look at so many ends, None if there are fewer; the transaction goes on in this order."""
+    await conn.execute(IN_ORDER)
+    row = await first(conn, "notifications/floor", {"org_id": org_id, "before": before, "look": look})
+    return row["notification_id"] if row else None
 
 
 async def list_before(conn: Connection, values: Mapping[str, Any]) -> list[Notification]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -52,6 +53,12 @@ async def list_orgs(conn: Connection, after: UUID, *, limit: int) -> list[Org]:
 async def read(conn: Connection, org_id: UUID) -> Org | None:
     """One org, active or not."""
     return _org(await first(conn, "orgs/read", {"org_id": org_id}))
+
+
+async def names(conn: Connection, org_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """What these orgs are called; on an engine session."""
+    found = await rows(conn, "orgs/names", {"org_ids": list(org_ids)})
+    return {row["org_id"]: row["name"] for row in found}
 
 
 async def lock(conn: Connection, org_id: UUID) -> Org | None:

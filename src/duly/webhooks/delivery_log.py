@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import get_args
@@ -15,21 +16,50 @@ from duly.control.paging import cursor, page_size, place
 from duly.model.errors import Conflict, ContractError, UnknownDelivery
 from duly.model.job import Actor
 from duly.store import delivery_log, endpoints
-from duly.store.delivery_log import NEWEST, Choice, Delivery, DeliveryStatus, Message, Place
+from duly.store.delivery_log import (
+    EVERYTHING,
+    NEWEST,
+    OLDEST,
+    Choice,
+    Delivery,
+    DeliveryStatus,
+    Message,
+    Place,
+    Waiting,
+)
 from duly.store.endpoints import Endpoint
 from duly.store.pool import Connection
 from duly.webhooks.changes import endpoint_key, held, known, note
+
+__all__ = [
+    "MOST_RESENT",
+    "MOST_WAITING",
+    "TEST",
+    "Deliveries",
+    "Delivery",
+    "DeliveryPage",
+    "DeliveryStatus",
+    "Resent",
+    "Waiting",
+]
 
 TEST = "webhook.test"
 """The kind of message that only says that messages arrive."""
 MOST_RESENT = 1_000
 """Messages that one call sends again."""
+MOST_WAITING = 1_000
+"""How far messages are counted that are to be sent."""
+_LOOK = 5_000
 _ID = re.compile(r"(?:evt|msg)_([0-9a-f]{32})_([0-9]{1,10})")
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """Some messages; `after` asks for those that follow, and is None at the end."""
+    """Some messages; `after` asks for those that follow, and is None at the end.
+
+    With a status or a type so many are looked at and no more: a page may then be short, even empty, although
+    others follow.
+    """
 
     deliveries: tuple[Delivery, ...]
     after: str | None
@@ -66,9 +96,21 @@ class Deliveries:
         start = place(after, _read_place) or NEWEST
         async with self._app.tenant_session(whose) as conn:
             endpoint = known(await endpoints.read(conn, whose, which), which)
-            found = await delivery_log.list_before(conn, endpoint, choice, start, limit=size + 1)
+            served = choice == EVERYTHING or choice.job_id is not None
+            floor = None if served else await delivery_log.floor(conn, endpoint, start, look=_LOOK)
+            found = await delivery_log.list_before(
+                conn, endpoint, choice, start, down_to=floor or OLDEST, limit=size + 1
+            )
         page = tuple(found[:size])
-        return DeliveryPage(page, _cursor(page[-1].place) if len(found) > size else None)
+        last = page[-1].place if len(found) > size else floor
+        return DeliveryPage(page, _cursor(last) if last else None)
+
+    async def waiting(self, org_id: UUID | str, some: Sequence[Endpoint]) -> dict[UUID, Waiting]:
+        """What is to be sent next to some endpoints of an org, counted up to 1000 for each."""
+        whose, which = org(org_id), [one.endpoint_id for one in some]
+        async with self._app.tenant_session(whose) as conn:
+            found = await delivery_log.waiting(conn, whose, which, most=MOST_WAITING)
+        return {one: found.get(one, Waiting(0, None)) for one in which}
 
     async def get(self, org_id: UUID | str, endpoint_id: UUID | str, message_id: str) -> Delivery:
         """One message to an endpoint, by the id that it is sent with; an unknown one raises."""

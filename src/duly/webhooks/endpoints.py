@@ -25,6 +25,8 @@ from duly.webhooks.delivery_log import Deliveries
 from duly.webhooks.endpoint_rules import checked_event_types, checked_job_types, checked_secret, new_secret
 from duly.webhooks.places import Places
 
+__all__ = ["MOST_ENDPOINTS", "MOST_SECRETS", "Endpoint", "EndpointPage", "NewSecret", "Webhooks"]
+
 MOST_ENDPOINTS = 20
 """Endpoints that an org may have."""
 MOST_SECRETS = 5

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from duly.client.app import App
 from duly.client.ground import Ground
-from duly.control import enrichment
+from duly.control import enrichment, verifier
 from duly.control.alerts import Alerts
 from duly.control.audit import Audit
 from duly.control.deadletter import DeadLetters
@@ -47,6 +47,7 @@ from duly.worker.worker import Worker
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from duly.bulk import Bulk
     from duly.console import Extras
     from duly.documents.documents import Documents
     from duly.http.options import May
@@ -107,6 +108,13 @@ class Duly(App):
     def dead_letters(self) -> DeadLetters:
         """What died, and what is done about it."""
         return DeadLetters(self)
+
+    @cached_property
+    def bulk(self) -> Bulk:
+        """One change for every job that fits, done as a job."""
+        from duly.bulk import Bulk
+
+        return Bulk(self)
 
     @cached_property
     def schedules(self) -> Schedules:
@@ -296,8 +304,10 @@ class Duly(App):
         if MAINTENANCE_SCHEDULES[0].job_type not in self.registry:
             maintenance.declare(self, self.settings.retention)
         enrichment.declare(self)
-        from duly import notify
+        verifier.declare(self, self.audit.verify)
+        from duly import bulk, notify
 
+        bulk.declare(self)
         notify.declare(self, self.notifications)
 
     async def _open(self) -> Ground:

@@ -96,7 +96,7 @@ def _call(run: Run, shop: Workshop, threads: Threads, arguments: dict[str, Any])
 def _context(run: Run, shop: Workshop) -> HandlerContext:
     wanted = run.kind.codec.context_type
     context = Context(run, shop)
-    if wanted is Context:
+    if wanted in (Context, HandlerContext):
         return context
     if wanted is SyncContext:
         return SyncContext(context, asyncio.get_running_loop())

@@ -14,11 +14,12 @@ import psycopg
 
 from duly.model.decide import Transition
 from duly.model.errors import ContractError, StoreError
-from duly.model.outcome import ErrorInfo, Failed
+from duly.model.outcome import Ending, ErrorInfo, Failed
 from duly.model.redact import cut
 from duly.model.states import Outcome
 from duly.observe.fields import ids_of
 from duly.store.claims import ClaimedJob
+from duly.worker.job_log import Lines, refused
 from duly.worker.steps import Steps
 from duly.worker.writer import Ended, Writer
 
@@ -64,12 +65,12 @@ class Claims:
 class Finisher:
     """Takes endings as they come: three desks, since most succeed plainly, and callbacks take time."""
 
-    def __init__(self, writer: Writer, steps: Steps, wake: Callable[[], None]) -> None:
+    def __init__(self, writer: Writer, steps: Steps, wake: Callable[[], None], lines: Lines) -> None:
         self._writer = writer
         self._claims = Claims()
-        self._plain = Desk(writer, self._claims, steps, wake)
-        self._other = Desk(writer, self._claims, steps, wake)
-        self._telling = Desk(writer, self._claims, steps, wake, batch=1)
+        self._plain = Desk(writer, self._claims, steps, wake, lines)
+        self._other = Desk(writer, self._claims, steps, wake, lines)
+        self._telling = Desk(writer, self._claims, steps, wake, lines, batch=1)
         self._desks = (self._plain, self._other, self._telling)
         self.expect = self._claims.expect
 
@@ -106,10 +107,17 @@ class Desk:
     """Settles all that came while it was busy in one go, as far as a batch goes."""
 
     def __init__(
-        self, writer: Writer, claims: Claims, steps: Steps, wake: Callable[[], None], batch: int = _BATCH
+        self,
+        writer: Writer,
+        claims: Claims,
+        steps: Steps,
+        wake: Callable[[], None],
+        lines: Lines,
+        batch: int = _BATCH,
     ) -> None:
         self._writer = writer
         self._claims = claims
+        self._lines = lines
         self._steps = steps
         self._wake = wake
         self._batch = batch
@@ -199,13 +207,18 @@ class Desk:
             over |= self._claims.left_over
         lost, failed = await self._writer.write(batch, over)
         self._claims.settle(done, over)
-        for job in lost:
-            self._report_lost(job)
+        if lost:
+            endings = {ended.job.key: ended.ending for ended in batch}
+            for job in lost:
+                self._report_lost(job, endings[job.key])
         for job, to in failed:
             _report(job, to)
 
-    def _report_lost(self, job: ClaimedJob) -> None:
+    def _report_lost(self, job: ClaimedJob, ending: Ending | None) -> None:
+        """In our log, and with the job: who looks at it sees that somebody came too late."""
         self._steps.announce("lost")
+        if self._lines.level <= logging.WARNING:
+            self._lines.put([refused(job, ending)], last=True)
         said = "attempt %d of job %s was lost: what it did is not written"
         log.warning(said, job.attempt, job.job_id, extra=ids_of(job))
 

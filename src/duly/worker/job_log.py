@@ -11,9 +11,10 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from duly.model.error_report import describe
+from duly.model.outcome import Ending
 from duly.observe.fields import ids_of, kept, safe
 from duly.store.claims import ClaimedJob
-from duly.store.job_logs import Line
+from duly.store.job_logs import REFUSED, Line
 
 FIRST, LAST = 200, 50
 """How many lines of an attempt are kept: the first, as they come, and the last, when it has ended."""
@@ -87,6 +88,16 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         job = self._job
         word = next((word for least, word in _WEIGHTS if level >= least), "debug")
         return Line(job.org_id, job.job_id, job.attempt, number, time.monotonic(), word, text, fields)
+
+
+def refused(job: ClaimedJob, ending: Ending | None) -> Line:
+    """What is kept of an attempt that ended after somebody else had ended it."""
+    what = "lost" if ending is None else type(ending).__name__.lower()
+    said = (
+        f"attempt {job.attempt} came too late ({what}): it was over already, and nothing of this is written"
+    )
+    fields = {"status": "refused", "outcome": what}
+    return Line(job.org_id, job.job_id, job.attempt, REFUSED, time.monotonic(), "warning", said, fields)
 
 
 def _text(msg: object, args: tuple[object, ...]) -> str:

@@ -150,7 +150,7 @@ class Worker:
         self._minutes = Minutes(self._clock.minute, database)
         self._tally = Tally({"app": sessions, "engine": database}, self._minutes, on=options.metrics)
         writer = Writer(self._app, database, self._clock, budget, self._tally)
-        self._finisher = Finisher(writer, self.steps, self._woken.set)
+        self._finisher = Finisher(writer, self.steps, self._woken.set, self._lines)
         self._claimer = Claimer(database, options.queues, self._clock, self._tally)
         told = (options.result_max, options.job_log_level, logs.in_use())
         setup = Setup(self._places.open_ground, self._places.url, *told)

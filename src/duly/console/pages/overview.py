@@ -11,9 +11,8 @@ from duly.console.pages.troubles import troubles
 from duly.console.routing import Show
 from duly.console.sparks import Bars, Line
 from duly.console.visit import Page, Visit
-from duly.control.board import HOUR, MINUTES, QueueLine
+from duly.control.board import HOUR, MINUTES, Done, QueueLine
 from duly.http.options import EVERY_SUBJECT
-from duly.store.minutes import Done
 
 _AGE = timedelta(seconds=4)
 """Boards are shared between all who look."""

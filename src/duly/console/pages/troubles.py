@@ -7,12 +7,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from duly.console.visit import Visit
-from duly.control.board import HOUR, Board, Platform
+from duly.control.board import HOUR, Alert, Board, Platform, WorkerState
 from duly.model.alerts import Kind, Severity
 from duly.model.freshness import ShownFreshness
 from duly.model.system import SYSTEM_ORG
-from duly.store.alerts import Alert
-from duly.store.queues import WorkerState
 
 BAD, WARN, CALM = "bad", "warn", "calm"
 _ORDER = (BAD, WARN, CALM)
@@ -81,7 +79,7 @@ def _work(visit: Visit, board: Board) -> Iterator[Trouble]:
     fresh = [kind for kind in board.kinds if kind.last_dead_at > board.looked_at - HOUR]
     if fresh:
         said = visit.t("overview.wrong.dying" if len(fresh) > 1 else "overview.wrong.dying.one", n=len(fresh))
-        yield Trouble("dying", BAD, said, visit.link("/dead"), max(kind.last_dead_at for kind in fresh))
+        yield Trouble("dying", WARN, said, visit.link("/dead"), max(kind.last_dead_at for kind in fresh))
     stale = board.bands[ShownFreshness.LIKELY_STALE]
     if stale.count and Kind.STALE_RUNS not in told:
         said = visit.t("overview.wrong.stale", n=stale)

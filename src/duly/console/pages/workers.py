@@ -9,8 +9,8 @@ from starlette.responses import Response
 from duly.console.form import Form
 from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit, as_id
+from duly.control.board import WorkerState
 from duly.model.access import Scope
-from duly.store.queues import WorkerState
 
 _LOST_SHOWN = 50
 

@@ -13,6 +13,12 @@ export function morph(old, fresh) {
   for (const child of old.children) if (child.id) byId.set(child.id, child);
   let place = old.firstChild;
   for (const next of [...fresh.childNodes]) {
+    // Blanks before an element are nobody's: a parser drops those before the first one.
+    while (place && blank(place) && next instanceof Element) {
+      const after = place.nextSibling;
+      place.remove();
+      place = after;
+    }
     const found = match(place, next, byId);
     if (!found) {
       old.insertBefore(document.importNode(next, true), place);
@@ -28,6 +34,9 @@ export function morph(old, fresh) {
     place = after;
   }
 }
+
+/** @param {Node} node */
+const blank = (node) => node.nodeType === Node.TEXT_NODE && !node.nodeValue?.trim();
 
 /** The node that stands for the next one: the one with its id, or the one in its place if neither has one. */
 function match(place, next, byId) {

@@ -19,7 +19,6 @@ WORDS = {
     "workers.state.silent": ("silent", "schweigt"),
     "workers.state.lost": ("lost", "verloren"),
     "workers.col.name": ("Worker", "Worker"),
-    "workers.col.state": ("State", "Zustand"),
     "workers.col.load": ("Slots taken", "Belegte Plätze"),
     "workers.col.queues": ("Queues", "Schlangen"),
     "workers.col.version": ("Version", "Version"),

@@ -31,5 +31,5 @@ alter table duly.workers
     add column drain_requested_by text,
     add column drain_reason text,
     add check ((drain_requested_at is null) = (drain_requested_by is null));
--- Those that have not said goodbye, among many that have.
-create index workers_present on duly.workers (started_at desc, worker_id) where stopped_at is null;
+-- They are remembered for a week.
+create index workers_lost on duly.workers (lost_at desc) where stopped_at is null and lost_at is not null;

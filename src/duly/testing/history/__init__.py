@@ -4,7 +4,7 @@ Clients, handlers and observers keep logs (`Recorder`, `Observer`); `export` rea
 quiet; `check` examines the promises I1 to I19 and says of each how many facts it saw.
 """
 
-from duly.testing.history.export import export
+from duly.testing.history.export import export, export_jobs, look_at
 from duly.testing.history.observe import Observer, watch
 from duly.testing.history.promises import PROMISES, check
 from duly.testing.history.recorder import Recorder, by_field, load
@@ -42,6 +42,8 @@ __all__ = [
     "by_field",
     "check",
     "export",
+    "export_jobs",
     "load",
+    "look_at",
     "watch",
 ]

@@ -5,15 +5,17 @@ from __future__ import annotations
 CALM = "set transaction isolation level repeatable read, read only; set local timezone = 'UTC'"
 """First in the transaction of a look: one snapshot, and times that read the same everywhere."""
 
-# Active jobs always; of the ended ones only a part in each turn, so that a look stays cheap.
-JOBS = """
+_JOBS = """
 select r.org_id, r.job_id, coalesce(s.status, 'queued'), coalesce(s.attempt, 0), coalesce(s.event_seq, 1),
        coalesce(s.progress_percent, 0),
        (select count(*) from duly.event_log e where e.org_id = r.org_id and e.job_id = r.job_id),
        case when s.finished_at is not null then md5(r::text || s::text) else '' end
 from duly.job_records r left join duly.job_states s using (org_id, job_id)
-where s.finished_at is null or get_byte(uuid_send(r.job_id), 15) %% %(parts)s = %(turn)s
 """
+# Active jobs always; of the ended ones only a part in each turn, so that a look stays cheap.
+JOBS = f"{_JOBS} where s.finished_at is null or get_byte(uuid_send(r.job_id), 15) %% %(parts)s = %(turn)s"
+SOME_JOBS = f"""{_JOBS}
+where (r.org_id, r.job_id) in (select * from unnest(%(orgs)s::uuid[], %(jobs)s::uuid[]))"""  # noqa: S608
 
 # A lost worker's lease lives on as long as jobs are held in its name.
 LEASES = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,14 +16,18 @@ from duly.testing.history.recorder import Record, Recorder
 from duly.testing.history.records import AuditSight, LeaseSight, Sight
 
 Rows = Sequence[tuple[Any, ...]]
+SEES = ("jobs", "leases", "audit")
 _GAP = 2.0
 
 
 class Observer:
     """Sees jobs, leases and the audit trail. What has not changed since its last look it does not repeat."""
 
-    def __init__(self, name: str, write: Callable[[Record], None], *, parts: int = 8) -> None:
+    def __init__(
+        self, name: str, write: Callable[[Record], None], *, parts: int = 8, sees: Collection[str] = SEES
+    ) -> None:
         self.name = name
+        self._sees = sees
         self._write = write
         self._parts = parts
         self._turn = 0
@@ -59,7 +63,12 @@ class Observer:
         return {"parts": self._parts, "turn": self._turn}
 
     def _questions(self) -> list[tuple[str, Callable[[Rows], None]]]:
-        return [(JOBS, self._note_jobs), (LEASES, self._note_leases), (AUDIT, self._note_audit)]
+        known = {
+            "jobs": (JOBS, self._note_jobs),
+            "leases": (LEASES, self._note_leases),
+            "audit": (AUDIT, self._note_audit),
+        }
+        return [known[name] for name in self._sees]
 
     def _note_jobs(self, rows: Rows) -> None:
         for row in rows:

@@ -11,8 +11,11 @@ with to_come as materialized (
 ), held as materialized (
     select r.queue
     from claimed j
-    join duly.job_states s on s.org_id = %(org_id)s and s.job_id = j.job_id and s.status in ('running', 'partial')
-    join duly.job_records r on r.org_id = %(org_id)s and r.job_id = j.job_id
+    cross join lateral (
+        select from duly.job_states s
+        where s.org_id = %(org_id)s and s.job_id = j.job_id and s.status in ('running', 'partial') limit 1) s
+    cross join lateral (
+        select r.queue from duly.job_records r where r.org_id = %(org_id)s and r.job_id = j.job_id limit 1) r
 ), reconciled as (
     select count(*) as n
     from (

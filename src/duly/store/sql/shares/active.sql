@@ -18,7 +18,9 @@ with recursive steps as (
 ), running as (
     select j.org_id, count(*) as n
     from claimed j
-    join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id and s.status in ('running', 'partial')
+    cross join lateral (
+        select from duly.job_states s
+        where s.org_id = j.org_id and s.job_id = j.job_id and s.status in ('running', 'partial') limit 1) s
     group by j.org_id
 ), active as (
     select x.org_id, sum(x.running)::integer as running, bool_or(x.waits) as waits

@@ -1,6 +1,7 @@
 -- Purpose: some orgs by their ids: what they are called, how many jobs of each wait, counted no further than `most`, since
 -- when the oldest of those that come first, and what limits them as a whole.
 -- Index: primary keys; loose scans over ready's primary key, one step for each lane, org and priority.
+-- Lateral, with a limit: each is looked up by its key, whatever the planner thinks of the tables.
 with recursive lanes as (
     (select r.queue as lane from duly.ready r order by r.queue limit 1)
     union all
@@ -10,7 +11,7 @@ with recursive lanes as (
 select o.org_id, o.name, o.status, duly.count_waiting(o.org_id, %(most)s) as waiting, w.oldest_waiting_at,
        g.max_running, g.starts_per_second, g.max_waiting, g.paused_at, g.pause_reason, duly.now() as looked_at
 from unnest(%(org_ids)s::uuid[]) k(org_id)
-join duly.organizations o using (org_id)
+cross join lateral (select o.* from duly.organizations o where o.org_id = k.org_id limit 1) o
 left join duly.gates g on g.org_id = o.org_id and g.job_type = ''
 cross join lateral (
     with recursive heads as (
@@ -30,7 +31,9 @@ cross join lateral (
     )
     select min(coalesce(s.run_at, r.run_at)) as oldest_waiting_at
     from heads h
-    join duly.job_records r on r.org_id = o.org_id and r.job_id = h.job_id
-    left join duly.job_states s on s.org_id = o.org_id and s.job_id = h.job_id
+    cross join lateral (
+        select r.run_at from duly.job_records r where r.org_id = o.org_id and r.job_id = h.job_id limit 1) r
+    left join lateral (
+        select s.run_at from duly.job_states s where s.org_id = o.org_id and s.job_id = h.job_id limit 1) s on true
 ) w
 order by o.org_id

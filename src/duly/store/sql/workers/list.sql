@@ -1,5 +1,5 @@
--- Purpose: the workers that have not said goodbye, each with how many jobs it holds.
--- Index: workers_present, and claims_by_worker for each of them.
+-- Purpose: the workers that have not said goodbye, each with how many jobs it holds; of the lost ones the latest.
+-- Index: workers_beating, workers_lost; claims_by_worker, and the primary key of the states.
 select w.worker_id, w.name, w.host, w.pid, w.version, w.queues, w.slots, w.lease, w.started_at, w.heartbeat_at,
        w.draining_at, w.drain_requested_at, w.drain_requested_by, w.drain_reason,
        case when w.lost_at is not null then 'lost'
@@ -11,7 +11,12 @@ select w.worker_id, w.name, w.host, w.pid, w.version, w.queues, w.slots, w.lease
         cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
         join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id
         where c.worker_id = w.worker_id and s.worker_id = w.worker_id and s.status in ('running', 'partial')) as running
-from duly.workers w
-where w.stopped_at is null
+from (
+    (select w.* from duly.workers w
+     where w.stopped_at is null and w.lost_at is null order by w.heartbeat_at desc limit %(limit)s)
+    union all
+    (select w.* from duly.workers w
+     where w.stopped_at is null and w.lost_at is not null order by w.lost_at desc limit %(limit)s)
+) w
 order by w.started_at desc, w.worker_id
 limit %(limit)s

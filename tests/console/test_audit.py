@@ -1,0 +1,111 @@
+"""The page of the audit trail, and that of how documents stand."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly
+from duly.documents.access import Visitor
+from duly.documents.schema import SCHEMA
+from duly.testing import Cluster, FreshDatabase
+from duly.upkeep.sealer import Sealer
+from tests.console.conftest import Arrives, Person, Post, words
+from tests.documents.stage import add
+from tests.store.settling import settle
+from tests.worker.working import PATIENCE, work_off, working
+
+
+@pytest.fixture
+def fresh(cluster: Cluster) -> Iterator[FreshDatabase]:
+    with cluster.fresh(schemas=[SCHEMA]) as made:
+        yield made
+
+
+@pytest.fixture
+def app(app: Duly) -> Duly:
+    app.include_documents()
+    return app
+
+
+def entries(page: str) -> int:
+    return len(re.findall(r'id="entry-', page))
+
+
+async def test_the_trail_is_filtered_by_who_what_and_when_and_leads_from_entry_to_entry(
+    app: Duly, org: uuid.UUID, admin: Person, operator: Person
+) -> None:
+    for n in range(55):
+        await app.members.set(org, f"u{n}", "viewer", actor=Actor.operator("otto"), reason=f"<b>{n}</b>")
+    first = await admin.get("/console/audit?actor=operator:otto")
+    assert entries(first.text) == 50
+    assert "<b>54</b>" in words(first)
+    older = re.search(r'rel="next" href="([^"]+)"', first.text)
+    assert older
+    second = await admin.get(f"/console/audit{older[1].replace('&amp;', '&')}")
+    assert entries(second.text) == 5
+    assert entries((await admin.get("/console/audit?actor=otto&target=u7")).text) == 1
+    assert entries((await admin.get("/console/audit?action=member&until=2020-01-01T00:00")).text) == 0
+    assert entries((await admin.get("/console/audit?action=key&since=2020-01-01T00:00")).text) == 2
+    assert (await admin.get("/console/audit?since=yesterday")).status_code == 422
+    assert (await operator.get("/console/audit")).status_code == 403
+
+
+async def test_a_job_verifies_the_trail_and_the_page_says_what_it_found(
+    app: Duly, org: uuid.UUID, admin: Person, operator: Person, arrives: Arrives, sql: psycopg.Connection[Any]
+) -> None:
+    settle(sql)
+    await Sealer(app).once()
+    assert (await Post(operator)("/console/audit/verify")).status_code == 403
+    assert (await Post(admin)("/console/audit/verify", expect="x")).status_code == 422
+
+    async def verified() -> str:
+        begun = await Post(admin)("/console/audit/verify", expect="")
+        place = begun.headers["location"]
+        assert "<progress" in (await admin.get(place)).text
+        async with working(app):
+            await app.handle(place.partition("=")[2], org_id=org).wait(PATIENCE)
+        stranger = await arrives("admin", org=await _other(app))
+        assert (await stranger.get(place)).status_code == 404
+        return words(await admin.get(place))
+
+    assert re.search(r"Nothing was changed: all \d+ sealed entries are as they were", await verified())
+    sql.execute("update duly.audit_entries set actor_id = 'eve' where org_id = %s", [org])
+    broken = await verified()
+    assert "The trail was changed after it was sealed." in broken
+    assert "entry_changed" in broken
+    assert (await admin.get(f"/console/audit?verification={uuid.uuid4()}")).status_code == 404
+
+
+async def _other(app: Duly) -> uuid.UUID:
+    other = uuid.uuid4()
+    await app.create_org(other, "Other")
+    return other
+
+
+async def test_how_documents_stand_is_told_and_leads_to_the_pages_that_do_the_job(
+    app: Duly, org: uuid.UUID, viewer: Person, platform: Person
+) -> None:
+    anna = Visitor(org, Actor.user("anna"))
+    await add(app, anna, b"%PDF-1.7 and no more", "torn <b>.pdf", engine="fast")
+    await add(app, anna, "zzz qqq", "words.txt", engine="fast")
+    waiting = words(await viewer.get("/console/documents"))
+    assert "Being read 2 " in waiting
+    await work_off(app, 2)
+    shown = await viewer.get("/console/documents")
+    said = words(shown)
+    assert "Wait for review 1 Review them Being read 0 Failed (7 days) 1" in said
+    assert "2 of 1 000 000" in said
+    assert "torn <b>.pdf failed fast" in said
+    assert "document.broken" in said
+    for place in ('action="/documents/search"', 'href="/documents/review"'):
+        assert place in shown.text
+    assert "/console" in (await viewer.get("/documents/search?q=zzz")).text, "it leads back"
+    elsewhere = await platform.get(f"/console/documents?org={org}")
+    assert "torn <b>.pdf failed fast" in words(elsewhere)
+    assert "/documents/review" not in elsewhere.text, "those pages show them their own org's"

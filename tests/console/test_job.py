@@ -1,0 +1,247 @@
+"""The page about one job: what it tells, to whom, and what can be done there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import uuid
+from html import unescape
+from typing import Any
+
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from duly import Actor, Context, Duly, Fail, context
+from duly.http.options import HttpOptions
+from duly.model.system import SYSTEM_ORG
+from tests.console.conftest import OPERATOR, PLATFORM, Arrives, Person, Post, words
+from tests.worker.working import AT_ONCE, ONCE, deaf, done, lose_everything, working
+
+SECRET = "ada.lovelace@example.org"
+
+
+@pytest.fixture
+def options() -> HttpOptions:
+    async def may(who: Any, subject_id: str, action: str) -> bool:
+        return subject_id != "hidden" and (action == "read" or subject_id != "locked")
+
+    return HttpOptions(may=may)
+
+
+@pytest.fixture
+def mail(app: Duly) -> Any:
+    @app.job("mail.send", retry=ONCE)
+    async def send(ctx: Context, to: str, size: int = 1, note: str = "") -> int:
+        ctx.log.warning("about to send <b>%d</b>", size)
+        if size < 2:
+            raise ConnectionError("the <i>provider</i> hung up")
+        return size
+
+    return send
+
+
+async def test_a_dead_job_tells_what_happened_to_it(
+    app: Duly, mail: Any, acting: uuid.UUID, viewer: Person, operator: Person
+) -> None:
+    handle = await mail.options(subject_id="doc-7", traceparent=None).enqueue(SECRET)
+    await done(app, handle)
+    for person in (viewer, operator):
+        answer = await person.get(f"/console/jobs/{handle.job_id}")
+        assert answer.status_code == 200
+        said = words(answer)
+        for text in (
+            "mail.send",
+            "It died at",
+            "connection_error: the <i>provider</i> hung up",
+            "about to send <b>1</b>",
+            "To the dead letters",
+            "doc-7",
+            "1 / 1",
+            "user:u1",
+            "tests/console/test_job.py",
+        ):
+            assert text in said, text
+        assert SECRET not in unescape(answer.text)
+        assert '"to": "[email]"' in said
+        assert "duly enqueue mail.send" in said
+        assert 'curl -X POST "$DULY_URL/v1/jobs"' in said
+        assert "$DULY_KEY" in said
+        acts = re.findall(r'action="[^"]*/jobs/[^"]*/(\w+)"', answer.text)
+        assert acts == ([] if person is viewer else ["replay", "discard"])
+    german = words(await viewer.get(f"/console/jobs/{handle.job_id}?lang=de"))
+    assert "Der Auftrag ist um" in german
+    assert "Zu den unzustellbaren" in german
+
+
+async def test_nobody_learns_of_a_job_that_is_not_theirs(
+    app: Duly, mail: Any, acting: uuid.UUID, arrives: Arrives, operator: Person
+) -> None:
+    theirs = uuid.uuid4()
+    await app.create_org(theirs, "Other")
+    with context(org_id=theirs, actor=Actor.user("x")):
+        other = await mail.enqueue("a")
+    hidden = await mail.options(subject_id="hidden").enqueue("b")
+    said = set()
+    for job in (other.job_id, hidden.job_id, uuid.uuid4(), "x", "%00"):
+        for path in (f"/console/jobs/{job}", f"/console/jobs/{job}/fix"):
+            for more in ("", f"?org={theirs}"):
+                answer = await operator.get(path + more)
+                assert answer.status_code == 404
+                said.add(words(answer))
+        for act in ("cancel", "replay", "discard", "fix"):
+            answer = await Post(operator)(f"/console/jobs/{job}/{act}", reason="x", payload="{}")
+            assert answer.status_code == 404
+            said.add(words(answer))
+    assert len(said) == 1
+    boss = await arrives(*PLATFORM, org=SYSTEM_ORG)
+    assert (await boss.get(f"/console/jobs/{other.job_id}?org={theirs}")).status_code == 200
+    assert (await boss.get(f"/console/jobs/{other.job_id}")).status_code == 404
+
+
+async def test_what_may_be_seen_may_not_always_be_changed(
+    mail: Any, acting: uuid.UUID, operator: Person, viewer: Person
+) -> None:
+    locked = await mail.options(subject_id="locked").enqueue("a")
+    place = f"/console/jobs/{locked.job_id}"
+    assert (await operator.get(place)).status_code == 200
+    assert (await Post(operator)(f"{place}/cancel", reason="x")).status_code == 404
+    plain = await mail.enqueue("b")
+    for act in ("cancel", "replay", "discard", "fix"):
+        answer = await Post(viewer)(f"/console/jobs/{plain.job_id}/{act}", reason="x", payload="{}")
+        assert answer.status_code == 403
+    assert (await viewer.get(f"/console/jobs/{plain.job_id}/fix")).status_code == 403
+    assert (await plain.status()).status == "queued"
+
+
+async def test_a_job_is_canceled_replayed_and_discarded_for_a_reason(
+    app: Duly, mail: Any, acting: uuid.UUID, operator: Person
+) -> None:
+    post, waiting = Post(operator), await mail.enqueue("a")
+    place = f"/console/jobs/{waiting.job_id}"
+    refused = await post(f"{place}/cancel", reason=" ")
+    assert refused.status_code == 422
+    assert "reason" in words(refused)
+    answer = await post(f"{place}/cancel", reason="no longer wanted")
+    assert answer.headers["location"] == place
+    assert "The job is canceled." in words(await operator.get(place))
+    assert "no longer wanted" in words(await operator.get(place))
+    replayed = await post(f"{place}/replay", reason="it is wanted after all")
+    assert replayed.status_code == 303
+    again = replayed.headers["location"]
+    assert "This job does the work again." in words(await operator.get(again))
+    assert "Does again" in words(await operator.get(again))
+    assert "Done again by" in words(await operator.get(place))
+    async with working(app) as worker:
+        await worker.steps.wait("settled", 1)
+    assert (await post(f"{again}/discard", reason="nobody needs it")).status_code == 303
+    said = words(await operator.get(again))
+    assert "nobody needs it" in said
+    assert "Discarded by api_key:" in said
+
+
+async def test_a_payload_is_fixed_without_being_seen(
+    app: Duly, mail: Any, acting: uuid.UUID, operator: Person, sql: psycopg.Connection
+) -> None:
+    handle = await mail.enqueue(SECRET, note="a")
+    await done(app, handle)
+    place = f"/console/jobs/{handle.job_id}/fix"
+    form = await operator.get(place)
+    assert SECRET not in unescape(form.text)
+    [typed] = re.findall(r"<textarea[^>]*>([^<]*)</textarea>", form.text)
+    payload = json.loads(unescape(typed))
+    assert payload == {"to": "[email]", "size": 1, "note": "a"}
+    assert "size integer" in words(form)
+    for wrong, field in (
+        ('{"to": "[email]", "size": "<b>many</b>", "cc": 1}', ("payload.size", "payload.cc")),
+        ('{"to": "[email]", "note": "[email]"}', ("payload.note",)),
+        ("{not json", ("payload",)),
+        ("[1]", ("payload",)),
+    ):
+        refused = await Post(operator)(place, reason="bigger", payload=wrong)
+        assert refused.status_code == 422
+        assert wrong in unescape(refused.text), "what was typed is kept"
+        assert all(name in words(refused) for name in field)
+        assert SECRET not in unescape(refused.text)
+    assert sql.execute("select count(*) from duly.job_records").fetchone() == (1,)
+    made = await Post(operator)(place, reason="bigger", payload=json.dumps({**payload, "size": 2}))
+    assert made.status_code == 303
+    new = made.headers["location"].rpartition("/")[2]
+    row = sql.execute("select payload, replay_of from duly.job_records where job_id = %s", [new]).fetchone()
+    assert row == ({"to": SECRET, "size": 2, "note": "a"}, handle.job_id)
+
+
+async def test_a_type_that_nobody_here_knows_can_only_be_replayed(
+    app: Duly, mail: Any, acting: uuid.UUID, operator: Person
+) -> None:
+    handle = await mail.enqueue("a")
+    await done(app, handle)
+    del app.registry._jobs["mail.send"]
+    place = f"/console/jobs/{handle.job_id}"
+    form = await operator.get(f"{place}/fix")
+    assert "does not know the job type mail.send" in words(form)
+    assert "<textarea" not in form.text
+    sent = await Post(operator)(f"{place}/fix", reason="x", payload='{"to": "b"}')
+    assert sent.status_code == 422
+    assert (await Post(operator)(f"{place}/replay", reason="x")).status_code == 303
+
+
+async def test_a_zombie_and_its_takeover_are_drawn_and_explained(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, viewer: Person, platform: Person
+) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job("slow.work", retry=AT_ONCE)
+    async def slow(ctx: Context) -> int:
+        for n in range(3):
+            await ctx.partial({"n": n, "kept": [1]}, percent=n + 1)
+        if ctx.job.attempt == 1:
+            started.set()
+            await go_on.wait()
+        return ctx.job.attempt
+
+    handle = await slow.enqueue()
+    async with deaf(app, sql) as old:
+        await started.wait()
+        await lose_everything(app, sql)
+        async with working(app):
+            await handle.wait(20)
+        go_on.set()
+        await old.steps.wait("lost")
+        name = str(old.worker_id)[:8]
+    place = f"/console/jobs/{handle.job_id}"
+    mine = await viewer.get(f"{place}?a=1&b=3")
+    said = words(mine)
+    for text in (
+        "Attempt 1 Worker 1",
+        "Attempt 2 Worker 2",
+        "Lease lost",
+        "Taken over",
+        "Late write refused (done)",
+        "Put right: Its worker was no longer heard of.",
+        "run.infrastructure_timeout_or_abandonment",
+        "n changed 0 2",
+    ):
+        assert text in said, text
+    assert name not in mine.text, "who of the installation did the work is not for the org"
+    theirs = await platform.get(f"{place}?org={acting}")
+    assert f"Worker 1 ({name})" in words(theirs)
+    assert " style=" not in theirs.text
+    assert (await viewer.get(f"{place}?a=x&b=99999999999")).status_code == 200
+
+
+async def test_dulys_own_jobs_are_not_for_the_org_to_change(
+    app: Duly, api: FastAPI, acting: uuid.UUID, arrives: Arrives, operator: Person
+) -> None:
+    @app.job("duly.own", retry=ONCE)
+    async def own() -> None:
+        raise Fail("no")
+
+    handle = await own.enqueue()
+    await done(app, handle)
+    place = f"/console/jobs/{handle.job_id}"
+    answer = await operator.get(place)
+    assert "/replay" not in answer.text
+    assert (await Post(operator)(f"{place}/replay", reason="x")).status_code == 403
+    assert OPERATOR

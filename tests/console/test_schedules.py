@@ -1,0 +1,132 @@
+"""The pages of schedules: when they tick, what became of it, and what an operator does there."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import AsyncIterator
+
+import httpx
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from duly import Actor, Duly
+from duly.upkeep.scheduler import Scheduler
+from tests.console.conftest import Person, Post, words
+from tests.http.conftest import served
+from tests.upkeep.ticking import ADMIN, MINUTE, NOON, Clock, catch_up, declare
+
+NAME = "house/attic <b>"
+
+
+@pytest.fixture
+async def clock(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Clock:
+    """Five minutes have passed since the schedule was made, and nobody was there for the first four."""
+    made = Clock(sql, NOON)
+    declare(app)
+    said = {"cron": "* * * * *", "job_type": "house.clean", "timezone": "Europe/Berlin", "actor": ADMIN}
+    await app.schedules.create(org, NAME, payload={"room": "attic"}, **said)
+    made.set(NOON + 5 * MINUTE)
+    await catch_up(Scheduler(app))
+    return made
+
+
+def places(page: str) -> list[str]:
+    """Where the links of the rows lead."""
+    return re.findall(r'data-row>\s*<th[^>]*><a[^>]* href="([^"]+)"', page)
+
+
+async def test_a_schedule_is_found_and_told_with_its_ticks_by_its_own_clock(
+    viewer: Person, clock: Clock
+) -> None:
+    listed = await viewer.get("/console/schedules")
+    assert "house/attic <b> house.clean active * * * * * Europe/Berlin" in words(listed)
+    assert listed.text.count('data-state="missed"') == 4
+    [place] = places(listed.text)
+    assert place == "/console/schedules/house/attic%20%3Cb%3E"
+    shown = await viewer.get(place)
+    said = words(shown)
+    assert "Sun 2026-11-15 13:06 2026-11-15 12:06:00 UTC" in said, "the next"
+    assert said.count("missed") >= 4
+    assert "Sun 2026-11-15 13:05 2026-11-15 12:05:00 UTC Waiting" in said
+    assert "the latest is made up for" in said
+    assert len(re.findall(r'id="next-', shown.text)) == 5
+    assert "Run now" not in said, "who may only look is offered nothing"
+    german = words(await viewer.get(f"{place}?lang=de"))
+    assert "So 2026-11-15 13:06" in german
+    assert (await viewer.get("/console/schedules/none")).status_code == 404
+
+
+async def test_an_operator_runs_pauses_and_resumes_it(
+    app: Duly, org: uuid.UUID, operator: Person, viewer: Person, clock: Clock
+) -> None:
+    [place] = places((await operator.get("/console/schedules")).text)
+    for verb in ("run", "pause", "resume"):
+        assert (await Post(viewer)(f"{place}/{verb}", reason="because")).status_code == 403
+        assert (await Post(operator)(f"{place}/{verb}", reason=" ")).status_code == 422
+    ran = await Post(operator)(f"{place}/run", reason="the auditor asked")
+    [job] = [one for one in (await app.jobs.list(org)).jobs if one.actor_type == "api_key"]
+    assert (ran.status_code, ran.headers["location"]) == (303, f"/console/jobs/{job.job_id}")
+    paused = await Post(operator)(f"{place}/pause", reason="painting <i>")
+    assert paused.headers["location"] == place
+    said = words(await operator.get(place))
+    assert f"{NAME} is paused." in said
+    assert re.search(r"Paused by api_key:\S+: painting <i>", said)
+    assert "these are noted as missed" in said
+    await Post(operator)(f"{place}/resume", reason="dry")
+    assert (await app.schedules.get(org, NAME)).paused_at is None
+
+
+async def test_who_did_something_is_not_shown_the_page_as_it_was_before(
+    api: FastAPI, operator: Person, clock: Clock
+) -> None:
+    [place] = places((await operator.get("/console/schedules")).text)
+    headers = {"accept": "text/event-stream", "cookie": f"duly={operator.cookies['duly']}"}
+    async with served(api) as url, httpx.AsyncClient(base_url=url) as browser:
+        for state in ("active", "paused"):
+            async with browser.stream("GET", place, headers=headers) as stream:
+                told = [line async for line in first_page(stream)]
+            assert f">{state}</span>" in told[0]
+            await Post(operator)(f"{place}/pause", reason="painting")
+
+
+async def first_page(stream: httpx.Response) -> AsyncIterator[str]:
+    async for line in stream.aiter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+            return
+
+
+async def test_what_cannot_be_served_says_why(
+    operator: Person, clock: Clock, sql: psycopg.Connection
+) -> None:
+    sql.execute("update duly.schedules set last_error = 'no room', retry_at = now(), cron = 'nonsense'")
+    said = words(await operator.get(places((await operator.get("/console/schedules")).text)[0]))
+    assert "Its ticks could not be served: no room" in said
+    assert "never again" in said
+
+
+async def test_pages_of_ticks_and_of_schedules_follow_one_another(
+    app: Duly, org: uuid.UUID, viewer: Person, platform: Person, clock: Clock
+) -> None:
+    for n in range(26):
+        await app.schedules.create(
+            org, f"more {n:02}", cron="0 3 * * *", job_type="house.clean", actor=Actor.system("x")
+        )
+    first = await viewer.get("/console/schedules")
+    older = re.search(r'rel="next" href="([^"]+)"', first.text)
+    assert older
+    second = await viewer.get(f"/console/schedules{older[1]}")
+    assert len(places(first.text)) + len(places(second.text)) == 27
+    clock.set(NOON + 60 * MINUTE)
+    await catch_up(Scheduler(app))
+    there = f"{places(first.text)[0]}?org={org}"
+    whole = await platform.get(there)
+    more = re.search(r'rel="next" href="([^"]+)"', whole.text)
+    assert more
+    assert f"org={org}" in more[1]
+    rest = await platform.get(f"{there.partition('?')[0]}{more[1].replace('&amp;', '&')}")
+    counted = [len(re.findall(r'id="tick-', page.text)) for page in (whole, rest)]
+    assert counted == [50, 10]
