@@ -46,6 +46,8 @@ class World:
     theirs: Furniture
     more: dict[str, list[str]]
     """Ids of theirs that the furniture does not have, by the names of parameters."""
+    common: set[str]
+    """Kinds of failures that both have."""
     closed: set[str]
     """Subjects that nobody may see."""
 
@@ -121,8 +123,10 @@ async def made(app: Duly) -> World:
     _declare(app)
     api = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9, may=may))
     install(api)
-    theirs = await furnish(app, f"zq{uuid.uuid4().hex[:12]}")
-    return World(app, api, await furnish(app, "Acme"), theirs, await _plant(app, theirs), closed)
+    mine, theirs = await furnish(app, "Acme"), await furnish(app, f"zq{uuid.uuid4().hex[:12]}")
+    more = await _plant(app, theirs)
+    common = {group.fingerprint for group in await app.dead_letters.groups(mine.org_id)}
+    return World(app, api, mine, theirs, more, common, closed)
 
 
 def _declare(app: Duly) -> None:

@@ -7,6 +7,7 @@ later is tried as well.
 from __future__ import annotations
 
 import base64
+import os
 import re
 from collections.abc import AsyncIterator, Iterator
 from itertools import cycle, islice, product
@@ -38,7 +39,7 @@ FOR_EVERYBODY = {"/sign-out", "/sign-out-everywhere"}
 ROLES = {"viewer": VIEWER, "operator": OPERATOR, "admin": ADMIN}
 STREAM = {"accept": "text/event-stream"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
-_EACH = 7
+EACH = min(int(os.environ.get("DULY_CONTRACT_EXAMPLES", "2")), len(NASTY))
 """Nasty texts that each name is tried with; the next one gets others."""
 Fields = tuple[tuple[str, str], ...]
 
@@ -107,20 +108,23 @@ class Stranger:
         nobodys = self._world.nobodys
         hidden = None if fields is None else tuple((name, nobodys(text)) for name, text in fields)
         other = await self._ask(nobodys(place), hidden)
-        if "after=" not in place:  # the place in a list is one's own, whoever had it before
+        # A place in a list is one's own, whoever had it before; and so are kinds of failures that both know.
+        if "after=" not in place and not [one for one in self._world.common if one in f"{place} {fields}"]:
             assert theirs == other, place
 
     async def _ask(self, place: str, fields: Fields | None) -> object:
+        if SAID_COOKIE in self._person.cookies:  # of a change of one's own
+            self._person.cookies.delete(SAID_COOKIE)
         if fields is None:
             answer = await self._person.get(place)
         else:
             answer = await sent(self._person, place, *fields)
         self.unknown += answer.status_code == 404
-        asked = f"{place} {fields}"
+        asked = unquote_plus(f"{place} {fields}")
         for secret in self._world.secrets:
             told = secret in answer.text or secret in str(answer.headers)
             assert secret in asked or not told, f"{asked} tells {secret}"
-        words = {piece for piece in re.split(r"[/?&=:\'(), ]", unquote_plus(asked)) if len(piece) > 7}
+        words = {piece for piece in re.split(r"[^\w-]+", asked) if len(piece) > 7}
         return _look(answer, words)
 
 
@@ -242,7 +246,7 @@ async def test_an_open_page_shows_nothing_of_others(world: World) -> None:
 async def _first_look(browser: httpx.AsyncClient, place: str, secrets: set[str]) -> None:
     async with browser.stream("GET", place) as stream:
         if not stream.headers["content-type"].startswith(STREAM["accept"]):
-            assert stream.status_code in (403, 404), place
+            assert stream.status_code in (403, 404, 422), place
             return
         assert stream.headers["cache-control"] == "no-store"
         page = await anext(line async for line in stream.aiter_lines() if line.startswith("data:"))
@@ -255,7 +259,7 @@ async def test_nothing_that_is_typed_breaks_a_page(world: World, names: Names, o
     for route in [*shows(world.api), *acts(world.api)]:
         person = people[route.scope is Scope.PLATFORM]
         place = next(filled(route, world.ids))
-        for number in range(_EACH):
+        for number in range(EACH):
             raw = quote(next(nasty).encode("utf-8", "surrogatepass"), safe="") or "%20"
             wrong = re.sub(r"\{[^}]*\}", raw, f"/console{route.path}")
             many = {name: next(nasty) for name in names.filled if number or name != "reason"}
@@ -263,7 +267,7 @@ async def test_nothing_that_is_typed_breaks_a_page(world: World, names: Names, o
             if isinstance(route, Act):
                 await sent(person, place, *many.items())
         for name in sorted(names.asked_by(route)):
-            for text in islice(nasty, _EACH):
+            for text in islice(nasty, EACH):
                 asked = urlencode({name: text}, errors="surrogatepass")
                 await (
                     person.get(f"{place}?{asked}")
@@ -280,7 +284,7 @@ TEXTS = (
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=20 * EACH, deadline=None, suppress_health_check=[*HealthCheck])
 @given(data=some.data())
 async def test_no_mixture_of_questions_breaks_a_page(
     world: World, names: Names, owner: Person, data: some.DataObject
