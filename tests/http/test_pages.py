@@ -80,7 +80,7 @@ def test_every_text_that_is_named_is_there_and_every_one_there_is_named() -> Non
         for name in ("routes", "render", "listing", "signing_in", "submitting", "transfers")
     ]
     code = "\n".join([*own, *python])
-    in_templates = set(re.findall(r"\$\{([a-z][a-z0-9_]*\.[a-z0-9_.]+)\}", "\n".join(TEMPLATES.values())))
+    in_templates = set(re.findall(r"\bt\('([a-z][a-z0-9_]*\.[a-z0-9_.]+)'\)", "\n".join(TEMPLATES.values())))
     in_modules = set(re.findall(r'\bt\("([^"]+)"', code))
     assert in_templates | in_modules <= set(TEXTS)
     made = set(re.findall(r"[`\"]([a-z]+\.)\$?\{", code))  # as in `status.${job.status}`

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -20,6 +20,7 @@ from duly.http import cookies
 from duly.http.pages.render import HEADERS, LANGUAGE_COOKIE, switch_to
 from duly.http.pages.static_files import static
 from duly.http.pages.texts import LANGUAGES
+from duly.http.templating import environment
 from duly.model.access import Scope
 
 if TYPE_CHECKING:
@@ -40,13 +41,7 @@ class Renderer:
         self._words = all_words(extras.words)
         self.assets = Assets.gathered(extras.static)
         own = [FileSystemLoader(extras.templates)] if extras.templates else []
-        self._jinja = Environment(
-            loader=ChoiceLoader([PackageLoader("duly.console"), *own]),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._jinja = environment(ChoiceLoader([PackageLoader("duly.console"), *own]))
 
     def text(self, language: str, key: str, values: Mapping[str, object]) -> str:
         """A text with its gaps filled."""

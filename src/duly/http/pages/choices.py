@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 from uuid import UUID
 
+from markupsafe import Markup
+
 from duly.documents.classes.verdict import DOC_TYPES, TYPE_NAME
 from duly.documents.shapes import DocumentStatus, Node
-from duly.http.pages.render import Safe, fill
+from duly.http.pages.render import fill
 from duly.http.pages.texts import texts
 
 _TYPE = re.compile(TYPE_NAME)
-_CHOSEN = Safe("selected")
+_CHOSEN = Markup("selected")
 Below = Mapping[UUID | None, Sequence[Node]]
 
 
@@ -28,31 +30,30 @@ def type_word(language: str, doc_type: str | None) -> str:
     return "" if doc_type is None else texts(language).get(f"doctype.{doc_type}", doc_type)
 
 
-def type_options(language: str, chosen: str | None = None, *, also: str | None = None) -> Safe:
+def type_options(language: str, chosen: str | None = None, *, also: str | None = None) -> Markup:
     """Every type that Duly knows, and the one that is chosen, or may be, if it is another."""
     marks = {f"is_{one}": _CHOSEN if one == chosen else "" for one in DOC_TYPES}
     known = fill("document_types.html", language, **marks)
     other = chosen or also
     if other is None or other in DOC_TYPES:
         return known
-    return Safe(known + _option(language, other, other, chosen))
+    return known + _option(language, other, other, chosen)
 
 
-def status_options(language: str, chosen: str | None) -> Safe:
+def status_options(language: str, chosen: str | None) -> Markup:
     """How far a document may be."""
     said = texts(language)
-    return Safe(
-        "".join(_option(language, one, said[f"status.{one}"], chosen) for one in get_args(DocumentStatus))
-    )
+    known = get_args(DocumentStatus)
+    return Markup().join(_option(language, one, said[f"status.{one}"], chosen) for one in known)
 
 
-def folder_options(language: str, folders: Sequence[Node], chosen: UUID | None) -> Safe:
+def folder_options(language: str, folders: Sequence[Node], chosen: UUID | None) -> Markup:
     """Folders by their paths."""
     picked = str(chosen)
-    return Safe("".join(_option(language, str(one.node_id), one.path, picked) for one in folders))
+    return Markup().join(_option(language, str(one.node_id), one.path, picked) for one in folders)
 
 
-def folder_tree(language: str, folders: Sequence[Node], chosen: UUID | None) -> Safe:
+def folder_tree(language: str, folders: Sequence[Node], chosen: UUID | None) -> Markup:
     """Folders within folders. One below a folder that is closed to them stands at the top."""
     known = {one.node_id for one in folders}
     below: defaultdict[UUID | None, list[Node]] = defaultdict(list)
@@ -61,21 +62,21 @@ def folder_tree(language: str, folders: Sequence[Node], chosen: UUID | None) -> 
     return _branch(language, below, None, chosen)
 
 
-def _branch(language: str, below: Below, parent: UUID | None, chosen: UUID | None) -> Safe:
+def _branch(language: str, below: Below, parent: UUID | None, chosen: UUID | None) -> Markup:
     leaves = [
         fill(
             "folder_leaf.html",
             language,
             node_id=one.node_id,
             name=one.name,
-            here=Safe('aria-current="true"') if one.node_id == chosen else "",
-            below=_branch(language, below, one.node_id, chosen) if one.node_id in below else Safe(),
+            here=Markup('aria-current="true"') if one.node_id == chosen else "",
+            below=_branch(language, below, one.node_id, chosen) if one.node_id in below else Markup(),
         )
         for one in below.get(parent, ())
     ]
-    return fill("folder_list.html", language, folders=Safe("".join(leaves))) if leaves else Safe()
+    return fill("folder_list.html", language, folders=Markup().join(leaves)) if leaves else Markup()
 
 
-def _option(language: str, value: str, word: str, chosen: str | None) -> Safe:
+def _option(language: str, value: str, word: str, chosen: str | None) -> Markup:
     mark = _CHOSEN if value == chosen else ""
     return fill("option.html", language, value=value, word=word, chosen=mark)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from fastapi import Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from duly.documents.shapes import Node
 from duly.http.caller import Caller
 from duly.http.document_shapes import visitor
 from duly.http.pages.choices import folder_options
-from duly.http.pages.render import Pages, Safe, as_data, fill, language_of
+from duly.http.pages.render import Pages, as_data, fill, language_of
 from duly.http.service import Service
 from duly.model.access import Scope
 
@@ -21,7 +22,7 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller, no
     language, asker, folders = language_of(request), visitor(who), service.documents.folders
     found = await folders.get(asker, node_id)
     grants = [one.model_dump() for one in await folders.grants(asker, node_id)]
-    change, grants_change = Safe(), Safe()
+    change, grants_change = Markup(), Markup()
     if who.may(Scope.WRITE):
         others = [one for one in await folders.list(asker) if not _is_within(one, found)]
         options = folder_options(language, others, found.parent_id)

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from duly.documents.errors import unknown_folder
@@ -17,7 +18,7 @@ from duly.documents.uploads import PART_SIZE
 from duly.http.caller import Caller
 from duly.http.document_shapes import visitor
 from duly.http.pages.choices import folder_tree, status_options, type_options, type_word, wanted_type
-from duly.http.pages.render import Pages, Safe, as_data, fill, language_of
+from duly.http.pages.render import Pages, as_data, fill, language_of
 from duly.http.pages.texts import texts
 from duly.http.service import Service
 from duly.model.access import Scope
@@ -84,8 +85,8 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller) ->
         types=type_options(language, chosen.doc_type),
         statuses=status_options(language, chosen.status),
         table=_table(language, service.path(request), found.documents),
-        more=fill("documents_more.html", language, query=more) if found.after else Safe(),
-        back=fill("documents_first.html", language, query=chosen.query()) if after else Safe(),
+        more=fill("documents_more.html", language, query=more) if found.after else Markup(),
+        back=fill("documents_first.html", language, query=chosen.query()) if after else Markup(),
         **_forms(language, service.path(request), chosen, service, may_write=who.may(Scope.WRITE)),
     )
 
@@ -93,20 +94,24 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller) ->
 def _forms(language: str, base: str, chosen: _Chosen, service: Service, *, may_write: bool) -> dict[str, Any]:
     """What brings files and folders in, for those who may."""
     if not may_write:
-        return {"upload": Safe(), "new_folder": Safe(), "export": Safe()}
+        return {"upload": Markup(), "new_folder": Markup(), "export": Markup()}
     most = min(PART_SIZE, service.options.upload_max)
     limits = as_data({"whole": most, "file": BYTES_MAX, "node_id": chosen.node_id and str(chosen.node_id)})
-    into = fill("upload_into.html", language, path=chosen.folder.path) if chosen.folder else Safe()
-    manage = fill("folder_manage.html", language, base=base, node_id=chosen.node_id) if chosen.node_id else ""
+    into = fill("upload_into.html", language, path=chosen.folder.path) if chosen.folder else Markup()
+    manage = (
+        fill("folder_manage.html", language, base=base, node_id=chosen.node_id)
+        if chosen.node_id
+        else Markup()
+    )
     return {
         "upload": fill("upload.html", language, limits=limits, into=into),
-        "new_folder": Safe(manage + fill("folder_new.html", language, node_id=chosen.node_id or "")),
+        "new_folder": manage + fill("folder_new.html", language, node_id=chosen.node_id or ""),
         "export": fill("documents_export.html", language, base=base, query=chosen.query()),
     }
 
 
-def _folders(language: str, chosen: _Chosen, folders: Sequence[Node]) -> Safe:
-    here = Safe('aria-current="true"')
+def _folders(language: str, chosen: _Chosen, folders: Sequence[Node]) -> Markup:
+    here = Markup('aria-current="true"')
     return fill(
         "documents_folders.html",
         language,
@@ -116,14 +121,14 @@ def _folders(language: str, chosen: _Chosen, folders: Sequence[Node]) -> Safe:
     )
 
 
-def _table(language: str, base: str, documents: Sequence[Document]) -> Safe:
+def _table(language: str, base: str, documents: Sequence[Document]) -> Markup:
     if not documents:
         return fill("documents_none.html", language)
-    rows = Safe("".join(_row(language, base, one) for one in documents))
+    rows = Markup().join(_row(language, base, one) for one in documents)
     return fill("documents_table.html", language, rows=rows)
 
 
-def _row(language: str, base: str, document: Document) -> Safe:
+def _row(language: str, base: str, document: Document) -> Markup:
     return fill(
         "documents_row.html",
         language,

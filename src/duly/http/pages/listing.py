@@ -7,11 +7,12 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from fastapi import Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from duly.control.jobs import JobPage
 from duly.http.caller import Caller
-from duly.http.pages.render import Pages, Safe, fill, language_of
+from duly.http.pages.render import Pages, fill, language_of
 from duly.http.pages.texts import texts
 from duly.http.service import Service
 from duly.model.job import JobSnapshot
@@ -38,8 +39,8 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller) ->
         options=_options(language, status),
         subject=subject or "",
         table=table(language, base, seen.jobs) if seen.jobs else fill(none, language, base=base),
-        more=fill("jobs_more.html", language, query=more) if seen.after else Safe(),
-        back=fill("jobs_first.html", language, query=urlencode(chosen)) if after else Safe(),
+        more=fill("jobs_more.html", language, query=more) if seen.after else Markup(),
+        back=fill("jobs_first.html", language, query=urlencode(chosen)) if after else Markup(),
     )
 
 
@@ -62,13 +63,13 @@ async def _seen(
     return page
 
 
-def table(language: str, base: str, jobs: Sequence[JobSnapshot]) -> Safe:
+def table(language: str, base: str, jobs: Sequence[JobSnapshot]) -> Markup:
     """Jobs as rows."""
-    rows = Safe("".join(_row(language, base, job) for job in jobs))
+    rows = Markup().join(_row(language, base, job) for job in jobs)
     return fill("jobs_table.html", language, rows=rows)
 
 
-def _row(language: str, base: str, job: JobSnapshot) -> Safe:
+def _row(language: str, base: str, job: JobSnapshot) -> Markup:
     said = texts(language)
     return fill(
         "jobs_row.html",
@@ -85,7 +86,7 @@ def _row(language: str, base: str, job: JobSnapshot) -> Safe:
     )
 
 
-def _options(language: str, status: Status | None) -> Safe:
+def _options(language: str, status: Status | None) -> Markup:
     said = texts(language)
     options = [
         fill(
@@ -93,11 +94,11 @@ def _options(language: str, status: Status | None) -> Safe:
             language,
             value=one,
             word=said[f"status.{one}"],
-            chosen=Safe("selected" if one is status else ""),
+            chosen=Markup("selected") if one is status else "",
         )
         for one in Status
     ]
-    return Safe("".join(options))
+    return Markup().join(options)
 
 
 def _percent(job: JobSnapshot) -> int:

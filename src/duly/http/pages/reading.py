@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from fastapi import Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from duly.documents.extraction.asking import REMOTE
@@ -18,7 +19,7 @@ from duly.documents.uploads import PART_SIZE
 from duly.http.caller import Caller
 from duly.http.document_shapes import visitor
 from duly.http.pages.choices import folder_options, type_options
-from duly.http.pages.render import Pages, Safe, as_data, fill, language_of
+from duly.http.pages.render import Pages, as_data, fill, language_of
 from duly.http.service import Service
 from duly.model.access import Scope
 from duly.model.events import EventType
@@ -47,20 +48,20 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller, do
             language,
             may_write and service.documents.options.classifier is not None,
         ),
-        change=await _change(service, who, document, language) if may_write else Safe(),
+        change=await _change(service, who, document, language) if may_write else Markup(),
         new_version=_form("document_version.html", language, may_write, limits=_limits(service, document)),
         delete=_form("document_delete.html", language, may_write),
     )
 
 
-async def _folder(service: Service, who: Caller, document: Document, language: str, base: str) -> Safe:
+async def _folder(service: Service, who: Caller, document: Document, language: str, base: str) -> Markup:
     if document.node_id is None:
         return fill("document_in_root.html", language, base=base)
     folder = await service.documents.folders.get(visitor(who), document.node_id)
     return fill("document_folder.html", language, base=base, node_id=folder.node_id, path=folder.path)
 
 
-async def _change(service: Service, who: Caller, document: Document, language: str) -> Safe:
+async def _change(service: Service, who: Caller, document: Document, language: str) -> Markup:
     folders = await service.documents.folders.list(visitor(who))
     return fill(
         "document_change.html",
@@ -94,13 +95,13 @@ def _limits(service: Service, document: Document) -> str:
     return as_data({"whole": whole, "file": BYTES_MAX, "document_id": str(document.document_id)})
 
 
-def _form(template: str, language: str, may_write: bool, **values: object) -> Safe:
-    return fill(template, language, **values) if may_write else Safe()
+def _form(template: str, language: str, may_write: bool, **values: object) -> Markup:
+    return fill(template, language, **values) if may_write else Markup()
 
 
 def _remote(options: DocumentOptions, language: str) -> dict[str, object]:
     """Engines that send files elsewhere, where there is such a service; and what they take for a page."""
     if options.unstructured_url is None:
-        return {"cents": "{}", "remote": Safe()}
+        return {"cents": "{}", "remote": Markup()}
     cents = {engine: options.cents_per_page.get(engine, 0.0) for engine in sorted(REMOTE)}
     return {"cents": as_data(cents), "remote": fill("document_remote.html", language)}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib import resources
-from string import Template
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import Request
+from jinja2 import PackageLoader
+from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from duly.documents.extraction.asking import JOB_TYPE as EXTRACT
@@ -19,7 +16,9 @@ from duly.http import cookies
 from duly.http.pages.static_files import static
 from duly.http.pages.texts import LANGUAGES, texts
 from duly.http.service import Service
+from duly.http.templating import environment
 
+_TEMPLATES = environment(PackageLoader("duly.http.pages"))
 LANGUAGE_COOKIE = "duly_lang"
 _DOCUMENTS = ("documents", "search", "review", "connectors", "exports", "filing")
 _WITHIN = dict.fromkeys((*_DOCUMENTS[1:], "document", "folder"), "documents")
@@ -34,31 +33,6 @@ HEADERS = {
     "cache-control": "no-store",
     "vary": "accept-language, cookie",
 }
-
-
-class Safe(str):
-    """HTML that was made here, and is not escaped again."""
-
-
-class _Page(Template):
-    idpattern = r"[a-z][a-z0-9_.]*"
-
-
-class _Values(Mapping[str, str]):
-    """What a template may name: values of this page, and texts."""
-
-    def __init__(self, language: str, values: Mapping[str, object]) -> None:
-        self._all: dict[str, object] = {**texts(language), **values}
-
-    def __getitem__(self, name: str) -> str:
-        value = self._all[name]
-        return value if isinstance(value, Safe) else html.escape(str(value))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
-
-    def __len__(self) -> int:
-        return len(self._all)
 
 
 class Pages:
@@ -92,33 +66,33 @@ class Pages:
             "csrf": cookies.csrf(token) if token else "",
             "static": self._service.path(request) + static().place,
             "script": f"{name}.js" if f"{name}.js" in static().files else "page.js",
-            "nav": self._nav(request, name, language) if token else Safe(),
+            "nav": self._nav(request, name, language) if token else Markup(),
             "switch": _switch(request, language),
         }
 
-    def _nav(self, request: Request, name: str, language: str) -> Safe:
+    def _nav(self, request: Request, name: str, language: str) -> Markup:
         here = {f"here_{page}": _here(page, name) for page in ("submit", "jobs", "documents")}
         base = self._service.path(request)
         kept = has_documents(self._service)
-        documents = fill("nav_documents.html", language, base=base, **here) if kept else Safe()
+        documents = fill("nav_documents.html", language, base=base, **here) if kept else Markup()
         place = self._service.console
-        console = fill("nav_console.html", language, base=base, place=place) if place else Safe()
+        console = fill("nav_console.html", language, base=base, place=place) if place else Markup()
         return fill("nav.html", language, base=base, documents=documents, console=console, **here)
 
 
-def _here(page: str, name: str) -> Safe:
+def _here(page: str, name: str) -> Markup:
     """Whether a link of the menu leads to where they are, or to what that is part of."""
     if page == name:
-        return Safe('aria-current="page"')
-    return Safe('aria-current="true"') if page == _WITHIN.get(name) else Safe()
+        return Markup('aria-current="page"')
+    return Markup('aria-current="true"') if page == _WITHIN.get(name) else Markup()
 
 
-def _tabs(language: str, base: str, name: str) -> Safe:
+def _tabs(language: str, base: str, name: str) -> Markup:
     """The pages of documents, where they are one of them."""
     if name not in _DOCUMENTS and name not in _WITHIN:
-        return Safe()
+        return Markup()
     shown = name if name in _DOCUMENTS else _WITHIN[name]
-    here = {f"here_{page}": _here(page, name) if page == shown else Safe() for page in _DOCUMENTS}
+    here = {f"here_{page}": _here(page, name) if page == shown else Markup() for page in _DOCUMENTS}
     return fill("documents_tabs.html", language, base=base, **here)
 
 
@@ -127,10 +101,10 @@ def has_documents(service: Service) -> bool:
     return EXTRACT in service.app.registry
 
 
-def _switch(request: Request, language: str) -> Safe:
+def _switch(request: Request, language: str) -> Markup:
     """The same page in the other languages, as links."""
     links = (fill("switch.html", language, **to._asdict()) for to in switch_to(request, language))
-    return Safe("".join(links))
+    return Markup().join(links)
 
 
 class Switch(NamedTuple):
@@ -169,17 +143,12 @@ def _quality(parameters: str) -> float:
         return 0.0
 
 
-def fill(template: str, language: str, **values: object) -> Safe:
-    """A template with its values and texts."""
-    return Safe(_template(template).substitute(_Values(language, values)))
+def fill(template: str, language: str, **values: object) -> Markup:
+    """A template with its values; `t` is a text by its key."""
+    said = texts(language)
+    return Markup(_TEMPLATES.get_template(template).render(t=said.__getitem__, **values))  # noqa: S704
 
 
 def as_data(value: object) -> str:
     """For attributes that a module reads: JSON, escaped like everything."""
     return json.dumps(value, ensure_ascii=False)
-
-
-@cache
-def _template(name: str) -> _Page:
-    file = resources.files(__package__).joinpath("templates", name)
-    return _Page(file.read_text(encoding="utf-8"))

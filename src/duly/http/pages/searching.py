@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from duly.documents.search.search import FARTHEST
@@ -17,7 +17,7 @@ from duly.documents.shapes import Node
 from duly.http.caller import Caller
 from duly.http.document_shapes import visitor
 from duly.http.pages.choices import folder_options, type_options, type_word, wanted_type
-from duly.http.pages.render import Pages, Safe, fill, language_of
+from duly.http.pages.render import Pages, fill, language_of
 from duly.http.service import Service
 from duly.model.access import Scope
 from duly.model.errors import ContractError
@@ -74,7 +74,7 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller) ->
     folders = await service.documents.folders.list(visitor(who))
     asked = _Asked.of(request, folders)
     marks: dict[str, Any] = {
-        f"is_{one}": Safe("selected") if one == asked.language else "" for one in _LANGUAGES
+        f"is_{one}": Markup("selected") if one == asked.language else "" for one in _LANGUAGES
     }
     return pages.page(
         request,
@@ -84,12 +84,12 @@ async def page(pages: Pages, request: Request, service: Service, who: Caller) ->
         folders=folder_options(language, folders, asked.node_id),
         results=await _results(service, who, asked, language, service.path(request))
         if asked.query
-        else Safe(),
+        else Markup(),
         **marks,
     )
 
 
-async def _results(service: Service, who: Caller, asked: _Asked, language: str, base: str) -> Safe:
+async def _results(service: Service, who: Caller, asked: _Asked, language: str, base: str) -> Markup:
     try:
         found = await service.documents.search(
             visitor(who), asked.query, asked.filters(), limit=_AT_A_TIME, offset=asked.offset
@@ -101,24 +101,26 @@ async def _results(service: Service, who: Caller, asked: _Asked, language: str, 
         language,
         count=_count(language, found),
         corrected=_corrected(language, found),
-        export=_export(language, base, asked, found) if who.may(Scope.WRITE) else Safe(),
-        hits=Safe("".join(_hit(language, base, one) for one in found.hits)),
-        more=_turn("search_more.html", language, asked, asked.offset + _AT_A_TIME) if found.more else Safe(),
-        back=_turn("search_first.html", language, asked, 0) if asked.offset else Safe(),
+        export=_export(language, base, asked, found) if who.may(Scope.WRITE) else Markup(),
+        hits=Markup().join(_hit(language, base, one) for one in found.hits),
+        more=_turn("search_more.html", language, asked, asked.offset + _AT_A_TIME)
+        if found.more
+        else Markup(),
+        back=_turn("search_first.html", language, asked, 0) if asked.offset else Markup(),
     )
 
 
-def _export(language: str, base: str, asked: _Asked, found: Found) -> Safe:
+def _export(language: str, base: str, asked: _Asked, found: Found) -> Markup:
     if not found.hits:
-        return Safe()
+        return Markup()
     return fill("documents_export.html", language, base=base, query=asked.address(0))
 
 
-def _turn(template: str, language: str, asked: _Asked, offset: int) -> Safe:
+def _turn(template: str, language: str, asked: _Asked, offset: int) -> Markup:
     return fill(template, language, query=asked.address(offset))
 
 
-def _count(language: str, found: Found) -> Safe:
+def _count(language: str, found: Found) -> Markup:
     if found.total == 0:
         return fill("search_none.html", language)
     if found.exact and found.total == 1:
@@ -126,15 +128,15 @@ def _count(language: str, found: Found) -> Safe:
     return fill("search_count.html" if found.exact else "search_least.html", language, n=found.total)
 
 
-def _corrected(language: str, found: Found) -> Safe:
+def _corrected(language: str, found: Found) -> Markup:
     said = [
         fill("search_corrected.html", language, word=word, others=", ".join(others))
         for word, others in found.corrected.items()
     ]
-    return Safe("".join(said))
+    return Markup().join(said)
 
 
-def _hit(language: str, base: str, hit: Hit) -> Safe:
+def _hit(language: str, base: str, hit: Hit) -> Markup:
     shown = hit.fragments or ((Piece(text=hit.text),),)
     return fill(
         "search_hit.html",
@@ -142,15 +144,13 @@ def _hit(language: str, base: str, hit: Hit) -> Safe:
         base=base,
         document_id=hit.document_id,
         name=hit.name,
-        place=Safe(f"#page-{hit.page}") if hit.page else "",
-        page=fill("search_page.html", language, page=hit.page) if hit.page else Safe(),
+        place=f"#page-{hit.page}" if hit.page else "",
+        page=fill("search_page.html", language, page=hit.page) if hit.page else Markup(),
         type=type_word(language, hit.doc_type),
-        fragments=Safe(" … ".join(map(_marked, shown))),
+        fragments=Markup(" … ").join(map(_marked, shown)),
     )
 
 
-def _marked(pieces: Sequence[Piece]) -> str:
-    return "".join(
-        f"<mark>{html.escape(piece.text)}</mark>" if piece.hit else html.escape(piece.text)
-        for piece in pieces
-    )
+def _marked(pieces: Sequence[Piece]) -> Markup:
+    marked = Markup("<mark>{}</mark>")
+    return Markup().join(marked.format(piece.text) if piece.hit else piece.text for piece in pieces)

@@ -7,10 +7,11 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Query, Request
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from duly.http import cookies, sign_in
-from duly.http.pages.render import Pages, Safe, fill, language_of
+from duly.http.pages.render import Pages, fill, language_of
 from duly.http.pages.texts import texts
 from duly.http.provider import Unreachable
 from duly.http.rates import TooManyRequests
@@ -109,9 +110,9 @@ class SigningIn:
         here = f"{request.url.scheme}://{request.url.netloc}{request.scope.get('root_path', '')}"
         return (self._service.options.public_url or here) + BACK
 
-    def _button(self, request: Request, then: str) -> Safe:
+    def _button(self, request: Request, then: str) -> Markup:
         if self._as is None:
-            return Safe()
+            return Markup()
         language = language_of(request)
         there = f"{self._service.path(request)}/login/start?{urlencode({'next': then})}"
         label = texts(language)["login.sso"].format(label=self._as.label)

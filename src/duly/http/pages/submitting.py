@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from duly.analyze.job import JOB_TYPE as ANALYZE
 from duly.analyze.request import LARGEST_BLOB, MOST_INLINE, MOST_SOURCES, Module
 from duly.client.registry import Registry
-from duly.http.pages.render import Pages, Safe, as_data, fill, language_of
+from duly.http.pages.render import Pages, as_data, fill, language_of
 from duly.http.pages.texts import texts
 from duly.http.types import offered
 
@@ -32,14 +33,14 @@ def page(pages: Pages, request: Request, registry: Registry, *, may_write: bool)
     return pages.page(
         request,
         "submit",
-        analysis=_analysis(language) if analysis else Safe(),
-        open=Safe() if analysis else Safe("open"),
+        analysis=_analysis(language) if analysis else Markup(),
+        open=Markup() if analysis else Markup("open"),
         kinds=_kinds(language, kinds),
-        forbidden=Safe() if may_write else fill("readonly.html", language),
+        forbidden=Markup() if may_write else fill("readonly.html", language),
     )
 
 
-def _analysis(language: str) -> Safe:
+def _analysis(language: str) -> Markup:
     said = texts(language)
     boxes = [
         fill(
@@ -52,15 +53,15 @@ def _analysis(language: str) -> Safe:
         for module in Module
     ]
     limits = as_data({"sources": MOST_SOURCES, "inline": MOST_INLINE, "file": LARGEST_BLOB})
-    return fill("analysis.html", language, modules=Safe("".join(boxes)), limits=limits)
+    return fill("analysis.html", language, modules=Markup().join(boxes), limits=limits)
 
 
-def _kinds(language: str, kinds: dict[str, dict[str, Any]]) -> Safe:
+def _kinds(language: str, kinds: dict[str, dict[str, Any]]) -> Markup:
     options = [
         fill("kind.html", language, kind=name, example=as_data(example(schema)))
         for name, schema in sorted(kinds.items())
     ]
-    return Safe("".join(options))
+    return Markup().join(options)
 
 
 def example(schema: dict[str, Any]) -> dict[str, Any]:

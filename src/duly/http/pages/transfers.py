@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from fastapi import Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from duly.documents.access import private_to
@@ -15,7 +16,7 @@ from duly.http.caller import Caller
 from duly.http.document_shapes import visitor
 from duly.http.pages.choices import folder_options, type_options, wanted_type
 from duly.http.pages.listing import table
-from duly.http.pages.render import Pages, Safe, fill, language_of
+from duly.http.pages.render import Pages, fill, language_of
 from duly.http.pages.texts import texts
 from duly.http.service import Service
 from duly.model.access import Scope
@@ -35,12 +36,12 @@ async def connectors(pages: Pages, request: Request, service: Service, who: Call
     return pages.page(
         request,
         "connectors",
-        connectors=Safe("".join(found)) or fill("connectors_none.html", language),
-        new=new if who.may(Scope.ADMIN) else Safe(),
+        connectors=Markup().join(found) or fill("connectors_none.html", language),
+        new=new if who.may(Scope.ADMIN) else Markup(),
     )
 
 
-def _connector(language: str, one: Connector, paths: Mapping[UUID, str], who: Caller) -> Safe:
+def _connector(language: str, one: Connector, paths: Mapping[UUID, str], who: Caller) -> Markup:
     said, off, at = texts(language), one.disabled_at is not None, one.last_import_at
     last = (
         fill("connector_last.html", language, at=at.isoformat(), text=f"{at:%Y-%m-%d %H:%M} UTC")
@@ -67,8 +68,8 @@ def _connector(language: str, one: Connector, paths: Mapping[UUID, str], who: Ca
         account=one.account or "",
         folder=paths.get(one.node_id, "") if one.node_id else said["documents.root"],
         last=last or said["connectors.never"],
-        start=start if who.may(Scope.WRITE) and not off else Safe(),
-        look=look if who.may(Scope.ADMIN) else Safe(),
+        start=start if who.may(Scope.WRITE) and not off else Markup(),
+        look=look if who.may(Scope.ADMIN) else Markup(),
     )
 
 
@@ -91,7 +92,7 @@ async def exports(pages: Pages, request: Request, service: Service, who: Caller)
         request,
         "exports",
         form=form if who.may(Scope.WRITE) else fill("readonly.html", language),
-        recent=shown if recent else Safe(),
+        recent=shown if recent else Markup(),
     )
 
 
