@@ -7,9 +7,9 @@ With `--once`, or where nobody looks, it ends after the result.
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,42 +31,45 @@ _WIDTH = 30
 
 async def once() -> None:
     """Start everything, have the texts analyzed, and end."""
-    app = Duly()
-    async with _somewhere(running, app) as here:
+    async with running(Duly(), port=_port()) as here:
         print(f"service   {here.url}", flush=True)
         await analyze(here.url, here.key)
 
 
 async def stay() -> None:
     """The same, and then a town full of work, until Ctrl-C."""
-    stop, settings = told_to_stop(), Settings.load()
+    stop = told_to_stop()
+    town, told = asyncio.create_task(_live()), asyncio.create_task(stop.wait())
+    await asyncio.wait([town, told], return_when=asyncio.FIRST_COMPLETED)
+    if not town.done():
+        print("\nstopping: workers give back what they hold", flush=True)
+        town.cancel()
+    with suppress(asyncio.CancelledError):
+        await town
+
+
+async def _live() -> None:
+    settings = Settings.load()
     write_logs(settings, None, as_json=False, otherwise=LogLevel.ERROR)
     own = settings.database_url
     with nullcontext(own) if own else fresh_database(settings.home) as url:
-        async with _somewhere(living, make(database_url=url)) as town:
+        async with living(make(database_url=url), port=_port()) as town:
             print(f"service   {town.url}", flush=True)
-            largest = ORGS[0]
             await town.load.begin(HISTORY)
-            await analyze(town.url, town.keys.of[largest.org_id])
+            await analyze(town.url, town.keys.of[ORGS[0].org_id])
             say(town)
             await papers.bring(town.app)
             async with town.load.at_work():
-                await stop.wait()
-            print("\nstopping: workers give back what they hold", flush=True)
+                await asyncio.Event().wait()
 
 
-@asynccontextmanager
-async def _somewhere(start: Any, app: Duly) -> AsyncIterator[Any]:
-    """On the usual port, or if somebody has that one, on any."""
+def _port() -> int:
+    """The usual one, or if somebody has that, any."""
     try:
-        async with start(app, port=PORT) as here:
-            yield here
-            return
-    except errors.ConfigurationError as error:
-        if error.field != "port":
-            raise
-    async with start(app, port=0) as here:
-        yield here
+        with socket.create_server(("127.0.0.1", PORT)):
+            return PORT
+    except OSError:
+        return 0
 
 
 async def analyze(url: str, key: str) -> None:

@@ -21,12 +21,25 @@ VARIANTS: dict[str, tuple[dict[str, str], ...]] = {
         {"type": "report.build"},
         {"q": "payload.region:DE"},
         {"q": "payload.region:XX"},
+        {"q": "report.*"},
+        {"q": "doc-7"},
+        {"kind": "none"},
+        {"error": "none"},
+        {"freshness": "likely_stale"},
+        {"status": "completed", "payload.region": "XX"},
+    ),
+    "/jobs/bulk": (
+        {"verb": "cancel", "scope": "all"},
+        {"verb": "replay", "scope": "all", "payload.region": "DE"},
+        {"verb": "discard", "scope": "all", "status": "failed"},
     ),
     "/audit": ({"action": "key.created"}, {"actor": "u7"}, {"target": "none", "since": "2026-01-01T00:00"}),
     "/notifications": ({"status": "failed"}, {"channel": "fax"}),
     "/webhooks/{endpoint_id}": ({"status": "failed"}, {"event_type": "none"}),
 }
 """Pages that are asked in several ways."""
+ASKED_FOR = {"/jobs/bulk"}
+"""Those that show nothing unless they are asked something."""
 
 
 class Stop(NamedTuple):
@@ -45,7 +58,8 @@ def tour(api: FastAPI, stock: Stock) -> Iterator[Stop]:
         if "{path:path}" in path or path == f"{PREFIX}/":
             continue
         for filled in _filled(path, stock):
-            yield Stop(path.removeprefix(PREFIX) or "/", filled)
+            if path.removeprefix(PREFIX) not in ASKED_FOR:
+                yield Stop(path.removeprefix(PREFIX) or "/", filled)
             for asked in VARIANTS.get(path.removeprefix(PREFIX), ()):
                 yield Stop(f"{path.removeprefix(PREFIX)}?{urlencode(asked)}", f"{filled}?{urlencode(asked)}")
 

@@ -40,7 +40,7 @@ def declare_send(app: Duly, world: World) -> Any:
 
 
 def declare_build(app: Duly, world: World) -> Any:
-    @app.job("report.build", retry=AT_ONCE, queue="q:zombies")
+    @app.job("ledger.close", retry=AT_ONCE, queue="q:zombies")
     async def build(ctx: Context, name: str) -> int:
         for n in range(4):
             await ctx.partial(

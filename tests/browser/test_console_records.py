@@ -82,7 +82,6 @@ async def test_what_was_not_delivered_is_sent_again(visitor: Visitor) -> None:
     await page.wait_for_url("**status=failed**")
     await page.get_by_role("row").filter(has_text="sms:").get_by_role("link").first.click()
     await expect(page.get_by_text("the line is cut")).to_be_visible()
-    await visitor.shoot("console-notification")
     line.mended = True
     await act(page, "resend", "Send again", "the line is mended")
     await expect(page.get_by_text("It is sent again.")).to_be_visible()
@@ -96,7 +95,6 @@ async def test_what_was_not_delivered_is_sent_again(visitor: Visitor) -> None:
     await form.get_by_label("Reason").fill("has left")
     await form.get_by_role("button").click()
     await expect(page.get_by_text("email:eve@example.com")).to_be_visible()
-    await visitor.shoot("console-suppressions")
 
 
 async def test_webhooks_are_tested_switched_off_and_on(visitor: Visitor) -> None:
@@ -108,11 +106,9 @@ async def test_webhooks_are_tested_switched_off_and_on(visitor: Visitor) -> None
     )
     await stage.app.webhooks.create(stage.org, url, ["*"], **why)
     await visitor.operate(path="/console/webhooks")
-    await visitor.shoot("console-webhooks")
     await page.get_by_role("link", name="Chat of the night shift").click()
     await act(page, "test", "Send a test")
     await expect(page.get_by_role("heading", name="webhook.test")).to_be_visible()
-    await visitor.shoot("console-message")
     await page.get_by_role("link", name="Chat of the night shift").click()
     await expect(page.get_by_role("link", name="webhook.test")).to_be_visible()
     await visitor.shoot("console-webhook")
@@ -131,7 +127,6 @@ async def test_the_trail_is_filtered_and_verified(visitor: Visitor) -> None:
         )
     await Sealer(stage.app).once()
     await visitor.operate(path="/console/audit")
-    await visitor.shoot("console-audit")
     await page.get_by_role("row").filter(has_text="eve").get_by_role("link", name="member.set").click()
     await page.wait_for_url("**action=member.set**")
     await expect(page.locator("tbody tr")).to_have_count(2)

@@ -95,6 +95,7 @@ dead replay {first} {why}
 dead fix {second} --payload {payload} {why}
 dead discard {third} {why}
 dead replay-many --per-second 10 {why}
+dead discard-many {why}
 schedule create nightly --cron 0,3,*,*,* --type shop.greet --payload {payload} {why}
 schedule list
 schedule pause nightly {why}
@@ -189,6 +190,7 @@ async def test_every_command_answers_programs_with_one_document(
     assert said["dead groups"]["groups"][0]["letters"] == 4
     assert said["dead show"]["payload"] == {"name": "Ada"}
     assert len(said["dead replay-many"]["replayed"]) == 1
+    assert said["dead discard-many"] == {"discarded": 0}
     assert said["schedule create"]["cron"] == "0 3 * * *"
     assert [at[10:] for at in said["schedule upcoming"]["upcoming"]] == ["T03:00:00Z"] * 3
     assert said["schedule ticks"] == {"name": "nightly", "ticks": []}

@@ -12,6 +12,7 @@ CHANGES = {
     *("jobs cancel", "jobs rerun", "queue create", "queue pause", "queue resume", "queue weight"),
     *("limit set", "limit pause", "limit resume", "schedule create", "schedule pause", "schedule resume"),
     *("schedule run", "schedule delete", "dead replay", "dead replay-many", "dead discard", "dead fix"),
+    "dead discard-many",
     *("key create", "key rotate", "key revoke", "member set", "member remove", "org suspend", "org resume"),
     *("org create", "queue set"),
     *(f"webhook {word}" for word in ("create", "change", "disable", "enable", "remove", "rotate")),

@@ -34,7 +34,7 @@ NOT_DESCRIBED = re.compile(
 )
 """Fields whose right values a schema cannot describe: valid by the document, they may yet be refused."""
 PATHS_THAT_ARE_ALSO_IDS = re.compile(
-    r"/v1/jobs/bulk|/v1/jobs/actions|/v1/dead-letters/replay|/v1/notifications/preview"
+    r"/v1/jobs/bulk|/v1/jobs/actions|/v1/dead-letters/(replay|discard)|/v1/notifications/preview"
 )
 """To other methods they are a job whose id is no id."""
 

@@ -88,6 +88,13 @@ async def test_many_are_replayed_and_any_ended_job_is_done_again(
     no_letter = await http.post(f"/v1/jobs/{rerun.json()['job_id']}/replay", json=WHY)
     assert (no_letter.status_code, no_letter.json()["code"]) == (404, "job.unknown")
 
+    [group] = (await http.get("/v1/dead-letters/groups")).json()["groups"]
+    assert (group["job_id"], group["letters"]) == (str(jobs[2]), 1)
+    rest = {**WHY, "fingerprint": kind}
+    for who, discarded in ((stranger, 0), (http, 1), (http, 0)):
+        gone = await who.post("/v1/dead-letters/discard", json=rest)
+        assert (gone.status_code, gone.json()) == (200, {"discarded": discarded})
+
 
 async def test_jobs_of_dulys_own_are_not_the_tenants_to_stop_or_to_repeat(
     http: httpx.AsyncClient, app: Duly, org: uuid.UUID, database: Database
@@ -143,6 +150,7 @@ async def test_what_is_wrong_is_named(http: httpx.AsyncClient, app: Duly, api: F
         (f"/v1/jobs/{job}/fix", {**WHY, "payload": {"size": "x"}}),
         (f"/v1/jobs/{job}/fix", {**WHY, "payload": {"to": "\0"}}),
         ("/v1/dead-letters/replay", {**WHY, "per_second": 0}),
+        ("/v1/dead-letters/discard", {**WHY, "limit": 0}),
         ("/v1/dead-letters/replay", {**WHY, "per_second": 1, "limit": 10**30}),
         ("/v1/dead-letters/replay", {**WHY, "per_second": 1, "job_type": "\0"}),
     ]

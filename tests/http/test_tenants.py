@@ -174,6 +174,8 @@ async def test_places_and_kinds_of_others_lead_to_ones_own(
     kind = {"reason": "r", "per_second": 1, "fingerprint": letter["fingerprint"]}
     await prober.ask("GET", Asked(f"/v1/dead-letters?fingerprint={kind['fingerprint']}", None, set()))
     await prober.ask("POST", Asked("/v1/dead-letters/replay", json.dumps(kind), set()))
+    del kind["per_second"]
+    await prober.ask("POST", Asked("/v1/dead-letters/discard", json.dumps(kind), set()))
     assert belongings(sql, theirs) == before
 
 

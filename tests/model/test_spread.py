@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from duly.model.spread import BOUNDS, quantile, spread
+from duly.model.spread import BOUNDS, count_into, quantile, spread
 
 
 @pytest.mark.parametrize("seconds", [0.0015, 0.02, 0.7, 1.0, 42.0, 3600.0, 100_000.0])
@@ -19,7 +19,9 @@ def test_a_quantile_is_as_near_as_its_bucket_is_wide(seconds: float) -> None:
 
 def test_quantiles_are_in_order_and_of_merged_counts_as_of_all_together() -> None:
     some, others = [0.01 * n for n in range(1, 90)], [5.0] * 11
-    merged = spread(some) + spread(others)
+    merged = spread(some)
+    for more in (others[:1], others[1:], []):
+        count_into(merged, more)
     assert merged == spread(some + others)
     middle, most = quantile(merged, 0.5), quantile(merged, 0.95)
     assert middle is not None

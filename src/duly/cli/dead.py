@@ -166,6 +166,32 @@ def discard(
     print_json({"job_id": job_id, "resolution": "discarded"}) if as_json else print("discarded")
 
 
+@group.command("discard-many")
+def discard_many(
+    org: Org,
+    reason: Reason,
+    fingerprint: Fingerprint = None,
+    job_type: JobType = None,
+    limit: Size = 1000,
+    actor: ActorName = None,
+    app: AppName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take open letters out of the box, the oldest first: nothing more will be done."""
+    done = run(
+        app,
+        lambda duly: duly.dead_letters.discard_many(
+            org,
+            fingerprint=fingerprint,
+            job_type=job_type,
+            limit=limit,
+            actor=acting(actor),
+            reason=reason,
+        ),
+    )
+    print_json({"discarded": done}) if as_json else print(f"discarded {done}")
+
+
 @group.command()
 def fix(
     job_id: JobId,

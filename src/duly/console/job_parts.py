@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from duly.console.drawing import end_of, workers
+from duly.console.drawing import Say, end_of, workers
 from duly.console.visit import Visit
 from duly.control.story import JobStory, KeptLine, KeptPartial
 from duly.model.diff import Difference, compare, veil
 from duly.model.error_report import MAX_FRAMES
 from duly.model.job import JobEvent
-from duly.model.reconciliation import ReconciliationRecord
+from duly.model.reconciliation import REASONS, ReconciliationRecord
 from duly.model.redact import SHORT, cut, redact
 
 ATTEMPTS = 20
 """So many of the last attempts are shown one by one."""
 _INSTALLATION = ("worker", "system", "operator")
-_TOLD = ("reason", "cancel_reason", "note", "progress_percent", "result_seq", "run_at", "replay_of")
+_TOLD = ("progress_percent", "result_seq", "run_at", "replay_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def events(visit: Visit, story: JobStory) -> list[EventShown]:
             event.event_type.removeprefix("job."),
             _who(visit, event, named),
             event.attempt,
-            _detail(event.payload_json),
+            _detail(visit.t, event.payload_json),
         )
         for event in reversed(story.events)
     ]
@@ -118,16 +118,32 @@ def _who(visit: Visit, event: JobEvent, named: Mapping[str, str]) -> str:
     return f"{event.actor_type}:{event.actor_id}"
 
 
-def _detail(payload: Mapping[str, Any]) -> str:
+def _detail(say: Say, payload: Mapping[str, Any]) -> str:
     code, message = payload.get("error_code"), payload.get("error_message")
-    said = [f"{code}: {message}"] if code else []
-    said += [f"{name}: {payload[name]}" for name in _TOLD if payload.get(name) not in (None, "")]
-    return redact("; ".join(said), SHORT)
+    told = [f"{code}: {message}"] if code else []
+    told += [str(payload[name]) for name in ("reason", "cancel_reason", "note") if payload.get(name)]
+    told += [
+        say(f"job.detail.{name}", value=payload[name]) for name in _TOLD if payload.get(name) is not None
+    ]
+    return redact("; ".join(told), SHORT)
 
 
-def evidence(record: ReconciliationRecord) -> list[tuple[str, str]]:
-    """What was seen, name by name."""
-    return [(name, cut(_text(value))) for name, value in record.evidence.items() if value is not None]
+def said(record: ReconciliationRecord) -> str:
+    """What was said beyond the usual words, which the page has in its own language."""
+    return "" if record.message == REASONS[record.kind][1] else redact(record.message, SHORT)
+
+
+def evidence(record: ReconciliationRecord) -> list[tuple[str, str | datetime]]:
+    """What was seen, name by name; moments as such."""
+    return [(name, _seen(value)) for name, value in record.evidence.items() if value is not None]
+
+
+def _seen(value: Any) -> str | datetime:
+    try:
+        found = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return cut(_text(value))
+    return found if found.tzinfo else cut(_text(value))
 
 
 @dataclass(frozen=True, slots=True)

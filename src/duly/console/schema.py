@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,15 @@ class Field:
     kind: str
     required: bool
     hint: str
+    default: str
+    """What it is if nobody says; empty without one."""
 
 
 def fields(schema: Mapping[str, Any]) -> list[Field]:
     """The fields of an object, in their order."""
     known, needed = schema.get("$defs", {}), set(schema.get("required", ()))
     return [
-        Field(name, _kind(said, known), name in needed, str(said.get("description", "")))
+        Field(name, _kind(said, known), name in needed, str(said.get("description", "")), _default(said))
         for name, said in schema.get("properties", {}).items()
     ]
 
@@ -42,3 +45,7 @@ def _kind(said: Mapping[str, Any], known: Mapping[str, Any], depth: int = 0) -> 
     if kind == "array" and depth < 5:
         return f"{_kind(said.get('items', {}), known, depth + 1)}[]"
     return f"{kind} ({said['format']})" if "format" in said else kind
+
+
+def _default(said: Mapping[str, Any]) -> str:
+    return json.dumps(said["default"], ensure_ascii=False) if "default" in said else ""

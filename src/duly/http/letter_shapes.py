@@ -57,11 +57,12 @@ class GroupShown(Shown):
     """The open letters of one kind; the message is the latest one's."""
 
     fingerprint: str
+    job_id: UUID = Field(description="The latest one.")
     job_type: str
     error_code: str
     error_class: str
     error_message: str
-    letters: int
+    letters: int = Field(description="How many, counted to 10,000.")
     first_dead_at: datetime
     last_dead_at: datetime
 
@@ -81,6 +82,20 @@ class ReplayMany(Why):
         ge=0.001, le=10_000, strict=True, description="So many of the new jobs come due, and no more."
     )
     limit: Annotated[int, Field(ge=1, le=1000), NUMERIC] = 100
+
+
+class DiscardMany(Why):
+    """Which open letters to take out of the box, the oldest first."""
+
+    fingerprint: Text | None = None
+    job_type: Text | None = None
+    limit: Annotated[int, Field(ge=1, le=1000), NUMERIC] = 100
+
+
+class ManyDiscarded(Shown):
+    """What became of many letters."""
+
+    discarded: int = Field(description="How many are out of the box.")
 
 
 class NewJob(Shown):

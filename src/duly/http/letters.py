@@ -10,11 +10,13 @@ from duly.control.replays import no_letter
 from duly.http.answers import as_json
 from duly.http.caller import Caller
 from duly.http.letter_shapes import (
+    DiscardMany,
     Groups,
     GroupShown,
     LetterDetail,
     LetterPage,
     LetterShown,
+    ManyDiscarded,
     ManyReplayed,
     ReplayMany,
 )
@@ -73,6 +75,13 @@ def routes(service: Service) -> APIRouter:
         await service.check_everything(who, "change")
         done = await service.dead_letters.replay_many(who.org_id, actor=who.actor, **dict(request))
         return as_json(ManyReplayed.of(who, done), 202)
+
+    @api.post("/discard", response_model=ManyDiscarded, responses=documented(404, 413, 415))
+    async def discard_many(request: DiscardMany, who: operates) -> Response:
+        """Take many out of the box: nothing more will be done."""
+        await service.check_everything(who, "change")
+        done = await service.dead_letters.discard_many(who.org_id, actor=who.actor, **dict(request))
+        return as_json(ManyDiscarded(discarded=done))
 
     @api.get("/{job_id}", response_model=LetterDetail, responses=documented(404))
     async def letter(job_id: UUID, who: operates) -> Response:

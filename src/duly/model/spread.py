@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 _STEPS = 2
@@ -20,6 +20,15 @@ _bucket = partial(bisect_left, BOUNDS)
 def spread(seconds: Iterable[float]) -> Counter[int]:
     """How many of these times are in which bucket."""
     return Counter(map(_bucket, seconds))
+
+
+def count_into(counts: Counter[int], seconds: Collection[float]) -> None:
+    """Add these times to others; most often it is one, or many."""
+    if len(seconds) == 1:
+        for one in seconds:
+            counts[_bucket(one)] += 1
+    else:
+        counts.update(map(_bucket, seconds))
 
 
 def quantile(counts: Mapping[int, int], part: float) -> float | None:

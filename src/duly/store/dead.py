@@ -245,7 +245,7 @@ async def list_letters(
 
 async def group(conn: Connection, org_id: UUID, *, limit: int) -> list[DeadLetterGroup]:
     """The open letters by kind, the latest first."""
-    values = {"org_id": org_id, "limit": limit, "most": MOST_COUNTED}
+    values = {"org_id": org_id, "kinds": limit, "limit": limit, "most": MOST_COUNTED - 1}
     return [DeadLetterGroup.model_validate(row) for row in await rows(conn, "dead_letters/group", values)]
 
 

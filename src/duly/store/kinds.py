@@ -36,7 +36,7 @@ class ErrorKind(BaseModel):
 
 async def kinds(conn: Connection, org_id: UUID | None, *, limit: int, most: int) -> list[ErrorKind]:
     """The latest kinds: of an org, on its session, or of all orgs, on the engine's."""
-    name = "dead_letters/kinds" if org_id is None else "dead_letters/kinds_of_org"
+    name = "dead_letters/kinds" if org_id is None else "dead_letters/group"
     values = {"org_id": org_id, "kinds": _STEPS, "look": _LOOK, "limit": limit, "most": most}
     return [
         ErrorKind.model_validate({**row, "letters": counted(row["letters"], most)})

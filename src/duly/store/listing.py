@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from duly.model.job import JobEvent, JobSnapshot
-from duly.model.states import Status
+from duly.model.states import HELD, Status
 from duly.store import everywhere
 from duly.store.choice import Choice, Place
 from duly.store.gates import Limit
@@ -117,7 +117,8 @@ async def count_by_status(conn: Connection, org_id: UUID | None, *, most: int) -
     """How many jobs of an org, or of all, are in each status, as far as an index tells it."""
     name = "everywhere/count_by_status" if org_id is None else "jobs/count_by_status"
     found = await rows(conn, name, {"org_id": org_id, "most": most})
-    return {Status(row["status"]): counted(row["n"], most) for row in found}
+    none = {status: counted(0, most) for status in HELD}
+    return none | {Status(row["status"]): counted(row["n"], most) for row in found}
 
 
 async def last_events(conn: Connection, org_id: UUID, job_id: UUID, *, limit: int) -> list[JobEvent]:

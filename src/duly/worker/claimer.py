@@ -28,10 +28,12 @@ class Clock:
     def __init__(self) -> None:
         self._at: datetime | None = None
         self._since = 0.0
+        self._ahead = time.time() - time.monotonic()
 
     def set(self, now: datetime) -> None:
         """The database just said what time it is."""
         self._at, self._since = now, time.monotonic()
+        self._ahead = now.timestamp() - self._since
 
     def now(self) -> datetime:
         """What time it is there."""
@@ -41,8 +43,7 @@ class Clock:
 
     def minute(self) -> int:
         """The minute it is there, since the epoch; by our own clock as long as the database was not asked."""
-        seconds = time.time() if self._at is None else self.now().timestamp()
-        return int(seconds // 60)
+        return int((time.monotonic() + self._ahead) // 60)
 
 
 class Claimer:

@@ -11,7 +11,7 @@ import psycopg
 
 from duly.model.decide import Transition
 from duly.model.errors import StoreError
-from duly.model.spread import spread
+from duly.model.spread import count_into
 from duly.model.states import Status
 from duly.store import minutes
 from duly.store.minutes import Done
@@ -38,7 +38,7 @@ class Minutes:
         """So many were claimed, after having waited so long each."""
         cell = self._cell(queue)
         cell.started += len(waits)
-        cell.waits.update(spread(waits))
+        count_into(cell.waits, waits)
 
     def completed(self, queue: str, n: int, seconds: Collection[float]) -> None:
         """So many were completed; their handlers ran so long."""
@@ -61,7 +61,7 @@ class Minutes:
 
     def _ran(self, cell: Done, seconds: Collection[float]) -> None:
         cell.run_seconds += sum(seconds)
-        cell.runs.update(spread(seconds))
+        count_into(cell.runs, seconds)
 
     def _cell(self, queue: str) -> Done:
         key = self._minute(), queue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from duly.model.errors import ContractError
 _AT_A_TIME = 50
 _TEXTS = ("actor", "action", "target")
 _TIMES = ("since", "until")
+_ID = re.compile(r"[0-9a-f-]{16,}")
 
 
 async def listed(visit: Visit) -> Page:
@@ -38,7 +40,7 @@ async def listed(visit: Visit) -> Page:
         "audit.html",
         title=visit.t("audit.title"),
         asked=asked,
-        rows=[(entry, _pretty(entry.detail)) for entry in page.entries],
+        rows=[(one, _ends(one.actor_id), _ends(one.target_id), _pretty(one.detail)) for one in page.entries],
         short=page.after is not None and len(page.entries) < _AT_A_TIME,
         verification=await _verification(visit),
         after=page.after,
@@ -67,6 +69,11 @@ def _moment(field: str, text: str) -> datetime | None:
     except ValueError:
         raise ContractError(f"{text!r} is no time", field=field, fix="as in 2026-11-15T12:00") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _ends(text: str) -> str:
+    """An id by its ends: in a list, that tells it from others."""
+    return f"{text[:6]}…{text[-6:]}" if _ID.fullmatch(text) else text
 
 
 def _pretty(detail: dict[str, Any]) -> str:

@@ -43,6 +43,7 @@ async def page(visit: Visit) -> Page:
         attempts=parts.attempts(visit, story),
         events=parts.events(visit, story),
         evidence=parts.evidence,
+        said=parts.said,
         compared=parts.compared(visit, story.snapshots),
         payload=None if shown is None else parts.pretty(shown),
         relatives=[one for one in story.relatives if one.subject_id in open_to_them],

@@ -13,7 +13,7 @@ from duly.console.form import Form
 from duly.console.pages.jobs_asked import Asked, asked
 from duly.console.visit import Page, Visit
 from duly.control.job_choice import Filters
-from duly.model.errors import ContractError, MissingField
+from duly.model.errors import MissingField, NotFound
 from duly.model.states import Status
 
 
@@ -67,7 +67,7 @@ async def _wanted(visit: Visit) -> tuple[Verb, Asked, Filters]:
     try:
         verb = Verb(visit.query.get("verb", ""))
     except ValueError:
-        raise ContractError("no such change", field="verb", fix=f"one of {', '.join(Verb)}") from None
+        raise NotFound("no such change") from None
     if visit.query.get("scope") == "all":
         await visit.service.check_everything(visit.caller, "change")
         return verb, query, query.wanted

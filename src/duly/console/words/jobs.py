@@ -8,10 +8,10 @@ WORDS = {
         "status:failed type:report.build payload.region:DE",
     ),
     "jobs.search.hint": (
-        "status type queue subject outcome freshness error kind since until payload.PATH meta.NAME, each with"
-        " :value; or one word: an id, a subject, the beginning of a type.",
-        "status type queue subject outcome freshness error kind since until payload.PFAD meta.NAME, je mit"
-        " :wert; oder ein Wort: eine Kennung, ein Gegenstand, der Anfang eines Typs.",
+        "status type queue subject outcome freshness error kind since until payload.PATH meta.NAME, each as"
+        " name:value; or one word",
+        "status type queue subject outcome freshness error kind since until payload.PFAD meta.NAME, je als"
+        " name:wert; oder ein Wort",
     ),
     "jobs.find": ("Search", "Suchen"),
     "jobs.more": ("More filters", "Weitere Filter"),
@@ -32,15 +32,14 @@ WORDS = {
     "jobs.drop": ("without {name}:{value}", "ohne {name}:{value}"),
     "jobs.col.select": ("Select", "Auswählen"),
     "jobs.col.job": ("Job", "Auftrag"),
-    "jobs.col.org": ("Org", "Organisation"),
+    "jobs.of": ("of", "von"),
     "jobs.col.status": ("Status", "Status"),
-    "jobs.col.attempt": ("Attempt", "Versuch"),
     "jobs.col.queue": ("Queue", "Schlange"),
     "jobs.col.created": ("Created", "Angelegt"),
-    "jobs.col.took": ("Took", "Dauer"),
     "jobs.col.error": ("Error", "Fehler"),
-    "jobs.attempt": ("{n} of {most}", "{n} von {most}"),
-    "jobs.since": ("since", "seit"),
+    "jobs.attempt": ("attempt {n} of {most}", "Versuch {n} von {most}"),
+    "jobs.started": ("started", "begonnen"),
+    "jobs.took": ("took", "dauerte"),
     "jobs.due": ("due", "fällig"),
     "jobs.stale": ("likely stale", "vermutlich verwaist"),
     "jobs.stopping": ("cancel requested", "Abbruch verlangt"),
