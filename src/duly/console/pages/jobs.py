@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from duly.bulk import Count
+from duly.bulk import Count, Verb
 from duly.console.pages import jobs_bulk
 from duly.console.pages.jobs_asked import Asked, asked
 from duly.console.routing import Act, Show
@@ -78,11 +78,17 @@ async def page(visit: Visit) -> Page:
             for name, value in query.terms.items()
             if name != "status"
         ],
-        verbs=jobs_bulk.offered(query.terms.get("status")) if visit.may(Scope.OPERATE) else [],
+        verbs=_verbs(visit, query),
         older=_further(visit, query, found.after),
         newest=visit.link("/jobs", **query.terms) if after else None,
         short=found.after is not None and len(found.jobs) < _PAGE,
     )
+
+
+def _verbs(visit: Visit, query: Asked) -> list[Verb]:
+    if query.wrong is not None or not visit.may(Scope.OPERATE):
+        return []
+    return jobs_bulk.offered(query.terms.get("status"))
 
 
 async def _list(visit: Visit, query: Asked, after: str | None) -> JobPage:
