@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Set
+from html import unescape
 
 import psycopg
 import pytest
@@ -49,6 +51,40 @@ async def test_an_org_sees_its_own_figures_and_the_installation_those_of_all(
     assert f"theirs {other}" in one_of_them
     assert f"theirs {org}" not in one_of_them
     assert (await platform.get(f"/console?org={uuid.uuid4()}")).status_code == 404
+
+
+async def test_every_link_of_these_pages_leads_somewhere(
+    app: Duly, org: uuid.UUID, arrives: Arrives, platform: Person, sql: psycopg.Connection, worker: uuid.UUID
+) -> None:
+    fill(sql, org)
+    kinds = [
+        "queue_depth",
+        "oldest_age",
+        "dead_rate",
+        "no_worker",
+        "stale_runs",
+        "relay_lag",
+        "webhook_failing",
+    ]
+    sql.execute(
+        """insert into duly.alerts (org_id, alert_id, kind, target, severity, summary, measured, threshold)
+           select %s, gen_random_uuid(), k, 'q:default', 'warning', 'x', 7200, 3 from unnest(%s::text[]) k""",
+        [org, kinds],
+    )
+    followed = 0
+    for person, pages in (
+        (await arrives(*OPERATOR), ("/console",)),
+        (platform, ("/console", f"/console?org={org}", "/console/workers", "/console/orgs")),
+    ):
+        for page in pages:
+            body = (await person.get(page)).text.partition('id="live"')[2].partition("</main>")[0]
+            links = {unescape(found) for found in re.findall(r'href="(/[^"]+)"', body)}
+            followed += len(links)
+            for link in links:
+                assert (await person.get(link)).status_code == 200, f"{page} -> {link}"
+            inside = {unescape(found) for found in re.findall(r'href="#([^"]+)"', body)}
+            assert inside <= set(re.findall(r'id="([^"]+)"', body)), page
+    assert followed > 20
 
 
 async def test_pages_of_the_installation_are_for_its_operators_alone(

@@ -30,6 +30,8 @@ class ErrorKind(BaseModel):
     letters: Count
     orgs: int
     """How many orgs the latest 200 are of."""
+    org_name: str | None = None
+    """What the org of the latest one is called; of one's own org that needs no telling."""
     first_dead_at: datetime
     last_dead_at: datetime
 

@@ -87,8 +87,8 @@ WORDS = {
     "overview.scheduled": ("{n} to come", "{n} geplant"),
     "overview.slots": ("Workers: {workers}, slots: {slots}", "Worker: {workers}, Plätze: {slots}"),
     "overview.failed": ("Failed jobs (24 h)", "Fehlgeschlagen (24 h)"),
-    "overview.failed.open": ("Open dead letters: {n}", "Offene endgültig gescheiterte: {n}"),
-    "overview.failed.none": ("No dead letters are open.", "Keine endgültig gescheiterten sind offen."),
+    "overview.failed.open": ("Open dead letters: {n}", "Offen, unzustellbar: {n}"),
+    "overview.failed.none": ("No dead letters are open.", "Nichts ist unzustellbar."),
     "overview.average": ("Average processing time", "Mittlere Bearbeitungszeit"),
     "overview.average.hint": (
         "p50 {p50}, p95 {p95}, in the last hour",
@@ -137,11 +137,11 @@ WORDS = {
     "overview.errors": ("Errors", "Fehler"),
     "overview.errors.hint": (
         "Open dead letters by what went wrong",
-        "Offene, endgültig gescheiterte Aufträge nach ihrer Ursache",
+        "Offen und unzustellbar, nach Art des Fehlers",
     ),
     "overview.errors.none": (
         "No dead letters are open.",
-        "Keine endgültig gescheiterten Aufträge sind offen.",
+        "Nichts ist unzustellbar.",
     ),
     "overview.errors.hidden": (
         "You may not see every subject of the org: errors and alerts are not shown.",
@@ -150,7 +150,7 @@ WORDS = {
     "overview.errors.orgs": ("{n} orgs", "{n} Organisationen"),
     "overview.errors.last": ("last", "zuletzt"),
     "overview.errors.first": ("first", "zuerst"),
-    "overview.errors.all": ("All dead letters", "Alle endgültig gescheiterten"),
+    "overview.errors.all": ("All dead letters", "Alle unzustellbaren"),
     "overview.errors.sample": ("the latest job", "der jüngste Auftrag"),
     "overview.bands": ("Can they be believed?", "Ist ihnen zu glauben?"),
     "overview.bands.said": (

@@ -16,7 +16,8 @@ with recursive kinds as (
     select k.fingerprint, k.dead_at from kinds k order by k.dead_at desc, k.fingerprint limit %(limit)s
 )
 select s.fingerprint, l.org_id, l.job_id, l.job_type, l.error_code, l.error_class, l.error_message,
-       s.dead_at as last_dead_at, f.dead_at as first_dead_at, c.n as letters, o.n as orgs
+       s.dead_at as last_dead_at, f.dead_at as first_dead_at, c.n as letters, o.n as orgs,
+       (select w.name from duly.organizations w where w.org_id = l.org_id) as org_name
 from shown s
 cross join lateral (
     select d.* from duly.dead_letters d
