@@ -86,7 +86,7 @@ class World:
         chance = random.Random(text)
         text = UUID_TEXT.sub(lambda found: lookalike(found[0], chance), text)
         text = re.sub("(?<![0-9a-f-])[0-9a-f]{16,}", lambda found: found[0][::-1], text)
-        return text.replace(self.theirs.name, self.theirs.name[::-1])
+        return text.replace(self.theirs.name, self.theirs.name[:2] + self.theirs.name[:1:-1])
 
     async def arrives(self, *scopes: str, org: uuid.UUID | None) -> Person:
         """Somebody who is logged in, or nobody; what is wrong with any answer is noticed."""

@@ -121,11 +121,16 @@ class Stranger:
             answer = await sent(self._person, place, *fields)
         self.unknown += answer.status_code == 404
         asked = unquote_plus(f"{place} {fields}")
+        # What is to be said after a change is packed; it is read as the next page would say it.
+        said = base64.urlsafe_b64decode(answer.cookies.get(SAID_COOKIE, "")).decode()
         for secret in self._world.secrets:
-            told = secret in answer.text or secret in str(answer.headers)
+            told = secret in answer.text or secret in f"{answer.headers} {said}"
             assert secret in asked or not told, f"{asked} tells {secret}"
         words = {piece for piece in re.split(r"[^\w-]+", asked) if len(piece) > 7}
-        return _look(answer, words)
+        status, headers, text = _look(answer, words)
+        for word in words:
+            said = said.replace(word, "I")
+        return status, {name: value for name, value in headers.items() if name != "set-cookie"}, text, said
 
 
 async def test_nothing_of_an_org_is_shown_to_another_or_changed_by_it(
