@@ -68,7 +68,6 @@ async def test_from_a_failure_to_its_cause_and_its_replay_and_a_payload_is_fixed
     # The way from the overview: the kind, its latest job, and the two clicks that replay it.
     await page.locator("#errors .type", has_text="invoice.send").click()
     await expect(page.locator("#open-letters")).to_have_text("3")
-    await visitor.shoot("console-dead-kind")
     await page.locator("#cause").click()
     await expect(page.locator("#attempts")).to_contain_text("connection refused")
     await expect(page.locator("#attempts")).to_contain_text("the provider does not answer")
@@ -80,7 +79,6 @@ async def test_from_a_failure_to_its_cause_and_its_replay_and_a_payload_is_fixed
     await page.locator("#replay button").click()
     await expect(page.get_by_text("This job does the work again.")).to_be_visible()
     await expect(page.locator(".job-head .chip")).to_have_text("Done")
-    await visitor.shoot("console-job-done")
 
     # The canary, then the rest.
     await visitor.open("/console/dead")
@@ -128,7 +126,6 @@ async def test_a_lost_worker_is_seen_taken_over_and_refused(stage: Stage, visito
     await visitor.open(f"/console/jobs/{handle.job_id}")
     await visitor.live()
     await expect(page.locator(".job-why")).to_contain_text("No living worker takes jobs from q:zombies.")
-    await visitor.shoot("console-job-waiting")
     with psycopg.connect(app.place.url, autocommit=True) as sql:
         async with deaf(app, sql, queues=("q:zombies",)) as old:
             await world.started.wait()

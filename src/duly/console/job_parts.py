@@ -13,14 +13,17 @@ from duly.console.visit import Visit
 from duly.control.story import JobStory, KeptLine, KeptPartial
 from duly.model.diff import Difference, compare, veil
 from duly.model.error_report import MAX_FRAMES
+from duly.model.events import EventType
 from duly.model.job import JobEvent
 from duly.model.reconciliation import REASONS, ReconciliationRecord
 from duly.model.redact import SHORT, cut, redact
+from duly.model.waterfall import moment
 
 ATTEMPTS = 20
 """So many of the last attempts are shown one by one."""
 _INSTALLATION = ("worker", "system", "operator")
-_TOLD = ("progress_percent", "result_seq", "run_at", "replay_of")
+_TOLD = ("progress_percent", "result_seq", "replay_of")
+_LATER = (EventType.RETRIED, EventType.SNOOZED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def events(visit: Visit, story: JobStory) -> list[EventShown]:
             event.event_type.removeprefix("job."),
             _who(visit, event, named),
             event.attempt,
-            _detail(visit.t, event.payload_json),
+            _detail(visit.t, event),
         )
         for event in reversed(story.events)
     ]
@@ -118,13 +121,16 @@ def _who(visit: Visit, event: JobEvent, named: Mapping[str, str]) -> str:
     return f"{event.actor_type}:{event.actor_id}"
 
 
-def _detail(say: Say, payload: Mapping[str, Any]) -> str:
+def _detail(say: Say, event: JobEvent) -> str:
+    payload = event.payload_json
     code, message = payload.get("error_code"), payload.get("error_message")
     told = [f"{code}: {message}"] if code else []
     told += [str(payload[name]) for name in ("reason", "cancel_reason", "note") if payload.get(name)]
     told += [
         say(f"job.detail.{name}", value=payload[name]) for name in _TOLD if payload.get(name) is not None
     ]
+    if event.event_type in _LATER and (again := moment(payload.get("run_at"))):
+        told.append(say("job.detail.run_at", value=f"{again:%Y-%m-%d %H:%M:%S %Z}"))
     return redact("; ".join(told), SHORT)
 
 
@@ -139,11 +145,7 @@ def evidence(record: ReconciliationRecord) -> list[tuple[str, str | datetime]]:
 
 
 def _seen(value: Any) -> str | datetime:
-    try:
-        found = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return cut(_text(value))
-    return found if found.tzinfo else cut(_text(value))
+    return moment(value) or cut(_text(value))
 
 
 @dataclass(frozen=True, slots=True)

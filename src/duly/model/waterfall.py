@@ -80,10 +80,10 @@ class _Story:
                 self._partials.append((at, int(event.payload_json.get("result_seq", 0))))
             case EventType.RETRIED:
                 self._end(event, at)
-                self._wait(WaitKind.BACKOFF, _moment(event.payload_json.get("run_at")))
+                self._wait(WaitKind.BACKOFF, moment(event.payload_json.get("run_at")))
             case EventType.SNOOZED:
                 self._end(event, at)
-                self._wait(WaitKind.SNOOZED, _moment(event.payload_json.get("run_at")))
+                self._wait(WaitKind.SNOOZED, moment(event.payload_json.get("run_at")))
             case EventType.LEASE_LOST:
                 self._mark(MarkKind.LEASE_LOST, event, at)
                 self._end(event, at)
@@ -218,7 +218,8 @@ def _rounded(lasted: timedelta) -> timedelta:
     return timedelta(seconds=next(step for step in _STEPS if step * power >= seconds) * power)
 
 
-def _moment(text: Any) -> datetime | None:
+def moment(text: Any) -> datetime | None:
+    """A time with its zone, as events write it; None for anything else."""
     try:
         found = datetime.fromisoformat(text)
     except (TypeError, ValueError):
