@@ -23,13 +23,16 @@ from duly.model.system import SYSTEM_ORG
 from duly.store.pool import Connection
 from duly.store.queues import Count
 
-_MOST = 10_000
+_MOST = 5_000
 _MOST_LEFT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a change of many jobs would do. Counts go no further than 10,000, those of what is left 1,000."""
+    """What a change of many jobs would do.
+
+    Counts go no further than 5,000 jobs that are looked at in each status; of what is left alone, 1,000.
+    """
 
     verb: Verb
     jobs: Count
