@@ -106,7 +106,8 @@ async def watched(url: str, plans: str = "auto") -> AsyncIterator[tuple[Database
 def check(seen: Seen, **bounds: int) -> None:
     assert seen.plans
     assert seen.scans <= {"claims"}  # they are few
-    assert {table: rows for table, rows in seen.read.items() if rows > bounds.get(table, 0)} == {}
+    # Of a step that is done often, the server tells the average.
+    assert {table: rows for table, rows in seen.read.items() if round(rows) > bounds.get(table, 0)} == {}
 
 
 ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARTIAL)

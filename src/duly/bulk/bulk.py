@@ -23,7 +23,8 @@ from duly.model.system import SYSTEM_ORG
 from duly.store.pool import Connection
 from duly.store.queues import Count
 
-_MOST = 5_000
+_MOST = 10_000
+_MOST_READ = 3_000
 _MOST_LEFT = 1_000
 
 
@@ -31,7 +32,7 @@ _MOST_LEFT = 1_000
 class Impact:
     """What a change of many jobs would do.
 
-    Counts go no further than 5,000 jobs that are looked at in each status; of what is left alone, 1,000.
+    In each status 10,000 jobs are counted and no more, 3,000 if each has to be read; of what is left, 1,000.
     """
 
     verb: Verb
@@ -59,7 +60,7 @@ class Bulk:
         for status, same in by_status(choice).items():
             lists = touched(same, what, actor)
             if lists:
-                about[status] = await count(self._app, lists[0], _MOST)
+                about[status] = await count(self._app, lists[0], _MOST_READ if lists[0].narrow else _MOST)
             else:
                 left[status] = await count(self._app, same, _MOST_LEFT)
         return Impact(what, _sum(about), _nonzero(about), _nonzero(left))
