@@ -106,7 +106,8 @@ async def watched(url: str, plans: str = "auto") -> AsyncIterator[tuple[Database
 def check(seen: Seen, **bounds: int) -> None:
     assert seen.plans
     assert seen.scans <= {"claims"}  # they are few
-    assert {table: rows for table, rows in seen.read.items() if rows > bounds.get(table, 0)} == {}
+    # Of a step that is done often, the server tells the average.
+    assert {table: rows for table, rows in seen.read.items() if round(rows) > bounds.get(table, 0)} == {}
 
 
 ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARTIAL)
@@ -160,8 +161,8 @@ async def test_no_list_of_all_orgs_reads_more_than_it_looks_at(rich: Rich, plans
                 while end is not None and not found:
                     found, end = await listing.look(conn, choice, end, most=51)
             assert bool(found) == (choice.statuses != (Status.PARTIAL,)), chosen
-            # Up to four events of the ten jobs of a transaction are put in order together.
-            check(seen, event_log=51 + 40, ready=60, scheduled=51, dead_letters=51, job_states=200, claims=1)
+            # One more of each partition.
+            check(seen, event_log=51 + 10, ready=60, scheduled=51, dead_letters=51, job_states=200, claims=1)
             seen.plans.clear()
             async with database.engine_session() as conn:
                 read = await listing.read_everywhere(conn, found)

@@ -24,12 +24,16 @@ from duly.store.pool import Connection
 from duly.store.queues import Count
 
 _MOST = 10_000
+_MOST_READ = 3_000
 _MOST_LEFT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a change of many jobs would do. Counts go no further than 10,000, those of what is left 1,000."""
+    """What a change of many jobs would do.
+
+    In each status 10,000 jobs are counted and no more, 3,000 if each has to be read; of what is left, 1,000.
+    """
 
     verb: Verb
     jobs: Count
@@ -56,7 +60,7 @@ class Bulk:
         for status, same in by_status(choice).items():
             lists = touched(same, what, actor)
             if lists:
-                about[status] = await count(self._app, lists[0], _MOST)
+                about[status] = await count(self._app, lists[0], _MOST_READ if lists[0].narrow else _MOST)
             else:
                 left[status] = await count(self._app, same, _MOST_LEFT)
         return Impact(what, _sum(about), _nonzero(about), _nonzero(left))

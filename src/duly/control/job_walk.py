@@ -11,10 +11,13 @@ from duly.store.queues import Count, counted
 
 _AT_ONCE = 1_000
 _JUDGED = 200
+_SPARSE = 300
 _LOOKS = 10
 
 
-async def look(app: App, choice: Choice, start: Place, size: int) -> tuple[list[Place], Place | None]:
+async def look(
+    app: App, choice: Choice, start: Place, size: int, *, looks: int | None = None
+) -> tuple[list[Place], Place | None]:
     """Those that fit, one more than asked for at most; and where the look ended, if not at the end.
 
     With a filter that no index serves, so many are looked at and no more.
@@ -22,11 +25,13 @@ async def look(app: App, choice: Choice, start: Place, size: int) -> tuple[list[
     database = (await app.ground()).database
     found: list[Place] = []
     most = _JUDGED if choice.freshness else _AT_ONCE if choice.narrow else size + 1
+    if choice.sparse:
+        most = max(most, _SPARSE)
     at: Place | None = start
     session = database.engine_session() if choice.of_the_engine else database.tenant_session(choice.whose)
     async with session as conn:
         await conn.execute(IN_ORDER)
-        for _ in range(_LOOKS):
+        for _ in range(looks or _LOOKS):
             if at is None or len(found) > size:
                 break
             places, at = await listing.look(conn, choice, at, most=most)
@@ -35,8 +40,8 @@ async def look(app: App, choice: Choice, start: Place, size: int) -> tuple[list[
 
 
 async def count(app: App, choice: Choice, most: int) -> Count:
-    """How many there are, as far as one look goes."""
-    found, more = await look(app, choice, NEWEST, most)
+    """How many there are; no more than so many are looked at."""
+    found, more = await look(app, choice, NEWEST, most, looks=max(most // _AT_ONCE, 1))
     n = counted(len(found), most)
     return Count(count=n.count, at_least=n.at_least or more is not None)
 

@@ -91,6 +91,12 @@ class Choice(NamedTuple):
         return self.org_id is None or self.path == "jobs/list_active" or self.freshness is not None
 
     @property
+    def sparse(self) -> bool:
+        """Whether what is looked at is not all of it jobs: of all orgs, some are found among all events."""
+        by_commit = self.path == "jobs/list" or self.statuses == (Status.COMPLETED,)
+        return self.org_id is None and by_commit and self.path != "jobs/list_of_kind"
+
+    @property
     def narrow(self) -> bool:
         """Whether some of the jobs that the index finds may not fit."""
         asked = (

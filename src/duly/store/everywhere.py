@@ -6,6 +6,7 @@ are found where they are: held by workers, then waiting, in the order of the que
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,7 @@ from duly.store.statements import statement
 
 Look = tuple[list[Place], Place | None]
 _LAST_XID = 2**63 - 1
-_LAST_SEQ = 2**31 - 1
+_LAST_SKIP = 2**31 - 1
 _NOBODY = UUID(int=0)
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 _FIRST_RANK = -32768
@@ -47,8 +48,8 @@ def checked_spot(spot: str) -> str:
             fits = UUID(org_id) != _NOBODY and -(2**15) <= int(rank) < 2**15
         case ["s", org_id]:
             fits = UUID(org_id) != _NOBODY
-        case [xid, seq]:
-            fits = 0 <= int(xid) <= _LAST_XID and 0 <= int(seq) <= _LAST_SEQ
+        case [xid, skip]:
+            fits = 0 <= int(xid) <= _LAST_XID and 0 <= int(skip) <= _LAST_SKIP
         case _:
             fits = False
     if not fits:
@@ -72,11 +73,18 @@ async def _by_time(conn: Connection, name: str, choice: Choice, after: Place, mo
 
 async def _by_commit(conn: Connection, event_type: str, after: Place, most: int) -> Look:
     """Those of the next events that began or ended a job; the look ends where it ends, whatever it found."""
-    xid, seq = after.spot.split("|") if after.spot else (_LAST_XID, _LAST_SEQ)
-    values = {"event_type": event_type, "xid": str(xid), "before_job": after.job_id, "event_seq": int(seq)}
-    found = await _found(conn, "everywhere/by_commit", {**values, "look": most})
-    seen = [(Place(None, job, org, f"{xid}|{seq}"), is_one) for org, job, xid, seq, is_one in found]
-    return [place for place, is_one in seen if is_one], seen[-1][0] if len(seen) == most else None
+    xid, skip = after.spot.split("|") if after.spot else (str(_LAST_XID), 0)
+    values = {"event_type": event_type, "xid": xid, "skip": int(skip), "look": most}
+    read = Counter({xid: int(skip)})
+    """How many events of each transaction were read."""
+    places: list[Place] = []
+    end = after
+    for org_id, job_id, commit_xid, is_one in await _found(conn, "everywhere/by_commit", values):
+        read[commit_xid] += 1
+        end = Place(None, job_id, org_id, f"{commit_xid}|{read[commit_xid]}")
+        if is_one:
+            places.append(end)
+    return places, end if sum(read.values()) - int(skip) == most else None
 
 
 async def _active(conn: Connection, choice: Choice, after: Place, most: int) -> Look:
