@@ -269,7 +269,7 @@ async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
             (
                 lambda conn: kinds.kinds(conn, None, limit=5, most=MOST),
                 None,
-                {"dead_letters": letters + 5 * 200},
+                {"dead_letters": letters + 5 * 200, "organizations": 5},
             ),
             (lambda conn: kinds.kinds(conn, org, limit=5, most=MOST), org, {"dead_letters": letters}),
             (

@@ -10,6 +10,8 @@ WIDTH, HEIGHT = 120, 24
 """Of the picture, in its own units."""
 _GAP = 0.4
 _AIR = 1.0
+_HEADROOM = 1.25
+"""A line that stays the same is not one at its limit."""
 
 
 class Bars(NamedTuple):
@@ -45,8 +47,9 @@ def line(values: Sequence[float | None]) -> Line:
     if not most:
         return Line("", 0.0)
     step = WIDTH / len(values)
+    highest = most * _HEADROOM
     runs = groupby(enumerate(values), key=lambda one: one[1] is not None)
-    return Line("".join(_stroke(run, step, most) for known, run in runs if known), most)
+    return Line("".join(_stroke(run, step, highest) for known, run in runs if known), most)
 
 
 def _bar(place: int, base: float, height: float, width: float) -> str:

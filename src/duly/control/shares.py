@@ -9,7 +9,6 @@ from uuid import UUID
 
 from duly.client.app import App
 from duly.control.paging import cursor, page_size, place
-from duly.observe.fairness import jain
 from duly.store import orgs, shares
 from duly.store.orgs import OrgStatus
 from duly.store.pool import Connection
@@ -68,8 +67,11 @@ class ActiveShares:
     """How many orgs want something."""
     more: bool
     """Whether there may be more than these."""
-    evenness: float
-    """Jain's index of what those have that wait: 1 is even."""
+
+    @property
+    def short(self) -> int:
+        """How many of these wait although they have less than their fair part."""
+        return sum(share.short for share in self.shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class Shares:
         """The orgs that have jobs running or waiting."""
         async with (await self._app.ground()).database.engine_session() as conn:
             now = await shares.active(conn, most=_STEPS, held=_HELD)
-            shown = sorted(now.running, key=lambda org: -now.running[org])[:_SHOWN]
+            first = sorted(now.running, key=lambda org: (org not in now.waiting, -now.running[org]))
+            shown = first[:_SHOWN]
             found = await self._read(conn, shown, now)
         found.sort(key=lambda one: (-_seconds(one.oldest_waiting_age), -one.running, one.name))
         return ActiveShares(
@@ -99,7 +102,6 @@ class Shares:
             running=sum(now.running.values()),
             active=len(now.running),
             more=now.more or len(now.running) > len(shown),
-            evenness=jain(one.running for one in found if one.waiting.count and not one.held_back),
         )
 
     async def page(self, *, limit: int, after: str | None) -> SharePage:

@@ -16,6 +16,8 @@ class Activity(NamedTuple):
 
     running: dict[UUID, int]
     """How many jobs of each run; 0 of those that only wait."""
+    waiting: frozenset[UUID]
+    """Those of them that have jobs waiting."""
     slots: int
     """How many jobs the living workers can hold at a time."""
     more: bool
@@ -42,7 +44,9 @@ async def active(conn: Connection, *, most: int, held: int) -> Activity:
     """The orgs that want something, as far as so many steps and claimed jobs tell."""
     found = await rows(conn, "shares/active", {"most": most, "held": held})
     first: dict[str, Any] = found[0] if found else {"slots": 0, "more": False}
-    return Activity({row["org_id"]: row["running"] for row in found}, first["slots"], first["more"])
+    running = {row["org_id"]: row["running"] for row in found}
+    waiting = frozenset(row["org_id"] for row in found if row["waits"])
+    return Activity(running, waiting, first["slots"], first["more"])
 
 
 async def of_orgs(conn: Connection, org_ids: Sequence[UUID], *, most: int) -> list[Waiting]:

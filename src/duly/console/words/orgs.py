@@ -9,13 +9,13 @@ WORDS = {
         "{running} von {slots} Plätzen sind belegt; Organisationen, die welche wollen: {active}",
     ),
     "orgs.fair": (
-        "A fair share is {part} % each, {slots} slots; the mark in the bars shows it.",
-        "Ein fairer Anteil sind je {part} %, {slots} Plätze; der Strich in den Balken zeigt ihn.",
+        "A fair share is {part} % each, {slots} slots; the mark in the bars is there.",
+        "Ein fairer Anteil sind je {part} %, {slots} Plätze; dort ist der Strich in den Balken.",
     ),
-    "orgs.even": ("Evenness {index}", "Gleichmäßigkeit {index}"),
+    "orgs.shorts": ("Waiting below their share: {n}", "Wartend unter ihrem Anteil: {n}"),
     "orgs.more": (
-        "There are more; those with most running jobs are shown.",
-        "Es gibt mehr; gezeigt sind die mit den meisten laufenden Aufträgen.",
+        "There are more; those that wait are shown first.",
+        "Es gibt mehr; zuerst sind die gezeigt, die warten.",
     ),
     "orgs.none": (
         "No org has jobs running or waiting.",
