@@ -155,6 +155,7 @@ def _server(jobs: int) -> Iterator[tuple[Ready, Path]]:
                 target=serve, args=(database.direct_url, stock, home, there), daemon=True
             )
             process.start()
+            there.close()  # should it die, there is nothing more to be received
             try:
                 log = next(Path(home).rglob("*.log"))
                 yield here.recv(), log
