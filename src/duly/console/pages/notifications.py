@@ -81,7 +81,7 @@ async def suppress(visit: Visit, form: Form) -> Response:
     whom = Recipient.read(form.text("to"))
     rules = visit.service.notifications.suppressions
     await rules.add(visit.org_id, whom, actor=visit.actor, reason=form.reason)
-    return visit.done("notifications.suppressed", to="/notifications/suppressions", whom=masked(*whom))
+    return visit.done("notifications.suppressed", to="/notifications/suppressions")
 
 
 async def unsuppress(visit: Visit, form: Form) -> Response:
@@ -89,7 +89,7 @@ async def unsuppress(visit: Visit, form: Form) -> Response:
     whom = Recipient.read(form.text("to"))
     rules = visit.service.notifications.suppressions
     await rules.remove(visit.org_id, whom, actor=visit.actor, reason=form.reason)
-    return visit.done("notifications.unsuppressed", to="/notifications/suppressions", whom=masked(*whom))
+    return visit.done("notifications.unsuppressed", to="/notifications/suppressions")
 
 
 def to(one: Notification) -> str:

@@ -55,10 +55,10 @@ WORDS = {
     "notifications.suppress.to": ("Whom", "Wen"),
     "notifications.suppress.hint": ("As in email:anna@example.com", "Wie in email:anna@example.com"),
     "notifications.suppressed": (
-        "Nothing is sent to {whom} any more.",
-        "An {whom} wird nichts mehr gesendet.",
+        "Nothing is sent there any more.",
+        "Dorthin wird nichts mehr gesendet.",
     ),
     "notifications.unsuppress": ("Send to them again", "Wieder senden"),
-    "notifications.unsuppressed": ("{whom} is written to again.", "An {whom} wird wieder gesendet."),
+    "notifications.unsuppressed": ("They are written to again.", "Dorthin wird wieder gesendet."),
     "notifications.since": ("since", "seit"),
 }
