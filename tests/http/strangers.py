@@ -17,7 +17,7 @@ from tests.http.furnished import Furniture
 
 PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-OF_NOBODY = re.compile(r"/static/|/v1/platform/queues/")
+OF_NOBODY = re.compile(r"/static/|/v1/platform/(queues|workers)/")
 """Paths with names that belong to no org."""
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/jobs/{job_id}/fix"): {**WHY, "payload": {}},
