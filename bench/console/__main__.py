@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +50,33 @@ class Tabs(NamedTuple):
     what: str
     queries: float
     """A second and tab."""
+
+
+class Log(NamedTuple):
+    """The server's log, which has every statement while it is kept. It is cut off when it gets large."""
+
+    url: str
+    file: Path
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """From an empty one on."""
+        self.file.write_text("")
+        self._all("'all'")
+        try:
+            yield
+        finally:
+            self._all("'none'")
+
+    def queries(self) -> int:
+        """Statements in it, those that open and close transactions among them."""
+        with self.file.open(encoding="utf-8", errors="replace") as lines:
+            return sum(": statement: " in line or " execute " in line for line in lines)
+
+    def _all(self, which: str) -> None:
+        with psycopg.connect(self.url, autocommit=True) as conn:
+            conn.execute(f"alter system set log_statement = {which}")
+            conn.execute("select pg_reload_conf()")
 
 
 def main() -> None:
@@ -97,7 +124,7 @@ async def _page(visitor: httpx.AsyncClient, who: str, stop: Stop, times: int) ->
     return Figure(who, stop.name, statistics.median(took), statistics.quantiles(took, n=20)[18])
 
 
-async def _tabs(ready: Ready, log: Path, different: list[str], tabs: int, seconds: float) -> list[Tabs]:
+async def _tabs(ready: Ready, log: Log, different: list[str], tabs: int, seconds: float) -> list[Tabs]:
     """All on the overview; then each on another page, as far as there are enough."""
     plans = {
         "all on the overview": ["/console"] * tabs,
@@ -108,9 +135,9 @@ async def _tabs(ready: Ready, log: Path, different: list[str], tabs: int, second
         async with _visitor(ready, ready.keys["admin"]) as visitor:
             open_tabs = [asyncio.create_task(_watch(visitor, path)) for path in paths]
             await asyncio.sleep(5)
-            before = _queries(log)
-            await asyncio.sleep(seconds)
-            counted = _queries(log) - before
+            with log.kept():
+                await asyncio.sleep(seconds)
+            counted = log.queries()
             for tab in open_tabs:
                 tab.cancel()
             await asyncio.gather(*open_tabs, return_exceptions=True)
@@ -126,12 +153,6 @@ async def _watch(visitor: httpx.AsyncClient, path: str) -> None:
             pass
 
 
-def _queries(log: Path) -> int:
-    """Statements in the server's log, those that open and close transactions among them."""
-    with log.open(encoding="utf-8", errors="replace") as lines:
-        return sum(": statement: " in line or " execute " in line for line in lines)
-
-
 def _visitor(ready: Ready, key: str) -> httpx.AsyncClient:
     limits = httpx.Limits(max_connections=None)
     headers = {"authorization": f"Bearer {key}"}
@@ -140,7 +161,7 @@ def _visitor(ready: Ready, key: str) -> httpx.AsyncClient:
 
 
 @contextmanager
-def _server(jobs: int) -> Iterator[tuple[Ready, Path]]:
+def _server(jobs: int) -> Iterator[tuple[Ready, Log]]:
     from duly.documents.schema import SCHEMA
 
     with tempfile.TemporaryDirectory() as home:
@@ -149,17 +170,18 @@ def _server(jobs: int) -> Iterator[tuple[Ready, Path]]:
         with cluster.fresh(schemas=[SCHEMA]) as database:
             with psycopg.connect(database.direct_url, autocommit=True) as conn:
                 stock = fill(conn, jobs)
-                conn.execute(f"alter database \"{conn.info.dbname}\" set log_statement = 'all'")
             here, there = multiprocessing.get_context("spawn").Pipe()
             process = multiprocessing.get_context("spawn").Process(
                 target=serve, args=(database.direct_url, stock, home, there), daemon=True
             )
             process.start()
+            there.close()  # should it die, there is nothing more to be received
             try:
                 log = next(Path(home).rglob("*.log"))
-                yield here.recv(), log
+                yield here.recv(), Log(database.direct_url, log)
             finally:
-                here.send("stop")
+                with suppress(OSError):  # it may be gone
+                    here.send("stop")
                 process.join(10)
         cluster.close(wait=True)
 

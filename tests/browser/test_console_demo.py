@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import pty
+import queue
 import re
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,13 +44,24 @@ class Town(Stage):
 def on_a_terminal(environment: dict[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], Iterator[str]]]:
     """The demo, and the lines that it says."""
     ours, its = pty.openpty()
+    said: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def listen() -> None:
+        with os.fdopen(ours, "rb") as screen, suppress(OSError):  # the end of a terminal is an error
+            for line in screen:
+                said.put(line.decode().strip())
+                print(line.decode().strip())  # shown if a test fails
+
     with subprocess.Popen([sys.executable, DEMO], env=environment, stdout=its, stderr=its) as demo:
         os.close(its)
-        with os.fdopen(ours, "rb") as screen:
-            try:
-                yield demo, (line.decode().strip() for line in screen)
-            finally:
-                demo.kill()
+        # To the end: who writes to a terminal that nobody reads stands still.
+        listening = threading.Thread(target=listen)
+        listening.start()
+        try:
+            yield demo, iter(said.get, None)
+        finally:
+            demo.kill()
+            listening.join()
 
 
 def told(lines: Iterator[str], word: str) -> str:

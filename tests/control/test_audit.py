@@ -1,74 +1,26 @@
-"""The audit trail of an org: listed, exported, and verified against whoever tampers with the database."""
+"""The audit trail of an org: verified against whoever tampers with the database."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
 
-from duly import Actor, Duly, errors
+from duly import Duly, errors
 from duly.control import audit as control
 from duly.control.asked import Asked
 from duly.control.audit_report import AuditReport
 from duly.control.audited import note
-from duly.model.audit_chain import GENESIS, make_seals, verify
+from duly.model.audit_chain import GENESIS, make_seals
 from duly.store import audit
-from duly.upkeep.sealer import Sealer
+from tests.control.trail import ANNA, Trail, trail
 from tests.store.aging import LONG_AGO, drop, ended, make_partitions
-from tests.store.settling import settle
 from tests.worker.working import PATIENCE, working
 
-ANNA = Actor.operator("anna")
-
-
-class Trail:
-    """An org with an audit trail: entries numbered by their target, three to a seal."""
-
-    def __init__(self, app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> None:
-        self.app = app
-        self.org = org
-        self.sql = sql
-
-    async def write(self, *numbers: int, at: str | None = None) -> None:
-        """Entries of one transaction, at a time of their own if one is given."""
-        async with (await self.app.ground()).database.engine_session() as conn:
-            await conn.execute("select set_config('duly.now', %s, true)", [at or ""])
-            for n in numbers:
-                action = "queue.paused" if n % 2 else "queue.resumed"
-                await audit.record(
-                    conn, org_id=self.org, actor=ANNA, action=action, target_type="queue", target_id=str(n)
-                )
-
-    async def seal(self) -> None:
-        settle(self.sql)
-        while not await Sealer(self.app, batch=3).once():
-            pass
-
-    async def verify(self, **options: Any) -> AuditReport:
-        return await self.app.audit.verify(self.org, **options)
-
-    def entry(self, n: int) -> uuid.UUID:
-        query = "select entry_id from duly.audit_entries where org_id = %s and target_id = %s"
-        row = self.sql.execute(query, [self.org, str(n)]).fetchone()
-        assert row
-        return uuid.UUID(str(row[0]))
-
-
-@pytest.fixture
-async def trail(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Trail:
-    """Eight entries: 1 to 3, 4 to 6, 7 and 8, in three seals."""
-    made = Trail(app, org, sql)
-    for start in (1, 4):
-        await made.write(*range(start, start + 3))
-        await made.seal()
-    await made.write(7, 8)
-    await made.seal()
-    return made
+__all__ = ["trail"]
 
 
 def said(report: AuditReport) -> list[tuple[str, int | None, uuid.UUID | None]]:
@@ -328,73 +280,7 @@ async def test_who_what_when_and_how_it_ended_is_known_long_after_the_events_are
     assert (entry.actor_id, entry.action, entry.reason) == ("anna", "job.cancel_requested", "enough")
 
 
-# --- looking
-
-
-async def test_entries_are_listed_the_newest_first_and_filtered(trail: Trail) -> None:
-    async def walk(**wanted: Any) -> list[str]:
-        found, after, first = [], None, True
-        while first or after:
-            page = await trail.app.audit.list(trail.org, limit=3, after=after, **wanted)
-            found += [entry.target_id for entry in page.entries]
-            after, first = page.after, False
-        return found
-
-    everything = await walk()
-    assert sorted(everything) == list("12345678")
-    assert set(everything[:2]) == {"7", "8"}
-    assert sorted(await walk(action="queue.paused")) == ["1", "3", "5", "7"]
-    assert await walk(action="queue") == await walk(actor="anna") == await walk(actor="operator:anna")
-    assert sorted(await walk(actor="anna")) == list("12345678")
-    assert await walk(actor="user:anna") == await walk(actor="operator:anna", action="org") == []
-    assert await walk(target_id="5") == ["5"]
-    [first] = (await trail.app.audit.list(trail.org, target_id="7")).entries
-    assert set(await walk(since=first.occurred_at)) == {"7", "8"}
-    assert await walk(since=first.occurred_at + timedelta(hours=1)) == []
-    earlier = await walk(until=first.occurred_at)
-    assert sorted(earlier) == list("123456")
-    assert await walk(until=first.occurred_at, action="queue.paused") == [n for n in earlier if n in "135"]
-    assert (first.actor_type, first.actor_id, first.action) == ("operator", "anna", "queue.paused")
-
-
-async def test_a_filter_looks_at_so_many_and_goes_on(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_AT_ONCE", 2)
-    found: list[str] = []
-    pages = 0
-    after, first = None, True
-    while first or after:
-        page = await trail.app.audit.list(trail.org, target_id="1", after=after)
-        found, pages = [*found, *(entry.target_id for entry in page.entries)], pages + 1
-        after, first = page.after, False
-    assert found == ["1"]
-    assert pages > 3
-
-
-async def test_a_page_that_is_none_and_a_time_without_a_zone_are_refused(trail: Trail) -> None:
-    bad: dict[str, Callable[[], Any]] = {
-        "after": lambda: trail.app.audit.list(trail.org, after="?"),
-        "since": lambda: trail.app.audit.list(trail.org, since=datetime(2026, 1, 1)),
-        "until": lambda: trail.app.audit.list(trail.org, until=datetime(2026, 1, 1)),
-        "limit": lambda: trail.app.audit.list(trail.org, limit=0),
-    }
-    for field, call in bad.items():
-        with pytest.raises(errors.ContractError) as caught:
-            await call()
-        assert caught.value.field == field
-
-
-async def test_an_export_is_everything_and_can_be_verified_by_anybody(
-    trail: Trail, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await trail.write(9, 10, 11)
-    monkeypatch.setattr(control, "_AT_ONCE", 2)
-    rows = [row async for row in trail.app.audit.export(trail.org)]
-    assert [row["kind"] for row in rows] == (["entry"] * 3 + ["seal"]) * 2 + ["entry"] * 2 + ["seal"] + [
-        "entry"
-    ] * 3
-    entries, seals = ([row for row in rows if row["kind"] == kind] for kind in ("entry", "seal"))
-    assert verify(entries, seals) == []
-    assert len({row["entry_id"] for row in entries}) == 11
+# --- whose it is
 
 
 async def test_one_orgs_trail_is_no_other_orgs(trail: Trail, app: Duly) -> None:
