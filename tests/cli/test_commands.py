@@ -71,6 +71,7 @@ org create Acme --id {new} {why}
 enqueue shop.greet --payload {payload} --key k --priority 5 --at 2100-01-01T00:00:00Z --subject s-1
 jobs list --status queued --limit 1
 jobs show {waiting}
+jobs bulk cancel --match type:shop.none {why}
 jobs cancel {waiting} {why}
 jobs watch {waiting}
 jobs rerun {waiting} {why}

@@ -1,12 +1,11 @@
 -- Purpose: one kind of failure of the session's org: what the latest letter says, how many are open, and what became of those that
 -- were resolved lately: by resolution, and the new jobs by their outcome.
--- Index: dead_letters_open for the open ones, counted to `most`; dead_letters_by_time for the rest, of which `look` are read; the
--- primary key of the states for the new jobs, so many at most.
+-- Index: dead_letters_open for the open ones, counted to `most`; dead_letters_of_kind for the latest `look`; the primary key of
+-- the states for the new jobs, so many at most.
 with recent as materialized (
-    select * from (
-        select d.* from duly.dead_letters d
-        where d.org_id = %(org_id)s order by d.dead_at desc, d.job_id desc limit %(look)s) d
-    where d.fingerprint = %(fingerprint)s
+    select d.* from duly.dead_letters d
+    where d.org_id = %(org_id)s and d.fingerprint = %(fingerprint)s
+    order by d.dead_at desc, d.job_id desc limit %(look)s
 ), open as materialized (
     (select o.* from duly.dead_letters o
      where o.org_id = %(org_id)s and o.fingerprint = %(fingerprint)s and o.resolution is null
