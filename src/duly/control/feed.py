@@ -71,6 +71,7 @@ class Feed:
                 yield event
             after = page.after
             pause = min(_FIRST_PAUSE if page.events else pause * 2, every)
+            _check_wanted()
             if not page.more:
                 await asyncio.sleep(pause.total_seconds())
 
@@ -93,6 +94,13 @@ class Feed:
         if found.lost:
             raise _expired()
         return found
+
+
+def _check_wanted() -> None:
+    """Python 3.11 may lose a cancel that comes together with an answer of the database; the task knows."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _read_place(drops: str, xid: str, job_id: str, event_seq: str) -> Place:
