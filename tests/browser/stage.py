@@ -197,9 +197,9 @@ class Visitor:
         assert (found := await findings(self.page)) == [], f"{name}: " + "\n".join(found)
 
     async def shoot(self, name: str) -> None:
-        """A picture of the page in each dress, if somebody wants to see.
+        """A picture of the page in each dress, if somebody wants to see; it keeps nobody out.
 
-        It keeps nobody out, neither in the light nor in the dark, and when narrow, nothing sticks out.
+        When it is narrow, nothing sticks out. What the dark may hide is looked for on the walk.
         """
         page = self.page
         for dress, scheme, size in (
@@ -209,7 +209,8 @@ class Visitor:
             await page.set_viewport_size(size)
             if SHOTS:
                 await page.screenshot(path=Path(SHOTS, f"{name}-{dress}.png"), full_page=True)
-            await self.check_accessible(f"{name}, {dress}")
+            if dress == "light":
+                await self.check_accessible(f"{name}, {dress}")
         too_wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
         await page.emulate_media(color_scheme="light")
         await page.set_viewport_size(WIDE)

@@ -78,6 +78,9 @@ async def test_jobs_are_found_by_their_payload_and_all_of_them_canceled(
 async def test_who_operates_the_installation_sees_the_jobs_of_all_orgs(
     stage: Stage, visitor: Visitor
 ) -> None:
+    with context(org_id=stage.org, actor=Actor.user("u1")):
+        failed = await stage.app.jobs.submit("demo.fails", {"passing": False})
+    await failed.wait(30)
     await visitor.operate(stage.platform_key, "/console/jobs")
     await visitor.page.get_by_role("link", name="Failed").click()
     await expect(visitor.page.locator("[data-row]").first).to_be_visible()
