@@ -56,5 +56,4 @@ WORDS = {
     "audit.problem.seal": ("Seal", "Siegel"),
     "audit.problem.kind": ("What is wrong", "Was nicht stimmt"),
     "audit.job": ("Its job", "Ihr Auftrag"),
-    "audit.export": ("Export", "Exportieren"),
 }

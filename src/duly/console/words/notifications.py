@@ -60,5 +60,4 @@ WORDS = {
     ),
     "notifications.unsuppress": ("Send to them again", "Wieder senden"),
     "notifications.unsuppressed": ("They are written to again.", "Dorthin wird wieder gesendet."),
-    "notifications.since": ("since", "seit"),
 }
