@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from multiprocessing.connection import Connection
 from typing import NamedTuple
@@ -48,6 +49,8 @@ async def _serve(url: str, stock: Stock, home: str, parent: Connection) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         server = uvicorn.Server(uvicorn.Config(api, log_level="error", access_log=False, lifespan="off"))
         running = asyncio.create_task(server.serve([listener]))
+        gc.collect()
+        gc.freeze()  # as `duly serve` does
         keys = {"admin": admin.text, "platform": platform.text}
         parent.send(Ready(listener.getsockname()[1], keys, list(tour(api, stock))))
         await asyncio.to_thread(parent.recv)

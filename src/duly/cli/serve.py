@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -64,6 +65,9 @@ def told_to_stop() -> asyncio.Event:
 async def listening(app: Duly, host: str, port: int, *, extras: Extras | None = None) -> AsyncIterator[str]:
     """The service of an application, at work; its address."""
     api = app.http_app(extras=extras)
+    # What was loaded stays. Looking at all of it again and again kept requests waiting for 80 ms.
+    gc.collect()
+    gc.freeze()
     with _socket(host, port) as taken:
         server = _server(api)
         running = asyncio.create_task(server.serve([taken]), name="duly-http")
