@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import os
 import statistics
@@ -87,6 +88,7 @@ def main() -> None:
     parser.add_argument("--tabs", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     with _server(chosen.jobs) as (ready, log):
         pages = asyncio.run(_pages(ready, chosen.times))
@@ -95,6 +97,9 @@ def main() -> None:
         tabs = asyncio.run(_tabs(ready, log, different, chosen.tabs, chosen.seconds))
     said = report(chosen.jobs, chosen.tabs, pages, tabs)
     print(said)
+    if chosen.json:
+        figures = {"pages": [page._asdict() for page in pages], "tabs": [one._asdict() for one in tabs]}
+        chosen.json.write_text(json.dumps(figures, indent=1))
     if chosen.out:
         chosen.out.joinpath("console.md").write_text(said)
 
@@ -134,7 +139,7 @@ async def _tabs(ready: Ready, log: Log, different: list[str], tabs: int, seconds
     for what, paths in plans.items():
         async with _visitor(ready, ready.keys["admin"]) as visitor:
             open_tabs = [asyncio.create_task(_watch(visitor, path)) for path in paths]
-            await asyncio.sleep(5)
+            await asyncio.sleep(min(5.0, seconds))
             with log.kept():
                 await asyncio.sleep(seconds)
             counted = log.queries()

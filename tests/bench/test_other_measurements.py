@@ -37,6 +37,14 @@ def test_what_it_costs_to_see_is_measured_in_one_run(tmp_path: Path) -> None:
     assert cost == 1 - found["rates"]["all"][0] / found["rates"]["bare"][0]
 
 
+def test_every_page_of_the_console_is_timed_and_its_tabs_are_counted(tmp_path: Path) -> None:
+    small = ("--jobs", "400", "--times", "2", "--tabs", "2", "--seconds", "1")
+    found = measured("console", tmp_path, *small)
+    assert {"/", "/jobs", "/jobs/{job_id}", "/dead", "/audit"} <= {page["name"] for page in found["pages"]}
+    assert all(0 < page["p50"] <= page["p95"] for page in found["pages"])
+    assert [tabs["what"] for tabs in found["tabs"]] == ["all on the overview", "each on another page"]
+
+
 def test_a_sustained_run_counts_the_jobs_that_it_did(tmp_path: Path) -> None:
     found = measured("sustained", tmp_path, "--minutes", "0.05", "--every", "1")
     assert found["samples"][-1]["finished"] > 0

@@ -15,6 +15,7 @@ from world.people import ORGS
 
 from duly import Actor, Duly, context
 from duly.devdb import open_server
+from tests.store.settling import settle
 from tests.worker.working import working
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
@@ -70,6 +71,7 @@ async def test_a_broken_promise_is_seen(app: Duly, sql: psycopg.Connection[Any])
 
     async with working(app):
         await enqueue(1)
+        settle(sql)
         await checker.look(sql)
         assert {checker.standings[name].verdict for name in ("I2", "I3", "I6", "I12", "I15", "I19")} == {
             "held"
@@ -78,6 +80,7 @@ async def test_a_broken_promise_is_seen(app: Duly, sql: psycopg.Connection[Any])
         sql.execute("update duly.job_states set updated_at = now()")
         await enqueue(2)
         sql.execute("delete from duly.event_log where event_type = 'job.started'")
+        settle(sql)
         await checker.look(sql)
     broken = {name for name, standing in checker.standings.items() if standing.verdict == "broken"}
     assert {"I3", "I19"} <= broken

@@ -42,8 +42,8 @@ WORDS = {
     ),
     "dead.fate": ("How the replays fare", "Wie es den Wiederholungen geht"),
     "dead.fate.hint": (
-        "Of the last thousand letters of the org.",
-        "Von den letzten tausend der Organisation.",
+        "Of the last thousand letters of this kind.",
+        "Von den letzten tausend dieser Art.",
     ),
     "dead.fate.queued": ("waiting", "warten"),
     "dead.fate.running": ("running", "laufen"),
