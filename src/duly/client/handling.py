@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -12,7 +13,7 @@ from duly.model.errors import ConfigurationError
 Isolation = Literal["process"]
 
 
-class HandlerContext:
+class HandlerContext(ABC):
     """What a handler is given when it asks for it by annotation. The worker has the real ones.
 
     What is declared here is for handlers in rooms that do not know the worker.
@@ -21,13 +22,13 @@ class HandlerContext:
     for_async: ClassVar[bool] = True
     """Whether its calls are awaited."""
 
+    @abstractmethod
     def progress(self, percent: float, note: str | None = None) -> None:
         """How far it is. Never falls; cheap: many calls become few writes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_canceled(self) -> None:
         """Stop here if somebody asked for it, or if the job is no longer ours. Call it between steps."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
