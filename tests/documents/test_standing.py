@@ -43,7 +43,10 @@ async def test_what_waits_is_read_and_failed_is_counted_and_named_as_far_as_one_
         "failed",
         True,
     )
-    assert {one.name for one in await documents.lately(anna)} == {"hidden.pdf", "torn.pdf"}
+    late = await documents.lately(anna)
+    assert {one.name for one in late} == {"hidden.pdf", "torn.pdf"}
+    ended = [one.extraction.finished_at for one in late]
+    assert ended == sorted(ended, reverse=True), "two are read at a time: the newest first, whichever it is"
     monkeypatch.setattr(room, "_LOOK", 1)
     assert (await documents.standing(anna)).at_least
     sql.execute("update documents.extractions set finished_at = finished_at - interval '8 days'")
