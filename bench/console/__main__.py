@@ -77,6 +77,8 @@ class Log(NamedTuple):
     def _all(self, which: str) -> None:
         with psycopg.connect(self.url, autocommit=True) as conn:
             conn.execute(f"alter system set log_statement = {which}")
+            # Values make the log so large that it is cut off, and statements are missed.
+            conn.execute("alter system set log_parameter_max_length = 0")
             conn.execute("select pg_reload_conf()")
 
 

@@ -164,7 +164,7 @@ def _seconds(since: datetime, until: datetime) -> float:
 
 
 ROUTES = (
-    Show("/jobs", page, nav="jobs.title"),
+    Show("/jobs", page, nav="jobs.title", every=15.0),
     Show("/jobs/bulk", jobs_bulk.page, Scope.OPERATE, every=30.0),
     Act("/jobs/bulk", jobs_bulk.start, Scope.OPERATE, jobs_bulk.page),
 )
