@@ -21,10 +21,11 @@ from typing import Any
 import psycopg
 
 from duly import Actor, Duly, context
-from duly.devdb import open_server
-from duly.store import claims, work
-from duly.store.pool import PoolSize
-from duly.store.session import Database
+from duly.db.database import Database
+from duly.db.pool import PoolSize
+from duly.embedded import open_server
+from duly.worker import claim as claims
+from duly.worker import settle_store as work
 
 ORGS = [uuid.UUID(int=number) for number in range(1, 21)]
 BARE = """
@@ -85,14 +86,14 @@ async def drive_floor(url: str, batch: int) -> int:
 async def drive_engine(url: str, batch: int) -> int:
     """The same with the engine's own statements."""
     done, worker_id, after = 0, uuid.uuid4(), uuid.uuid4()
-    async with Database(url, size=PoolSize(1, 1), engine=True) as database:
-        async with database.engine_statement() as conn:
+    async with Database(url, size=PoolSize(1, 1), engine_only=True) as database:
+        async with database.engine_autocommit() as conn:
             await conn.execute("select")
         wait_for_the_clock()
         while True:
             claim_id = uuid.uuid4()
-            async with database.engine_statement() as conn:
-                taken = await claims.claim(
+            async with database.engine_autocommit() as conn:
+                taken = await claims.claim_jobs(
                     conn,
                     worker_id=worker_id,
                     claim_id=claim_id,
@@ -103,7 +104,7 @@ async def drive_engine(url: str, batch: int) -> int:
             if not taken.jobs:
                 return done
             after = taken.after_org
-            async with database.engine_statement() as conn:
+            async with database.engine_autocommit() as conn:
                 ended = [(job, None) for job in taken.jobs]
                 await work.complete(conn, ended, worker_id=worker_id, claim_ids=[claim_id])
             done += len(taken.jobs)

@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 
 from duly import Actor, Duly, context
-from duly.devdb import open_server
+from duly.embedded import open_server
 
 COPIED = ("job_records", "event_log", "ledger", "ready")
 LEFT_OUT = {"event_log": {"commit_xid"}}

@@ -20,10 +20,9 @@ from world.place import fresh_database
 from world.town import HISTORY, Town, living
 
 from duly import AsyncClient, Duly, Settings, errors
-from duly.cli.serve import PORT, told_to_stop
-from duly.cli.up import running
-from duly.cli.verbosity import LogLevel, write_logs
-from duly.remote import JobStatus
+from duly.cli.options import LogLevel, write_logs
+from duly.cli.serve import PORT, running, stop_signal
+from duly.client import JobStatus
 
 TEXTS = Path(__file__).parent / "texts"
 _WIDTH = 30
@@ -38,7 +37,7 @@ async def once() -> None:
 
 async def stay() -> None:
     """The same, and then a town full of work, until Ctrl-C."""
-    stop = told_to_stop()
+    stop = stop_signal()
     town, told = asyncio.create_task(_live()), asyncio.create_task(stop.wait())
     await asyncio.wait([town, told], return_when=asyncio.FIRST_COMPLETED)
     if not town.done():

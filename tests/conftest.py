@@ -8,23 +8,28 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 from duly import Actor, Duly, context
-from duly.store.session import Database
-from duly.testing import Cluster, FreshDatabase
+from duly.db.database import Database
+from duly.testing import DatabaseCluster, FreshDatabase
+
+# A loaded machine is no reason to fail: examples have no deadline.
+settings.register_profile("duly", deadline=None)
+settings.load_profile("duly")
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[DatabaseCluster]:
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if worker_id != "master" else base
-    running = Cluster(shared / "server")
+    running = DatabaseCluster(shared / "server")
     yield running
     running.close()
 
 
 @pytest.fixture
-def fresh(cluster: Cluster) -> Iterator[FreshDatabase]:
+def fresh(cluster: DatabaseCluster) -> Iterator[FreshDatabase]:
     with cluster.fresh() as made:
         yield made
 

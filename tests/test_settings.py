@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from duly.model.errors import ConfigurationError
+from duly.core.errors import ConfigurationError
 from duly.settings import Settings
 
 

@@ -31,7 +31,7 @@ from bench.console.fill import fill
 from bench.console.served import Ready, serve
 from bench.console.tour import Stop
 
-from duly.testing import Cluster
+from duly.testing import DatabaseCluster
 
 TARGET_MS, TARGET_QUERIES = 200.0, 1.0
 
@@ -169,11 +169,11 @@ def _visitor(ready: Ready, key: str) -> httpx.AsyncClient:
 
 @contextmanager
 def _server(jobs: int) -> Iterator[tuple[Ready, Log]]:
-    from duly.documents.schema import SCHEMA
+    from duly.apps.documents.schema import SCHEMA
 
     with tempfile.TemporaryDirectory() as home:
         os.chmod(home, 0o755)  # noqa: PTH101 - the server is another user
-        cluster = Cluster(Path(home) / "server")
+        cluster = DatabaseCluster(Path(home) / "server")
         with cluster.fresh(schemas=[SCHEMA]) as database:
             with psycopg.connect(database.direct_url, autocommit=True) as conn:
                 stock = fill(conn, jobs)

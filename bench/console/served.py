@@ -14,10 +14,10 @@ from bench.console.tour import Stop, tour
 
 from duly import Actor, Duly
 from duly.console import install
-from duly.control.keys import Keys
-from duly.http.app import create_app
+from duly.core.job import SYSTEM_ORG
+from duly.features.api_keys.service import Keys
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from duly.model.system import SYSTEM_ORG
 
 
 class Ready(NamedTuple):

@@ -29,7 +29,7 @@ from bench.extraction.hostile import HOSTILE, damaged
 from bench.extraction.likeness import f1, pdftotext, scans
 from bench.extraction.trial import HEAD, Trial, table, tried
 
-from duly.documents.engines.limits import Limits
+from duly.apps.documents.engines.limits import Limits
 
 _KINDS = """
 bin bmp csv doc docm docx eml gif htm html jpeg jpg md msg odp ods odt otp ots ott pdf png ppt pptm pptx rtf

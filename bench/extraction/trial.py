@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from duly.documents.elements import Engine, Page, Unreadable
-from duly.documents.engines.codes import CODES
-from duly.documents.engines.limits import Limits
-from duly.documents.engines.reader import Reader
+from duly.apps.documents.elements import Engine, Page, Unreadable
+from duly.apps.documents.engines.codes import CODES
+from duly.apps.documents.engines.limits import Limits
+from duly.apps.documents.engines.reader import Reader
 
 HEAD = ("kind", "files", "ok", "code", "other", "pages", "pages/s", "MB", "not as usual")
 

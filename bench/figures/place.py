@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from duly.devdb import Server, open_server
-from duly.store.migrate import migrate
+from duly.db.migrate import migrate
+from duly.embedded import EmbeddedServer, open_server
 
 _TEMPLATE = "migrated"
 
@@ -19,7 +19,7 @@ _TEMPLATE = "migrated"
 class Place:
     """A running server whose databases are copies of a migrated one."""
 
-    def __init__(self, server: Server, home: Path) -> None:
+    def __init__(self, server: EmbeddedServer, home: Path) -> None:
         self.home = home
         self._server = server
         self._admin(sql.SQL("create database {}").format(sql.Identifier(_TEMPLATE)))

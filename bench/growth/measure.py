@@ -22,13 +22,14 @@ from figures.numbers import percentiles, slope
 from figures.place import Place
 
 from duly import Duly
-from duly.model.decide import Hold
-from duly.model.outcome import Done
-from duly.model.states import Status
-from duly.store import claims, workers
-from duly.store.session import Database
-from duly.worker.claimer import Clock
-from duly.worker.writer import Ended, RetryBudget, Writer
+from duly.core.decide import JobState
+from duly.core.outcome import Completed
+from duly.core.states import Status
+from duly.db.database import Database
+from duly.worker import claim as claims
+from duly.worker import workers_store as workers
+from duly.worker.claim import Clock
+from duly.worker.settle_writer import FinishedAttempt, RetryBudget, SettleWriter
 from growth.axes import Axis, Point
 from growth.fill import fill_history, fill_ready, make_orgs, refill, tidy
 
@@ -45,7 +46,7 @@ class Subject:
 
     point: Point
     database: Database
-    writer: Writer
+    writer: SettleWriter
     aside: psycopg.Connection[Any]
     filled_in: float
     worker_id: UUID = field(default_factory=uuid4)
@@ -55,10 +56,10 @@ class Subject:
 
     async def introduce(self) -> None:
         """A worker is known before it claims."""
-        who = workers.Identity(
+        who = workers.WorkerIdentity(
             self.worker_id, "bench", "bench", os.getpid(), "0", (QUEUE,), CLAIM, timedelta(hours=1)
         )
-        async with self.database.engine_session() as conn:
+        async with self.database.engine() as conn:
             await workers.register(conn, who)
 
     async def repeat(self, times: int) -> None:
@@ -71,8 +72,8 @@ class Subject:
 
     async def _once(self) -> tuple[float, float]:
         claim_id, start = uuid4(), time.perf_counter()
-        async with self.database.engine_statement() as conn:
-            taken = await claims.claim(
+        async with self.database.engine_autocommit() as conn:
+            taken = await claims.claim_jobs(
                 conn,
                 worker_id=self.worker_id,
                 claim_id=claim_id,
@@ -83,7 +84,9 @@ class Subject:
         claimed, self.after = time.perf_counter(), taken.after_org
         assert len(taken.jobs) == CLAIM, f"{len(taken.jobs)} jobs were taken"
         ended = [
-            Ended(job, Hold(Status.RUNNING, job.attempt, job.returned), Done(), self.worker_id)
+            FinishedAttempt(
+                job, JobState(Status.RUNNING, job.attempt, job.returned), Completed(), self.worker_id
+            )
             for job in taken.jobs
         ]
         begun = time.perf_counter()
@@ -132,9 +135,9 @@ async def _subject(place: Place, name: str, point: Point, say: Say) -> AsyncIter
         say(
             f"{name}: {point.backlog:,} ready, {point.orgs:,} orgs, {point.history:,} events: {seconds:.0f} s"
         )
-        async with Database(url, engine=True) as database:
+        async with Database(url, engine_only=True) as database:
             with psycopg.connect(url, autocommit=True) as aside:
-                writer = Writer(Duly(database_url=url), database, Clock(), RetryBudget(1.0, 1))
+                writer = SettleWriter(Duly(database_url=url), database, Clock(), RetryBudget(1.0, 1))
                 subject = Subject(point, database, writer, aside, seconds)
                 await subject.introduce()
                 yield subject

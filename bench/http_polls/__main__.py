@@ -27,7 +27,7 @@ if __package__ in (None, ""):
 from bench.http_polls.calls import rate
 from bench.http_polls.served import KINDS, Ready, serve
 
-from duly.testing import Cluster
+from duly.testing import DatabaseCluster
 
 TARGET = 0.6
 
@@ -65,7 +65,7 @@ async def measure(seconds: float, rounds: int, callers: int) -> dict[str, Any]:
 async def _server() -> Any:
     with tempfile.TemporaryDirectory() as home:
         os.chmod(home, 0o755)  # noqa: PTH101 - the server is another user
-        cluster = Cluster(Path(home) / "server")
+        cluster = DatabaseCluster(Path(home) / "server")
         with cluster.fresh() as database:
             here, there = multiprocessing.get_context("spawn").Pipe()
             process = multiprocessing.get_context("spawn").Process(

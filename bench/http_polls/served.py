@@ -14,8 +14,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from duly import Actor, Context, Duly, context
-from duly.control.keys import Keys
-from duly.http.app import create_app
+from duly.features.api_keys.service import Keys
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
 
 KINDS = ("bare", "status")
@@ -83,7 +83,7 @@ def _bare(app: Duly) -> FastAPI:
 
     @made.get("/bare")
     async def one() -> dict[str, int]:
-        pool = (await app.ground()).database._pool
+        pool = (await app.resources()).database._pool
         conn = await pool.getconn()
         try:
             row = await (await conn.execute("select 1")).fetchone()

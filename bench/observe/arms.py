@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from duly import Duly
-from duly.cli.verbosity import LogLevel, write_logs
-from duly.store import claims
-from duly.store import work as endings
-from duly.store.statements import Statement, statement
+from duly.cli.options import LogLevel, write_logs
+from duly.db.statements import Statement, statement
+from duly.worker import claim as claims
+from duly.worker import settle_store as endings
 
 log = logging.getLogger("bench")
 _EVENT = re.compile(r"event as \(\s*insert into duly\.event_log \(.*?\n\), ", re.DOTALL)
@@ -59,7 +59,7 @@ async def work(arm: Arm, url: str, blobs: str, jobs: int) -> None:
         print("here", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         async with app.worker(slots=1_000, metrics=arm.metrics) as worker:
-            await worker.steps.wait("settled", jobs)
+            await worker.loop_events.wait("settled", jobs)
             seconds, busy = time.perf_counter() - began, time.process_time() - used
     print(jobs / seconds, busy / jobs * 1e6, flush=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from bench.peers.processes import cpu_seconds, parent_of
 
-from duly.devdb import open_server
+from duly.embedded import open_server
 
 POSTGRES_SETTINGS = {
     "fsync": "on",

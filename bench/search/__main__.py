@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from figures.place import open_place
 
 from duly import Duly
-from duly.documents.schema import SCHEMA
-from duly.documents.search import compounds
-from duly.documents.search.shapes import Filters
-from duly.store.migrate import migrate
+from duly.apps.documents.schema import SCHEMA
+from duly.apps.documents.search import compounds
+from duly.apps.documents.search.shapes import Filters
+from duly.db.migrate import migrate
 from search.fill import close_some, copy, fill, in_bulk, make_org
 from search.filler import Maker
 from search.measure import ask, ask_seed, compare, put, seed_index

@@ -13,15 +13,15 @@ import psycopg
 from figures.numbers import percentiles
 
 from duly import Actor, Duly
-from duly.documents.access import Visitor
-from duly.documents.elements import Passage
-from duly.documents.schema import statement
-from duly.documents.search import compounds
-from duly.documents.search.index import publish
-from duly.documents.search.plan import Plan, plan
-from duly.documents.search.query import parse
-from duly.documents.search.shapes import Filters
-from duly.documents.search.terms import look_up
+from duly.apps.documents.access import Visitor
+from duly.apps.documents.elements import Passage
+from duly.apps.documents.schema import statement
+from duly.apps.documents.search import compounds
+from duly.apps.documents.search.index import publish
+from duly.apps.documents.search.plan import Plan, plan
+from duly.apps.documents.search.query import parse
+from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.terms import look_up
 from search.sets import Questions
 
 _TOP = 10

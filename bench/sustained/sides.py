@@ -21,9 +21,9 @@ from typing import Any
 from uuid import UUID
 
 from duly import Actor, Duly, context
-from duly.store import claims
-from duly.store.claims import Claim
-from duly.worker.writer import Writer, Written
+from duly.worker import claim as claims
+from duly.worker.claim import Claim
+from duly.worker.settle_writer import SettleResult, SettleWriter
 
 SLOTS = 500
 BATCH = 500
@@ -92,12 +92,12 @@ async def run_worker(url: str, home: Path) -> None:
         tally.add("claimed", len(answer.jobs))
         return len(answer.jobs)
 
-    def finished(answer: Written, _: Writer, batch: Sequence[Any], *__: Any) -> int:
+    def finished(answer: SettleResult, _: SettleWriter, batch: Sequence[Any], *__: Any) -> int:
         tally.add("finished", len(batch) - len(answer.lost))
         return len(batch)
 
-    claims.claim = meter.timed("claim_ms", claims.claim, claimed)
-    Writer.write = meter.timed("finish_ms", Writer.write, finished)  # type: ignore[method-assign]
+    claims.claim_jobs = meter.timed("claim_ms", claims.claim_jobs, claimed)
+    SettleWriter.write = meter.timed("finish_ms", SettleWriter.write, finished)  # type: ignore[method-assign]
     async with make_app(url, home) as app, app.worker(slots=SLOTS):
         print("ready", flush=True)
         await asyncio.to_thread(meter.answer)

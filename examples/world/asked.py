@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from duly.remote.bodies import Submission as Asking
-from duly.testing.history import Cancellation, Submission
+from duly.client.requests import JobSubmission as Asking
+from duly.testing.history import Cancellation, JobSubmission
 
 _MOST_UNKNOWN = 1_000
 _US = "demo"
@@ -18,7 +18,7 @@ _US = "demo"
 class Said(NamedTuple):
     """One side of a history."""
 
-    submissions: list[Submission]
+    submissions: list[JobSubmission]
     cancellations: list[Cancellation]
 
 
@@ -26,16 +26,16 @@ class Asked:
     """Submissions until their job has ended and was checked; so it holds no more than is at work."""
 
     def __init__(self) -> None:
-        self.open: OrderedDict[UUID, list[Submission]] = OrderedDict()
+        self.open: OrderedDict[UUID, list[JobSubmission]] = OrderedDict()
         """What was told of each job, the oldest first."""
-        self._unknown: OrderedDict[str, Submission] = OrderedDict()
+        self._unknown: OrderedDict[str, JobSubmission] = OrderedDict()
         self._canceled: dict[UUID, list[Cancellation]] = defaultdict(list)
 
     def asking(self, org_id: UUID, wishes: Sequence[Asking]) -> None:
         """Before the answer: should it be lost, it is not known whether there is a job."""
         for one in wishes:
             key = one["idempotency_key"]
-            self._unknown[key] = Submission(_US, org_id, key, one["job_type"], "unknown")
+            self._unknown[key] = JobSubmission(_US, org_id, key, one["job_type"], "unknown")
         while len(self._unknown) > _MOST_UNKNOWN:
             self._unknown.popitem(last=False)
 

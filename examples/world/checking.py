@@ -19,9 +19,19 @@ from uuid import UUID
 import httpx
 import psycopg
 
-from duly import Duly, DulyError
-from duly.model.events import TERMINAL_EVENT
-from duly.testing.history import PROMISES, Effect, FeedRead, History, Sight, Violation, export_jobs, look_at
+from duly import Duly
+from duly.core.errors import DulyError
+from duly.core.states import TERMINAL_EVENT
+from duly.testing.history import (
+    PROMISES,
+    Effect,
+    FeedRead,
+    History,
+    JobObservation,
+    PromiseViolation,
+    export_jobs,
+    observe_jobs,
+)
 
 from .asked import Asked
 from .outside import Outside
@@ -50,7 +60,7 @@ class Standing:
     words: str
     facts: int = 0
     broken: int = 0
-    violations: list[Violation] = field(default_factory=list)
+    violations: list[PromiseViolation] = field(default_factory=list)
     """The first of them."""
 
     @property
@@ -58,7 +68,7 @@ class Standing:
         """`held`, `broken`, or `unseen` while there is no evidence."""
         return "broken" if self.broken else "held" if self.facts else "unseen"
 
-    def add(self, facts: int, violations: Iterable[Violation]) -> None:
+    def add(self, facts: int, violations: Iterable[PromiseViolation]) -> None:
         """What one look found."""
         found = list(violations)
         self.facts += facts
@@ -84,7 +94,7 @@ class Checker:
         self._cursors: dict[UUID, str | None] = dict.fromkeys(org.org_id for org in ORGS)
         self._seen: dict[Key, list[tuple[UUID, int]]] = {}
         self._ended: deque[Key] = deque()
-        self._remembered: OrderedDict[Key, Sight] = OrderedDict()
+        self._remembered: OrderedDict[Key, JobObservation] = OrderedDict()
 
     @property
     def active(self) -> int:
@@ -118,7 +128,7 @@ class Checker:
                 await asyncio.sleep(EVERY)
 
     def _connect(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(self._app.place.direct_url, autocommit=True)
+        return psycopg.connect(self._app.database_urls.direct_url, autocommit=True)
 
     async def look(self, conn: psycopg.Connection[Any]) -> None:
         """One look at everything that is new; what it costs does not grow with what there is."""
@@ -164,7 +174,7 @@ class Checker:
             )
             for org in {org for org, _ in keys}
         }
-        return export_jobs(conn, keys, effects=effects, feeds=list(by_org.values()), makes=_MAKES)
+        return export_jobs(conn, keys, effects=effects, feeds=list(by_org.values()), required_effects=_MAKES)
 
     def _check(self, history: History, *promises: str) -> None:
         for name in promises:
@@ -178,7 +188,7 @@ class Checker:
         return replace(history, jobs=ours, submissions=said.submissions, cancellations=said.cancellations)
 
     def _remember(self, history: History) -> None:
-        for sight in history.sights:
+        for sight in history.observations:
             self._remembered[sight.org_id, sight.job_id] = sight
         while len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
@@ -187,16 +197,18 @@ class Checker:
         """Some that had ended before: they must not have changed since."""
         some = random.sample(list(self._remembered), min(_AGAIN, len(self._remembered)))
         before = [self._remembered[key] for key in some]
-        return History(sights=[*before, *look_at(conn, some, "the checker, again")])
+        return History(observations=[*before, *observe_jobs(conn, some, "the checker, again")])
 
     def _still_there(self, conn: psycopg.Connection[Any]) -> None:
         """Of what was accepted and is not known to have ended: it is there, and ended or at work."""
         open_ = self._asked.open
         some = random.sample(list(open_), min(_AT_ONCE, len(open_)))
         keys = [(said[0].org_id, job_id) for job_id in some if (said := open_.get(job_id))]
-        there = {sight.job_id for sight in look_at(conn, keys, "the checker")}
+        there = {sight.job_id for sight in observe_jobs(conn, keys, "the checker")}
         lost = [
-            Violation("I1", "it was accepted, and is not there", *key) for key in keys if key[1] not in there
+            PromiseViolation("I1", "it was accepted, and is not there", *key)
+            for key in keys
+            if key[1] not in there
         ]
         self.standings["I1"].add(0, lost)
         self._asked.forget(key[1] for key in keys if key[1] not in there or key in self._remembered)
@@ -209,4 +221,4 @@ _OF_JOBS = [name for name in _BY_NAME if name not in ("I13", "I14", "I16")]
 
 
 def _in_words() -> dict[str, str]:
-    return {name: promise(History()).words for name, promise in _BY_NAME.items()}
+    return {name: promise(History()).description for name, promise in _BY_NAME.items()}

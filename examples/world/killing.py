@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID
 
-from duly import Duly, DulyError, JobSnapshot
-from duly.control.jobs import JobDetail
-from duly.model.errors import Conflict
-from duly.model.events import EventType
-from duly.store.job_logs import REFUSED
+from duly import Duly, JobSnapshot
+from duly.core.errors import Conflict, DulyError
+from duly.core.states import EventType
+from duly.features.jobs.service import JobDetail
+from duly.worker.job_log import REFUSED_LINE_SEQ
 
 from .crew import Crew, Member
 from .people import ORGS
@@ -146,7 +146,7 @@ class Killer:
     async def _look_for_refusal(self, incident: Incident) -> None:
         said = await self._app.jobs.logs(incident.org_id, incident.job_id, attempt=incident.attempt)
         for line in said.lines:
-            if line.line_seq == REFUSED:
+            if line.line_seq == REFUSED_LINE_SEQ:
                 incident.refused_at, incident.over = line.logged_at, True
 
     async def _name(self, worker_id: str) -> str:

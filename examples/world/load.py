@@ -11,8 +11,9 @@ from uuid import UUID
 
 import httpx
 
-from duly import AsyncClient, DulyError
-from duly.remote.bodies import Submission
+from duly import AsyncClient
+from duly.client.requests import JobSubmission
+from duly.core.errors import DulyError
 
 from .asked import Asked
 from .people import ORGS, Org
@@ -58,11 +59,11 @@ class Load:
         for org in ORGS[:3]:
             await self._ask(org, [report(org, _REPORT)])
 
-    async def _ask(self, org: Org, wishes: Sequence[Submission]) -> list[UUID]:
+    async def _ask(self, org: Org, wishes: Sequence[JobSubmission]) -> list[UUID]:
         if self._left < len(wishes):
             await asyncio.Event().wait()  # enough: what is there stays to be looked at
         self._left -= len(wishes)
-        named: list[Submission] = [{"idempotency_key": str(uuid.uuid4()), **one} for one in wishes]
+        named: list[JobSubmission] = [{"idempotency_key": str(uuid.uuid4()), **one} for one in wishes]
         self._asked.asking(org.org_id, named)
         jobs = await self._clients[org.org_id].submit_many(named)
         told = [job.job_id for job in jobs]

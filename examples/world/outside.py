@@ -10,8 +10,9 @@ from uuid import UUID, uuid4
 
 import httpx
 
-from duly import AsyncClient, DulyError, Status
-from duly.testing.history import Probe, StreamRead
+from duly import AsyncClient, Status
+from duly.core.errors import DulyError
+from duly.testing.history import IsolationProbe, StreamRead
 
 from .reports import LONG
 
@@ -39,7 +40,7 @@ class Outside:
             await asyncio.gather(reading, return_exceptions=True)
             await self._http.aclose()
 
-    async def probe(self, known: Sequence[tuple[UUID, UUID]]) -> list[Probe]:
+    async def probe(self, known: Sequence[tuple[UUID, UUID]]) -> list[IsolationProbe]:
         """As every org, about a job of another and about one that nobody has: both answers must be alike."""
         probes, owners = [], {job_id: org_id for org_id, job_id in known}
         for caller in self._keys:
@@ -47,7 +48,9 @@ class Outside:
             if foreign:
                 question = random.choice(_QUESTIONS)
                 told = [await self._told(caller, question, job) for job in (random.choice(foreign), uuid4())]
-                probes.append(Probe(caller, question, told[0], told[1], await self._orgs(caller, owners)))
+                probes.append(
+                    IsolationProbe(caller, question, told[0], told[1], await self._orgs(caller, owners))
+                )
         return probes
 
     async def streams(self) -> list[StreamRead]:

@@ -11,7 +11,7 @@ from duly.console import Extras
 from duly.console.form import Form
 from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit
-from duly.model.access import Scope
+from duly.core.principal import Scope
 
 from .checking import Checker, Standing
 from .killing import How, Killer

@@ -18,7 +18,7 @@ async def bring(app: Duly) -> None:
     """File them; workers read them, and guess what they are."""
     if "extract_document" not in app.registry:
         return
-    from duly.documents.access import Visitor
+    from duly.apps.documents.access import Visitor
 
     anna = Visitor(ORGS[2].org_id, Actor.user("anna"))
     for name in _SOME:

@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from duly import Actor, Duly
-from duly.model.access import SCOPES_OF, Role, Scope
-from duly.model.system import SYSTEM_ORG
+from duly.core.job import SYSTEM_ORG
+from duly.core.principal import ROLE_SCOPES, Role, Scope
 
 US = Actor.system("demo")
 _WHY = "the demo sets itself up"
@@ -54,8 +54,8 @@ async def settle_in(app: Duly) -> Keys:
     made = {}
     for org in ORGS:
         await app.create_org(org.org_id, org.name, actor=US, reason=_WHY)
-        key = await app.keys.create(
-            org.org_id, "demo", SCOPES_OF[Role.ADMIN], expires_at=until, actor=US, reason=_WHY
+        key = await app.api_keys.create(
+            org.org_id, "demo", ROLE_SCOPES[Role.ADMIN], expires_at=until, actor=US, reason=_WHY
         )
         made[org.org_id] = key.text
         await _furnish(app, org)
@@ -64,7 +64,7 @@ async def settle_in(app: Duly) -> Keys:
         noisy, "catalog.import", max_running=3, actor=US, reason="one import line per customer"
     )
     await app.queues.set_alerts("q:exports", depth=40, actor=US, reason="the demo wants to be told early")
-    ours = await app.keys.create(
+    ours = await app.api_keys.create(
         SYSTEM_ORG, "demo", [Scope.PLATFORM], expires_at=until, actor=US, reason=_WHY
     )
     return Keys(ours.text, made)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from duly.devdb import open_server
+from duly.embedded import open_server
 
 _MOST = 20
 

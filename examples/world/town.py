@@ -55,7 +55,7 @@ class Town:
 async def living(app: Duly, host: str = "127.0.0.1", port: int = PORT) -> AsyncIterator[Town]:
     """The whole town. Its customers begin when they are told to: `async with town.load.at_work():`."""
     app.migrate()
-    with psycopg.connect(app.place.direct_url, autocommit=True) as conn:
+    with psycopg.connect(app.database_urls.direct_url, autocommit=True) as conn:
         conn.execute(billing.TABLES)
     crew, asked = Crew(WORKERS, _environment(app)), Asked()
     async with app, crew.at_work():
@@ -78,7 +78,7 @@ def _environment(app: Duly) -> Mapping[str, str]:
     """Where workers find the same database and files."""
     settings = app.settings
     told: dict[str, str | Path | None] = {
-        "DULY_DATABASE_URL": app.place.url,
+        "DULY_DATABASE_URL": app.database_urls.url,
         "DULY_DATABASE_DIRECT_URL": settings.database_direct_url,
         "DULY_BLOBS_URL": settings.blobs_url,
         "DULY_HOME": settings.home,

@@ -29,11 +29,11 @@ class Leases:
     def __init__(self) -> None:
         self._judged: set[UUID] = set()
         self._noted: list[Any] = []
-        self._observer = Observer("the checker", self._noted.append, sees=("leases",))
+        self._observer = Observer("the checker", self._noted.append, subjects=("leases",))
 
     def look(self, conn: psycopg.Connection[Any]) -> History:
         """What is new."""
-        self._observer.look(conn)
+        self._observer.observe(conn)
         lost = "select * from duly.workers where lost_at is not null order by lost_at desc limit 100"
         rows = conn.cursor(row_factory=dict_row).execute(lost).fetchall()
         new = [row for row in rows if row["worker_id"] not in self._judged]

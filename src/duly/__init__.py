@@ -1,45 +1,39 @@
 """Every job, duly done, and provably so: multi-tenant long-running work on PostgreSQL."""
 
+import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from duly.client.adapter import Adapter, DomainRecord
-from duly.client.bridge import Failure
-from duly.client.context import context
-from duly.client.handle import Handle
-from duly.client.job import Call, Job
-from duly.client.sync import SyncHandle
-from duly.model import errors
-from duly.model.errors import DulyError
-from duly.model.job import Actor, JobEvent, JobSnapshot
-from duly.model.policy import Category, LifecyclePolicy, RetryPolicy
-from duly.model.states import Outcome, Status
-from duly.model.verdict import Cancel, Fail, Retry, Snooze
+from duly.app import Duly
+from duly.core import errors
+from duly.core.job import Actor, JobSnapshot
+from duly.core.outcome import Cancel, Fail, Retry, Snooze
+from duly.core.policy import LifecyclePolicy, RetryPolicy
+from duly.core.states import Outcome, Status
+from duly.jobs.failure_callbacks import Failure
+from duly.jobs.handle import Handle, SyncHandle
+from duly.jobs.job import Job
+from duly.jobs.registry import DomainRecord
+from duly.jobs.request_context import context
 from duly.settings import Settings
-from duly.wiring import Duly
-from duly.worker.context import Context
-from duly.worker.sync_context import SyncContext
-from duly.worker.worker import Worker
+from duly.worker.context.context import Context
+from duly.worker.context.sync_context import SyncContext
 
 if TYPE_CHECKING:
-    from duly.remote import AsyncClient, Client
+    from duly.client import AsyncClient, Client
 
 __all__ = [
     "Actor",
-    "Adapter",
     "AsyncClient",
-    "Call",
     "Cancel",
-    "Category",
     "Client",
     "Context",
     "DomainRecord",
     "Duly",
-    "DulyError",
     "Fail",
     "Failure",
     "Handle",
     "Job",
-    "JobEvent",
     "JobSnapshot",
     "LifecyclePolicy",
     "Outcome",
@@ -50,18 +44,32 @@ __all__ = [
     "Status",
     "SyncContext",
     "SyncHandle",
-    "Worker",
     "context",
     "errors",
 ]
 
+_MOVED = {
+    "Adapter": "duly.jobs.registry",
+    "Call": "duly.jobs.job",
+    "Category": "duly.core.policy",
+    "DulyError": "duly.core.errors",
+    "JobEvent": "duly.core.job",
+    "Worker": "duly.worker.worker",
+}
+"""Public names of 0.9, which work for one more release."""
+
 
 def __getattr__(name: str) -> Any:
-    """The clients of the HTTP API need httpx, which not everybody has."""
+    """Import the HTTP clients on first use, because httpx is optional; and names that have moved."""
+    if name in _MOVED:
+        warnings.warn(
+            f"duly.{name} is deprecated: import it from {_MOVED[name]}", DeprecationWarning, stacklevel=2
+        )
+        return getattr(import_module(_MOVED[name]), name)
     if name not in ("AsyncClient", "Client"):
         raise AttributeError(f"module 'duly' has no attribute {name!r}")
     try:
-        from duly import remote
+        from duly import client
     except ModuleNotFoundError as error:
         raise ImportError(f"duly.{name} needs {error.name}: install duly[client]", name=error.name) from None
-    return getattr(remote, name)
+    return getattr(client, name)

@@ -204,20 +204,22 @@ def test_a_file_url_with_a_host_is_refused() -> None:
 
 
 async def read(store: BlobStore, name: str, org_id: UUID = ORG) -> bytes:
-    return b"".join([chunk async for chunk in store.read(org_id, name)])
+    return b"".join([chunk async for chunk in store.read_file(org_id, name)])
 
 
 async def test_a_tenants_file_is_found_by_its_name_and_replaced_by_the_next(store: BlobStore) -> None:
-    kept = await store.keep(ORG, chunked(b"one ", b"two"), "derived/d1/elements.json")
+    kept = await store.write_file(ORG, chunked(b"one ", b"two"), "derived/d1/elements.json")
     assert kept == ("derived/d1/elements.json", hashlib.sha256(b"one two").hexdigest(), 7)
     assert await keys(store) == [f"tenant/{ORG}/derived/d1/elements.json"]
-    assert (await read(store, kept.name), await store.has(ORG, kept.name)) == (b"one two", 7)
-    await store.keep(ORG, chunked(b"three"), kept.name)
+    assert (await read(store, kept.name), await store.file_size(ORG, kept.name)) == (b"one two", 7)
+    await store.write_file(ORG, chunked(b"three"), kept.name)
     assert await read(store, kept.name) == b"three"
 
 
 async def test_the_name_of_a_tenants_file_may_be_its_hash(store: BlobStore) -> None:
-    first, again = [await store.keep(ORG, chunked(b"same"), lambda sha: f"original/{sha}") for _ in range(2)]
+    first, again = [
+        await store.write_file(ORG, chunked(b"same"), lambda sha: f"original/{sha}") for _ in range(2)
+    ]
     assert first == again
     assert first.name == f"original/{hashlib.sha256(b'same').hexdigest()}"
     assert len(await keys(store)) == 1
@@ -225,26 +227,26 @@ async def test_the_name_of_a_tenants_file_may_be_its_hash(store: BlobStore) -> N
 
 async def test_the_files_of_a_tenant_are_listed_and_removed_by_their_folder(store: BlobStore) -> None:
     for name in ("derived/d1/a", "derived/d1/b/c", "derived/d2/a"):
-        await store.keep(ORG, chunked(b"x"), name)
-    await store.keep(OTHER, chunked(b"x"), "derived/d1/a")
-    assert await store.names(ORG, "derived/d1") == ["derived/d1/a", "derived/d1/b/c"]
-    await store.remove(ORG, *await store.names(ORG, "derived/d1"), "derived/never")
-    assert await store.names(ORG, "derived") == ["derived/d2/a"]
-    assert await store.has(OTHER, "derived/d1/a") == 1
+        await store.write_file(ORG, chunked(b"x"), name)
+    await store.write_file(OTHER, chunked(b"x"), "derived/d1/a")
+    assert await store.list_files(ORG, "derived/d1") == ["derived/d1/a", "derived/d1/b/c"]
+    await store.delete_files(ORG, *await store.list_files(ORG, "derived/d1"), "derived/never")
+    assert await store.list_files(ORG, "derived") == ["derived/d2/a"]
+    assert await store.file_size(OTHER, "derived/d1/a") == 1
 
 
 async def test_another_tenants_file_is_as_unknown_as_none(store: BlobStore) -> None:
-    await store.keep(ORG, chunked(b"x"), "a")
+    await store.write_file(ORG, chunked(b"x"), "a")
     for org_id, name in ((OTHER, "a"), (ORG, "b")):
         with pytest.raises(BlobNotFound):
             await read(store, name, org_id)
-        assert await store.has(org_id, name) is None
+        assert await store.file_size(org_id, name) is None
 
 
 @pytest.mark.parametrize("name", ["../other/a", "a/../../b", "/a", "a//b", "", ".", "a\0b"])
 async def test_a_name_cannot_lead_out_of_the_tenants_folder(store: BlobStore, name: str) -> None:
     with pytest.raises(ValueError, match="below its folder"):
-        await store.keep(ORG, chunked(b"x"), name)
+        await store.write_file(ORG, chunked(b"x"), name)
     assert await keys(store) == []
 
 
@@ -254,5 +256,5 @@ async def test_a_file_that_breaks_off_is_not_kept(store: BlobStore) -> None:
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        await store.keep(ORG, broken(), "a")
+        await store.write_file(ORG, broken(), "a")
     assert await keys(store) == []

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
-from duly.documents.schema import SCHEMA
-from duly.testing import Cluster
+from duly.apps.documents.schema import SCHEMA
+from duly.testing import DatabaseCluster
 from tests.browser.stage import WIDE, Stage, Visitor, staged
 
 PATIENCE = 20_000
@@ -33,7 +33,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stage(
-    browser: Browser, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+    browser: Browser, cluster: DatabaseCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stage]:
     ready: asyncio.Future[Stage] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()

@@ -17,17 +17,17 @@ from fastapi import FastAPI
 from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request, expect
 
 from duly import Context, Duly, Fail, RetryPolicy
+from duly.apps.documents.options import DocumentOptions
 from duly.console import install
-from duly.documents.options import DocumentOptions
-from duly.http.app import create_app
+from duly.core.job import SYSTEM_ORG
+from duly.http.application import create_app
+from duly.http.authentication.jwt import Issuer, OidcClient
 from duly.http.options import HttpOptions
-from duly.http.tokens import Issuer, SignIn
-from duly.model.system import SYSTEM_ORG
 from duly.testing import FreshDatabase
 from tests.browser.axe import findings
 from tests.http.conftest import key_of, served
-from tests.http.furnished import declare_reports
 from tests.http.issuer import CLIENT, LocalIssuer, issuing
+from tests.http.sample_org import declare_reports
 
 PREFIX = "/tools/duly"
 SHOTS = os.environ.get("DULY_SCREENSHOTS")
@@ -73,7 +73,7 @@ async def staged(fresh: FreshDatabase, home: Path) -> AsyncIterator[Stage]:
     elsewhere = DocumentOptions(unstructured_url="http://127.0.0.1:9")
     async with issuing() as stage.issuer:
         trusted = Issuer(stage.issuer.url, "duly", platform_claim="ops")
-        sign_in = SignIn(CLIENT, label="Acme")
+        sign_in = OidcClient(CLIENT, label="Acme")
         api = create_app(app, HttpOptions(documents=elsewhere, issuers=(trusted,), sign_in=sign_in))
         install(api)
         outer = FastAPI()

@@ -23,9 +23,9 @@ from playwright.async_api import expect
 from world.people import ORGS
 
 from duly import Duly
-from duly.documents.schema import SCHEMA
-from duly.store.job_logs import REFUSED
-from duly.testing import Cluster
+from duly.apps.documents.schema import SCHEMA
+from duly.testing import DatabaseCluster
+from duly.worker.job_log import REFUSED_LINE_SEQ
 from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -70,7 +70,7 @@ def told(lines: Iterator[str], word: str) -> str:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
+async def stage(cluster: DatabaseCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
     home = str(tmp_path_factory.mktemp("town"))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
     with cluster.fresh(schemas=[SCHEMA]) as fresh:
@@ -104,7 +104,7 @@ async def test_a_frozen_worker_is_taken_over_and_what_it_still_writes_is_refused
     lost = events.index(("job.lease_lost", 1))
     assert events[lost + 1] == ("job.started", 2)
     assert {attempt for _, attempt in events[lost + 1 :]} == {2}
-    assert (await stage.app.jobs.logs(org, job, attempt=1)).lines[-1].line_seq == REFUSED
+    assert (await stage.app.jobs.logs(org, job, attempt=1)).lines[-1].line_seq == REFUSED_LINE_SEQ
 
     await page.get_by_role("link", name="Demo", exact=True).click()
     times = r"after \S+ s\s+after \S+ s by worker-\d\s+after \S+ s\s+after \S+ s"

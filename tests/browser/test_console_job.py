@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import expect
 
 from duly import Context, Duly, RetryPolicy
-from duly.model.job import Actor
-from duly.upkeep.reaper import Reaper
+from duly.core.job import Actor
+from duly.maintenance.reaper import Reaper
 from tests.browser.stage import Stage, Visitor
 from tests.worker.working import AT_ONCE, deaf
 
@@ -126,7 +126,7 @@ async def test_a_lost_worker_is_seen_taken_over_and_refused(stage: Stage, visito
     await visitor.open(f"/console/jobs/{handle.job_id}")
     await visitor.live()
     await expect(page.locator(".job-why")).to_contain_text("No living worker takes jobs from q:zombies.")
-    with psycopg.connect(app.place.url, autocommit=True) as sql:
+    with psycopg.connect(app.database_urls.url, autocommit=True) as sql:
         async with deaf(app, sql, queues=("q:zombies",)) as old:
             await world.started.wait()
             await expect(page.locator("#waterfall .f-running")).not_to_have_count(0)
@@ -140,7 +140,7 @@ async def test_a_lost_worker_is_seen_taken_over_and_refused(stage: Stage, visito
             async with app.worker(queues=("q:zombies",)):
                 await handle.wait(20)
             world.go_on.set()
-            await old.steps.wait("lost")
+            await old.loop_events.wait("lost")
     lines = page.locator("#waterfall .fall-row")
     await expect(lines).to_have_count(2)
     await expect(lines.nth(0).locator("svg.f-refused")).to_have_count(1)

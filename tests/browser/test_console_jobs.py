@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import expect
 
 from duly import Actor, context
-from duly.control.queues import Queues
+from duly.features.queues.service import Queues
 from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -33,7 +33,7 @@ async def _trouble(app: Duly, org: uuid.UUID) -> uuid.UUID:
     """Some of everything that can be wrong, and an hour of work before it; another org that waits."""
     other = uuid.uuid4()
     await app.create_org(other, "Globex Logistics")
-    async with (await app.ground()).database.engine_session() as conn:
+    async with (await app.resources()).database.engine() as conn:
         await conn.execute(_HOUR)
         await conn.execute(
             "insert into duly.alerts (org_id, alert_id, kind, target, severity, summary, detail, measured) "

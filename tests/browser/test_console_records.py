@@ -6,13 +6,14 @@ import pytest
 from playwright.async_api import Page, expect
 
 from duly import Actor, Fail, RetryPolicy
-from duly.documents.access import Visitor as Reader
-from duly.notify import Message, declare
-from duly.notify.dispatcher import Notifier
-from duly.upkeep.scheduler import Scheduler
-from duly.upkeep.sealer import Sealer
+from duly.apps.documents.access import Visitor as Reader
+from duly.features.audit.sealer import Sealer
+from duly.features.notifications.channels import Message
+from duly.features.notifications.delivery_job import declare
+from duly.features.notifications.dispatcher import Notifier
+from duly.features.schedules.scheduler import Scheduler
+from tests.apps.documents.stage import add
 from tests.browser.stage import Visitor
-from tests.documents.stage import add
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ANNA = Actor.user("anna")

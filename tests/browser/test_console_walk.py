@@ -5,11 +5,11 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from duly.model.system import SYSTEM_ORG
+from duly.core.job import SYSTEM_ORG
 from tests.browser.stage import NARROW, Visitor
 from tests.console.strolling import route_of, stroll
 from tests.http.conftest import key_of
-from tests.http.furnished import furnish
+from tests.http.sample_org import create_sample_org
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,7 +23,7 @@ async def _pages(url: str, key: str) -> dict[str, str]:
 
 async def test_every_page_is_for_everybody(visitor: Visitor) -> None:
     stage, page = visitor.stage, visitor.page
-    org = await furnish(stage.app, "Verwaltungsgemeinschaft")
+    org = await create_sample_org(stage.app, "Verwaltungsgemeinschaft")
     platform = await key_of(stage.app, SYSTEM_ORG, "platform")
     seen: set[str] = set()
     await page.set_viewport_size(NARROW)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from tests.apps.documents.files import pdf
 from tests.browser.stage import Stage, Visitor
-from tests.documents.files import pdf
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 INVOICE = (

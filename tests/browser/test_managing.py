@@ -8,9 +8,9 @@ import pytest
 from playwright.async_api import expect
 
 from duly import Actor
-from duly.documents.access import Visitor as Asker
+from duly.apps.documents.access import Visitor as Asker
+from tests.apps.documents.stage import add
 from tests.browser.stage import Stage, Visitor
-from tests.documents.stage import add
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 VAGUE = "Wir senden Kontoauszug und Rechnung."

@@ -8,8 +8,8 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from duly.testing import FreshDatabase
+from tests.architecture.newcomer import first_steps
 from tests.browser.conftest import PATIENCE
-from tests.house.newcomer import first_steps
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from duly.control.members import Members
+from duly.features.members.service import Members
 from tests.browser.stage import PREFIX, Visitor
 from tests.http.conftest import ANNA
 

@@ -141,7 +141,7 @@ async def test_no_sign_of_life_and_no_connection_are_said(visitor: Visitor) -> N
     await expect(page.locator("#says")).to_contain_text("2999")
     await expect(page.locator("#stale")).to_be_hidden()
 
-    async with (await stage.app.ground()).database.engine_session() as conn:
+    async with (await stage.app.resources()).database.engine() as conn:
         await conn.execute("delete from duly.scheduled where job_id = %s", [handle.job_id])
     come_back = "document.dispatchEvent(new Event('visibilitychange'))"
     await page.evaluate(come_back)

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from duly.devdb.errors import DevdbError
+from duly.embedded.directories import EmbeddedDatabaseError
 from duly.testing.history.promises import check
 from tests.chaos.history import collect
 from tests.chaos.mutant import find
@@ -78,7 +78,7 @@ def main() -> int:
     run = Run(home, asked.seed, asked.minutes * 60, asked.rate, plan, tell, asked.mutant)
     try:
         judgement = asyncio.run(_judged(run))
-    except (Missing, DevdbError) as missing:
+    except (Missing, EmbeddedDatabaseError) as missing:
         print(f"skipped: {missing}")
         shutil.rmtree(home)
         return SKIPPED

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from duly import Context, Duly, Fail, Failure, RetryPolicy, Snooze, SyncContext
-from duly.model.policy import LifecyclePolicy
+from duly.core.policy import LifecyclePolicy
 from tests.chaos.pace import pause
 
 app = Duly()

@@ -15,8 +15,8 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from duly import Actor, DulyError, context
-from duly.model.errors import AlreadyFinished, ContractError, LimitExceeded, NotFound, StoreError
+from duly import Actor, context
+from duly.core.errors import AlreadyFinished, ContractError, DulyError, LimitExceeded, NotFound, StoreError
 from tests.chaos.app import ORGS, app
 from tests.chaos.logbook import Logbook, answered, lines
 from tests.chaos.mix import Wish, draw
@@ -66,7 +66,7 @@ class Client:
         while True:
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    await app.ground()
+                    await app.resources()
                 print("ready", flush=True)
                 return
             except _AWAY:

@@ -8,7 +8,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from duly.devdb.account import Account
+from duly.embedded.account import Account
 
 _CLONE_NEWNS = 0x00020000
 _SIZE = 2048

@@ -14,9 +14,9 @@ from duly.testing.history.records import (
     Effect,
     FeedRead,
     History,
-    Probe,
+    IsolationProbe,
+    JobSubmission,
     StreamRead,
-    Submission,
 )
 from tests.chaos.app import BRIDGED, EFFECTS, OUTSIDE
 from tests.chaos.logbook import answered, lines
@@ -48,14 +48,14 @@ def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
         ]
         return export(
             conn,
-            **by_field(load([home / "sights.jsonl"])),
+            **by_field(load([home / "observations.jsonl"])),
             submissions=[found for log in logs for found in _submissions(log)],
             cancellations=[found for log in logs for found in _cancellations(log)],
             streams=[_stream(line) for line in said if line["op"] == "stream"],
             feeds=list(_feeds(said)),
             probes=[_probe(line) for line in said if line["op"] == "probe"],
             effects=effects + list(_outside(home / "outside.log")),
-            makes=_MAKES,
+            required_effects=_MAKES,
             alerting=True,
             # A transaction may lie still for as long as the network or its process does, and so may a sweep.
             open_seconds=1.0 + longest,
@@ -63,14 +63,14 @@ def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
         )
 
 
-def _submissions(log: Path) -> Iterator[Submission]:
+def _submissions(log: Path) -> Iterator[JobSubmission]:
     for question, answer in answered(log):
         if question["op"] != "submit":
             continue
         said = answer or {"answer": "unknown"}
         jobs = said.get("jobs") or [None] * len(question["wishes"])
         for (key, job_type, *_), job in zip(question["wishes"], jobs, strict=True):
-            yield Submission(
+            yield JobSubmission(
                 question["who"], UUID(question["org"]), key, job_type, said["answer"], job and UUID(job)
             )
 
@@ -104,9 +104,9 @@ def _feeds(said: list[dict[str, Any]]) -> Iterator[FeedRead]:
         yield FeedRead(reader, UUID(org), tuple(seen))
 
 
-def _probe(line: dict[str, Any]) -> Probe:
+def _probe(line: dict[str, Any]) -> IsolationProbe:
     orgs = tuple(UUID(org) for org in line["orgs"])
-    return Probe(UUID(line["caller"]), line["question"], line["foreign"], line["unknown"], orgs)
+    return IsolationProbe(UUID(line["caller"]), line["question"], line["foreign"], line["unknown"], orgs)
 
 
 def _outside(ledger: Path) -> Iterator[Effect]:

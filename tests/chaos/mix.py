@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from duly import Call
+from duly.jobs.job import Call
 from tests.chaos.app import app
 
 _WEIGHTS = {

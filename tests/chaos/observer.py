@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from duly.testing.history.observe import Observer
+from duly.testing.history.observer import Observer
 from duly.testing.history.recorder import Recorder
 
 FULL = "disk.full"
@@ -19,14 +19,14 @@ _PAUSE = 0.1
 
 def look_on(url: str, home: Path, name: str) -> None:
     """Until killed, through every outage."""
-    observer, idle = Observer(name, Recorder(home / "sights.jsonl").write), threading.Event()
+    observer, idle = Observer(name, Recorder(home / "observations.jsonl").write), threading.Event()
     while True:
         try:
             with psycopg.connect(url, autocommit=True, connect_timeout=2) as conn:
                 while not idle.wait(_PAUSE):
                     if (home / FULL).exists():
                         observer.interrupted()
-                    observer.look(conn)
+                    observer.observe(conn)
         except psycopg.Error:
             observer.interrupted()
             idle.wait(_PAUSE)

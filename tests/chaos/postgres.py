@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from duly.devdb.account import Account, is_refused_by_postgres, nobody
-from duly.devdb.binaries import find_bindir
+from duly.embedded.account import Account, is_refused_by_postgres, nobody_account
+from duly.embedded.plan import find_bindir
 from tests.chaos.disk import Disk
 from tests.chaos.pace import tries
 from tests.chaos.processes import children_of, start
@@ -52,7 +52,7 @@ class Programs:
 
     def __init__(self) -> None:
         self.bindir = find_bindir()
-        self.account = nobody() if is_refused_by_postgres() else Account()
+        self.account = nobody_account() if is_refused_by_postgres() else Account()
         for name in PROGRAMS:
             if not os.access(self.bindir / name, os.X_OK):
                 raise Missing(f"{self.bindir} has no {name}")

@@ -9,7 +9,7 @@ import sys
 import psycopg
 
 from duly import Actor
-from duly.store.migrate import migrate
+from duly.db.migrate import migrate
 from tests.chaos.app import ORGS, TABLES, app
 from tests.chaos.mutant import infect
 

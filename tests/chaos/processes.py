@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from duly.devdb.account import Account
+from duly.embedded.account import Account
 
 ROOT = Path(__file__).parents[2]
 MARK = "DULY_CHAOS_RUN"

@@ -10,8 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from duly.testing.history.records import History, Violation
-from duly.testing.history.verdict import Verdict
+from duly.testing.history.checker import CheckResult
+from duly.testing.history.records import History, PromiseViolation
 from tests.chaos.logbook import lines
 from tests.chaos.plan import CLIENTS
 from tests.chaos.recovery import percentile, recoveries
@@ -26,7 +26,7 @@ class Judgement:
     """The verdict of the checker, and what else must be right."""
 
     history: History
-    verdict: Verdict
+    verdict: CheckResult
     report: Report
     home: Path
 
@@ -39,7 +39,7 @@ class Judgement:
         """Everything that makes the run a failure."""
         report = self.report
         found = [f"{promise} does not hold" for promise in sorted(self.verdict.broken, key=_number)]
-        found += [f"{promise}: no evidence" for promise in sorted(self.verdict.unseen, key=_number)]
+        found += [f"{promise}: no evidence" for promise in sorted(self.verdict.without_evidence, key=_number)]
         if report.unfinished:
             found.append(f"not quiet: {report.unfinished}")
         found += [f"{name} left with code {code} at the end" for name, code in report.drained.items() if code]
@@ -80,7 +80,7 @@ class Judgement:
         yield f"streams          {len(self.history.streams):,}, {ended:,} to the end, {read:,} events"
         fed = sum(len(feed.events) for feed in self.history.feeds)
         yield f"feeds            {len(self.history.feeds)}, {fed:,} events"
-        yield f"looks            {len(self.history.sights):,} sights, {len(self.history.probes):,} probes"
+        yield f"observations     {len(self.history.observations):,}, {len(self.history.probes):,} probes"
 
     def _outcomes(self) -> Iterator[str]:
         outcomes = Counter(job["outcome"] for job in self.history.jobs)
@@ -123,7 +123,7 @@ class Judgement:
         shown = [v for promise in self.verdict.findings for v in promise[:_SHOWN]]
         return "\n\n".join("\n".join(self._offence(violation)) for violation in shown)
 
-    def _offence(self, violation: Violation) -> Iterator[str]:
+    def _offence(self, violation: PromiseViolation) -> Iterator[str]:
         yield f"== {violation}"
         events = [event for event in self.history.events if event["job_id"] == violation.job_id]
         if violation.job_id is None or not events:

@@ -16,7 +16,7 @@ from datetime import timedelta  # noqa: E402
 
 import psycopg  # noqa: E402
 
-from duly.model.errors import StoreUnavailable  # noqa: E402
+from duly.core.errors import StoreUnavailable  # noqa: E402
 from tests.chaos.app import app  # noqa: E402
 from tests.chaos.crew import STUCK  # noqa: E402
 from tests.chaos.mutant import infect  # noqa: E402

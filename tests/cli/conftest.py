@@ -1,4 +1,4 @@
-"""The program: in this process for plain commands, as a service of its own for workers."""
+"""Fixtures: the program in this process, and services as processes of their own."""
 
 from __future__ import annotations
 

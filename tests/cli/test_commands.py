@@ -1,4 +1,4 @@
-"""Every command, as people and as programs use it."""
+"""Every command, with text and with JSON."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly.model.outcome import ErrorInfo, Retry
-from duly.store.session import Database
-from duly.store.workers import Identity, register
+from duly.core.outcome import ErrorInfo, Retried
+from duly.db.database import Database
+from duly.worker.workers_store import WorkerIdentity, register
+from tests.architecture.pages import commands
 from tests.cli.conftest import Run
-from tests.control.deadletter.letters import end_one
-from tests.house.pages import commands
+from tests.features.dead_letters.letters import end_one
 
 WHY = ("--reason", "because")
 NASTY = ErrorInfo("shop.broken", "it [bold]broke[/] \x1b[31mred", "ValueError", {"exceptions": []})
@@ -33,28 +33,30 @@ async def ids(
     found = {}
     for name in ("first", "second", "third", "fourth"):
         await duly("enqueue", "shop.greet", "--payload", '{"name": "Ada"}', "--key", name)
-        found[name] = await end_one(database, Retry(NASTY))
+        found[name] = await end_one(database, Retried(NASTY))
     made = await duly("enqueue", "shop.sell", "--json")
-    key = (await duly("key", "create", "ci", "--scope", "jobs:read", *WHY, "--json")).document["key"]
+    key = (await duly("api-keys", "create", "ci", "--scope", "jobs:read", *WHY, "--json")).document["key"]
     more = {"waiting": made.document["job_id"], "key": key["key_id"], "new": uuid.uuid4(), "org": org}
     return {**found, **more, "worker": await _worker(database), **await _telling(duly)}
 
 
 async def _worker(database: Database) -> uuid.UUID:
     """One who has introduced itself, and nothing more."""
-    who = Identity(uuid.uuid4(), "new", "h", 1, "0", ("q:exports",), 1, timedelta(milliseconds=1))
-    async with database.engine_session() as conn:
+    who = WorkerIdentity(uuid.uuid4(), "new", "h", 1, "0", ("q:exports",), 1, timedelta(milliseconds=1))
+    async with database.engine() as conn:
         await register(conn, who)
     return who.worker_id
 
 
 async def _telling(duly: Run) -> dict[str, Any]:
     """An endpoint with a message, a notification and a subscription."""
-    hook = await duly("webhook", "create", "https://example.com/hook", "--event", "*", *WHY, "--json")
+    hook = await duly("webhooks", "create", "https://example.com/hook", "--event", "*", *WHY, "--json")
     endpoint = hook.document["endpoint"]["endpoint_id"]
-    message = await duly("webhook", "test", endpoint, *WHY, "--json")
-    told = await duly("notify", "send", "job.completed", "--to", "in_app:u1", "--bucket", "first", "--json")
-    added = await duly("subscription", "add", "in_app:u1", "--json")
+    message = await duly("webhooks", "test", endpoint, *WHY, "--json")
+    told = await duly(
+        "notifications", "send", "job.completed", "--to", "in_app:u1", "--bucket", "first", "--json"
+    )
+    added = await duly("subscriptions", "create", "in_app:u1", "--json")
     return {
         "hook": endpoint,
         "message": message.document["message_id"],
@@ -67,7 +69,7 @@ LINES = """
 migrate
 doctor
 reconcile --dry-run
-org create Acme --id {new} {why}
+orgs create Acme --id {new} {why}
 enqueue shop.greet --payload {payload} --key k --priority 5 --at 2100-01-01T00:00:00Z --subject s-1
 jobs list --status queued --limit 1
 jobs show {waiting}
@@ -75,78 +77,78 @@ jobs bulk cancel --match type:shop.none {why}
 jobs cancel {waiting} {why}
 jobs watch {waiting}
 jobs rerun {waiting} {why}
-queue list
-queue stats
-workers
-drain {worker} {why}
-queue create q:slow 2 {why}
-queue pause q:slow {why}
-queue resume q:slow {why}
-queue weight q:slow 3 {why}
-queue set q:slow --alert-depth 50 --alert-wait 60s {why}
-alert list --all --kind queue_depth --limit 1
-limit set --org {org} --type shop.greet --max-running 3 --starts-per-second 2.5 {why}
-limit pause --type shop.greet {why}
-limit resume --type shop.greet {why}
-limit list
-dead list --type shop.greet --limit 2
-dead groups
-dead show {first}
-dead replay {first} {why}
-dead fix {second} --payload {payload} {why}
-dead discard {third} {why}
-dead replay-many --per-second 10 {why}
-dead discard-many {why}
-schedule create nightly --cron 0,3,*,*,* --type shop.greet --payload {payload} {why}
-schedule list
-schedule pause nightly {why}
-schedule resume nightly {why}
-schedule run nightly {why}
-schedule upcoming nightly --count 3
-schedule ticks nightly --count 3
-schedule delete nightly {why}
-member set eve admin {why}
-member list
-member remove eve {why}
-key create ci --scope jobs:read --scope jobs:write {why}
-key rotate {key} --overlap-hours 2 {why}
-key revoke {key} {why}
-key list --limit 1
-org suspend {new} {why}
-org resume {new} {why}
-org show {new}
-org list --limit 1
-webhook create https://example.com/more --event job.failed {why}
-webhook list
-webhook show {hook}
-webhook change {hook} --description chat {why}
-webhook rotate {hook} {why}
-webhook test {hook} {why}
-webhook deliveries {hook} --limit 1
-webhook resend {hook} --failed-since 2026-01-01T00:00:00Z {why}
-webhook disable {hook} {why}
-webhook enable {hook} {why}
-webhook remove {hook} {why}
-template set job.failed --subject Oops --body Sorry {why}
-template list
-notify preview job.failed
-template remove job.failed {why}
-notify send job.completed --to in_app:u1
-notify list --limit 1
-notify show {told}
-notify resend {told} {why}
-notify suppress email:eve@example.com {why}
-notify suppressed
-notify unsuppress email:eve@example.com {why}
-subscription add in_app:u1 --type shop.greet
-subscription list
-subscription remove {subscription}
+queues list
+queues stats
+workers list
+workers drain {worker} {why}
+queues create q:slow 2 {why}
+queues pause q:slow {why}
+queues resume q:slow {why}
+queues weight q:slow 3 {why}
+queues set q:slow --alert-depth 50 --alert-wait 60s {why}
+alerts list --all --kind queue_depth --limit 1
+limits set --org {org} --type shop.greet --max-running 3 --starts-per-second 2.5 {why}
+limits pause --type shop.greet {why}
+limits resume --type shop.greet {why}
+limits list
+dead-letters list --type shop.greet --limit 2
+dead-letters groups
+dead-letters show {first}
+dead-letters replay {first} {why}
+dead-letters fix {second} --payload {payload} {why}
+dead-letters discard {third} {why}
+dead-letters replay-many --per-second 10 {why}
+dead-letters discard-many {why}
+schedules create nightly --cron 0,3,*,*,* --type shop.greet --payload {payload} {why}
+schedules list
+schedules pause nightly {why}
+schedules resume nightly {why}
+schedules run nightly {why}
+schedules upcoming nightly --count 3
+schedules ticks nightly --count 3
+schedules delete nightly {why}
+members set eve admin {why}
+members list
+members remove eve {why}
+api-keys create ci --scope jobs:read --scope jobs:write {why}
+api-keys rotate {key} --overlap-hours 2 {why}
+api-keys revoke {key} {why}
+api-keys list --limit 1
+orgs suspend {new} {why}
+orgs resume {new} {why}
+orgs show {new}
+orgs list --limit 1
+webhooks create https://example.com/more --event job.failed {why}
+webhooks list
+webhooks show {hook}
+webhooks update {hook} --description chat {why}
+webhooks rotate {hook} {why}
+webhooks test {hook} {why}
+webhooks deliveries {hook} --limit 1
+webhooks resend {hook} --failed-since 2026-01-01T00:00:00Z {why}
+webhooks disable {hook} {why}
+webhooks enable {hook} {why}
+webhooks delete {hook} {why}
+templates set job.failed --subject Oops --body Sorry {why}
+templates list
+notifications preview job.failed
+templates delete job.failed {why}
+notifications send job.completed --to in_app:u1
+notifications list --limit 1
+notifications show {told}
+notifications resend {told} {why}
+notifications suppress email:eve@example.com {why}
+notifications suppressed
+notifications unsuppress email:eve@example.com {why}
+subscriptions create in_app:u1 --type shop.greet
+subscriptions list
+subscriptions delete {subscription}
 audit list --limit 2
 audit verify
 """
 SERVERS = {"worker", "serve", "up"}
 """They run until they are told to stop."""
-STREAMS = {"feed", "audit export", "audit events", "jobs logs"}
+STREAMS = {"events list", "audit export", "audit events", "jobs logs"}
 """One line of JSON for each of what they tell, for people too."""
 ELSEWHERE = "docs "
 """They need tables of their own, and are tried beside them."""
@@ -162,7 +164,7 @@ def _split(word: str) -> list[str]:
     return [word.replace(",", " ")] if word.startswith("0,") else word.split()
 
 
-async def test_every_command_answers_programs_with_one_document(
+async def test_every_command_prints_one_json_document(
     duly: Run, ids: dict[str, Any], sql: psycopg.Connection[Any]
 ) -> None:
     said: dict[str, Any] = {}
@@ -174,40 +176,35 @@ async def test_every_command_answers_programs_with_one_document(
         said[" ".join(line.split()[:2])] = done.document
     here = [path for path in commands() if not path.startswith(ELSEWHERE)]
     offered = {" ".join(path.split()[:2]) for path in here} - SERVERS - STREAMS
-    assert {
-        said_of.removesuffix(" shop.greet").removesuffix(" --dry-run").removesuffix(" {worker}")
-        for said_of in said
-    } == offered
+    assert {said_of.removesuffix(" shop.greet").removesuffix(" --dry-run") for said_of in said} == offered
     assert said["migrate"] == {"applied": []}
     assert said["jobs show"]["explanation"]
     assert [job["job_id"] for job in said["jobs list"]["jobs"]] == [said["enqueue shop.greet"]["job_id"]]
     assert said["jobs list"]["after"]
     assert said["jobs cancel"]["status"] == "canceled"
-    assert said["queue weight"]["weight"] == 3
-    assert said["queue pause"]["paused_by"] == f"operator:{getpass.getuser()}"
-    assert (said["limit set"]["max_running"], said["limit set"]["starts_per_second"]) == (3, 2.5)
-    assert said["limit list"]["limits"][0]["job_type"] == "shop.greet"
-    assert len(said["dead list"]["letters"]) == 2
-    assert said["dead groups"]["groups"][0]["letters"] == 4
-    assert said["dead show"]["payload"] == {"name": "Ada"}
-    assert len(said["dead replay-many"]["replayed"]) == 1
-    assert said["dead discard-many"] == {"discarded": 0}
-    assert said["schedule create"]["cron"] == "0 3 * * *"
-    assert [at[10:] for at in said["schedule upcoming"]["upcoming"]] == ["T03:00:00Z"] * 3
-    assert said["schedule ticks"] == {"name": "nightly", "ticks": []}
-    assert said["member remove"]["role"] == "admin"
-    assert said["key create"]["text"].split("_")[2] == said["key create"]["key"]["key_id"]
-    assert said["key revoke"]["alive"] is False
-    assert (said["org suspend"]["status"], said["org show"]["status"]) == ("suspended", "active")
-    assert said["org list"]["after"]
+    assert said["queues weight"]["weight"] == 3
+    assert said["queues pause"]["paused_by"] == f"operator:{getpass.getuser()}"
+    assert (said["limits set"]["max_running"], said["limits set"]["starts_per_second"]) == (3, 2.5)
+    assert said["limits list"]["limits"][0]["job_type"] == "shop.greet"
+    assert len(said["dead-letters list"]["letters"]) == 2
+    assert said["dead-letters groups"]["groups"][0]["letters"] == 4
+    assert said["dead-letters show"]["payload"] == {"name": "Ada"}
+    assert len(said["dead-letters replay-many"]["replayed"]) == 1
+    assert said["dead-letters discard-many"] == {"discarded": 0}
+    assert said["schedules create"]["cron"] == "0 3 * * *"
+    assert [at[10:] for at in said["schedules upcoming"]["upcoming"]] == ["T03:00:00Z"] * 3
+    assert said["schedules ticks"] == {"name": "nightly", "ticks": []}
+    assert said["members remove"]["role"] == "admin"
+    assert said["api-keys create"]["text"].split("_")[2] == said["api-keys create"]["key"]["key_id"]
+    assert said["api-keys revoke"]["alive"] is False
+    assert (said["orgs suspend"]["status"], said["orgs show"]["status"]) == ("suspended", "active")
+    assert said["orgs list"]["after"]
     audited = sql.execute("select distinct actor_type, reason from duly.audit_entries").fetchall()
     assert audited == [("operator", "because")]
     assert sql.execute("select count(*) from duly.audit_entries where request_id is null").fetchone() == (0,)
 
 
-async def test_every_command_answers_people_and_shows_no_control_characters(
-    duly: Run, ids: dict[str, Any]
-) -> None:
+async def test_every_command_prints_text_without_control_characters(duly: Run, ids: dict[str, Any]) -> None:
     out = ""
     for line in LINES.strip().splitlines():
         done = await duly(*_words(line, ids))
@@ -216,14 +213,14 @@ async def test_every_command_answers_people_and_shows_no_control_characters(
         out += done.out
     assert "it [bold]broke[/]" in out
     assert "\x1b" not in out
-    for shown in ("up to date", "canceled", "q:slow", "there is more: --after ", "shop.broken", "job.queued"):
+    for shown in ("up to date", "canceled", "q:slow", "next page: --after ", "shop.broken", "job.queued"):
         assert shown in out
 
 
-async def test_a_replay_of_many_says_which_jobs_are_new_and_when_the_last_may_run(
+async def test_replay_many_prints_the_new_jobs_and_when_the_last_one_runs(
     duly: Run, ids: dict[str, Any]
 ) -> None:
-    done = await duly("dead", "replay-many", "--per-second", "0.1", *WHY)
+    done = await duly("dead-letters", "replay-many", "--per-second", "0.1", *WHY)
     new = (await duly("jobs", "list", "--status", "queued", "--type", "shop.greet", "--json")).document[
         "jobs"
     ]
@@ -232,28 +229,28 @@ async def test_a_replay_of_many_says_which_jobs_are_new_and_when_the_last_may_ru
     first_line, *lines = done.out.splitlines()
     assert first_line == "replayed 4, left 0"
     assert {line.strip() for line in lines} >= {"new job", *(job["job_id"] for job in new)}
-    assert f"last_run_at  {last[:10]} {last[11:19]}Z" in done.out
+    assert f"last run  {last[:10]} {last[11:19]}Z" in done.out
     assert "because" not in done.out
-    again = await duly("dead", "replay-many", "--per-second", "1", *WHY)
+    again = await duly("dead-letters", "replay-many", "--per-second", "1", *WHY)
     assert again.out == "replayed 0, left 0\n"
 
 
-async def test_what_became_of_the_ticks_is_shown(
+async def test_the_ticks_of_a_schedule_are_listed_with_their_disposition(
     duly: Run, org: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     greet = ("--type", "shop.greet", "--payload", '{"name":"Eve"}')
-    await duly("schedule", "create", "hourly", "--org", org, "--cron", "@hourly", *greet, *WHY)
+    await duly("schedules", "create", "hourly", "--org", org, "--cron", "@hourly", *greet, *WHY)
     sql.execute("update duly.schedules set counted_until = now() - interval '90 min'")
-    await duly("schedule", "pause", "hourly", "--org", org, *WHY)
-    await duly("schedule", "resume", "hourly", "--org", org, *WHY)
-    found = (await duly("schedule", "ticks", "hourly", "--org", org, "--json")).document["ticks"]
+    await duly("schedules", "pause", "hourly", "--org", org, *WHY)
+    await duly("schedules", "resume", "hourly", "--org", org, *WHY)
+    found = (await duly("schedules", "ticks", "hourly", "--org", org, "--json")).document["ticks"]
     assert {tick["disposition"] for tick in found} == {"missed"}
-    shown = await duly("schedule", "ticks", "hourly", "--org", org, "--count", "1")
+    shown = await duly("schedules", "ticks", "hourly", "--org", org, "--count", "1")
     assert f"{found[0]['tick_at'][11:19]}Z  missed" in shown.out
     assert len(shown.out.splitlines()) == 2
 
 
-async def test_a_payload_comes_as_text_from_a_file_or_from_the_input(
+async def test_a_payload_is_text_a_file_or_stdin(
     duly: Run, org: uuid.UUID, tmp_path: Path, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "payload.json"
@@ -265,7 +262,7 @@ async def test_a_payload_comes_as_text_from_a_file_or_from_the_input(
     assert names == [("text",), ("file",), ("input",)]
 
 
-async def test_what_is_enqueued_is_as_it_was_asked_for(duly: Run, org: uuid.UUID) -> None:
+async def test_enqueue_sets_every_option_of_the_job(duly: Run, org: uuid.UUID) -> None:
     line = ["enqueue", "shop.greet", "--org", org, "--payload", '{"name": "Ada"}', "--key", "k"]
     more = ["--priority", "7", "--subject", "s-1", "--at", "2100-01-01T01:00:00+01:00", "--actor", "ops"]
     first = (await duly(*line, *more, "--json")).document
@@ -275,11 +272,11 @@ async def test_what_is_enqueued_is_as_it_was_asked_for(duly: Run, org: uuid.UUID
     assert (job["actor_type"], job["actor_id"], job["idempotency_key"]) == ("operator", "ops", "k")
 
 
-async def test_an_org_is_made_and_what_needs_no_job_types_needs_no_application(
+async def test_commands_without_job_types_need_no_application(
     duly: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DULY_APP")
-    made = (await duly("org", "create", "Acme", "--json")).document
+    made = (await duly("orgs", "create", "Acme", "--json")).document
     assert (await duly("jobs", "list", "--org", made["org_id"], "--json")).document == {
         "jobs": [],
         "after": None,
@@ -288,20 +285,20 @@ async def test_an_org_is_made_and_what_needs_no_job_types_needs_no_application(
     assert (refused.code, "--app" in refused.err) == (2, True)
 
 
-async def test_a_limit_of_every_org_is_meant_only_when_no_org_is_named(
+async def test_a_limit_applies_to_every_org_only_without_an_org(
     duly: Run, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DULY_ORG", str(uuid.uuid4()))
-    of_one = (await duly("limit", "set", "--org", org, "--max-running", "2", *WHY, "--json")).document
+    of_one = (await duly("limits", "set", "--org", org, "--max-running", "2", *WHY, "--json")).document
     assert (of_one["org_id"], of_one["max_running"]) == (str(org), 2)
-    of_all = await duly("limit", "set", "--type", "shop.greet", "--max-running", "4", *WHY, "--json")
+    of_all = await duly("limits", "set", "--type", "shop.greet", "--max-running", "4", *WHY, "--json")
     assert (of_all.document["org_id"], of_all.document["max_running"]) == (None, 4)
-    lifted = (await duly("limit", "set", "--org", org, "--max-running", "none", *WHY, "--json")).document
+    lifted = (await duly("limits", "set", "--org", org, "--max-running", "none", *WHY, "--json")).document
     assert lifted["max_running"] is None
-    assert len((await duly("limit", "list", "--json")).document["limits"]) == 2
+    assert len((await duly("limits", "list", "--json")).document["limits"]) == 2
 
 
-async def test_what_a_job_says_is_shown_as_it_is_also_at_its_end(duly: Run, ids: dict[str, Any]) -> None:
+async def test_watch_prints_the_error_of_a_job_without_markup(duly: Run, ids: dict[str, Any]) -> None:
     watched = await duly("jobs", "watch", ids["first"])
     assert watched.code == 1
     assert "it [bold]broke[/]" in watched.out

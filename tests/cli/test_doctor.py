@@ -1,4 +1,4 @@
-"""`duly doctor`, and what `duly worker` says of times that cannot be kept."""
+"""`duly doctor`, and the policies that `duly worker` refuses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def extract() -> None: ...
 BOTH = ("timeout of docs.extract = 7:00:00", "running_stale_after of docs.extract = 6:00:00")
 
 
-async def test_a_healthy_installation_ends_with_zero(duly: Run) -> None:
+async def test_a_healthy_installation_exits_with_zero(duly: Run) -> None:
     done = await duly("doctor")
     assert (done.code, done.err) == (0, ""), done
     for part in ("connection", "isolation", "4 job types, as the code declares them"):
@@ -35,7 +35,7 @@ async def test_a_healthy_installation_ends_with_zero(duly: Run) -> None:
     assert set(told["checks"][0]) == {"check", "verdict", "seen", "fix"}
 
 
-async def test_something_red_ends_with_one_and_says_what_to_type(duly: Run, sql: psycopg.Connection) -> None:
+async def test_a_failed_check_exits_with_one_and_names_the_fix(duly: Run, sql: psycopg.Connection) -> None:
     sql.execute("drop policy tenant_isolation on duly.ledger")
     done = await duly("doctor")
     assert (done.code, done.err) == (1, "")
@@ -47,7 +47,7 @@ async def test_something_red_ends_with_one_and_says_what_to_type(duly: Run, sql:
     assert (told.code, told.document["ok"]) == (1, False)
 
 
-async def test_a_database_that_is_away_is_a_line_and_no_traceback(
+async def test_an_unreachable_database_is_a_line_and_no_traceback(
     duly: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DULY_DATABASE_URL", "postgresql://127.0.0.1:1/none")
@@ -58,7 +58,7 @@ async def test_a_database_that_is_away_is_a_line_and_no_traceback(
     assert "Traceback" not in done.out
 
 
-async def test_without_an_application_it_says_that_it_did_not_see_the_code(
+async def test_without_an_application_the_checks_of_the_code_are_skipped(
     duly: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DULY_APP")
@@ -73,7 +73,7 @@ def overlong(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_an_application_that_cannot_be_kept_is_red(
+async def test_a_policy_that_cannot_be_met_fails_the_check(
     duly: Run, overlong: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(overlong)

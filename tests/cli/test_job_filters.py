@@ -1,4 +1,4 @@
-"""Every filter of the list of jobs, as an option."""
+"""Every filter of `duly jobs list`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 import psycopg
 
 from tests.cli.conftest import Run
-from tests.control.filled import all_of, fill
+from tests.features.overview.filled import all_of, fill
 
 
 async def test_the_list_of_jobs_has_an_option_for_every_filter(
@@ -38,7 +38,7 @@ async def test_the_list_of_jobs_has_an_option_for_every_filter(
     assert (await duly(*line, "--freshness", "terminal")).code == 4
 
 
-async def test_what_is_typed_in_one_line_finds_jobs_and_changes_all_of_them(
+async def test_a_query_finds_jobs_and_changes_all_of_them(
     duly: Run, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     fill(sql, org)

@@ -1,4 +1,4 @@
-"""What a whole installation writes while it works: every line has its ids, and none has what it must not."""
+"""The log of a whole installation: every line has its ids, and no line has a payload or a secret."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from duly import Client
-from duly.observe.fields import IDS
+from duly.observability.logs import IDS
 from tests.cli.conftest import Run, Service
 
 Start = Callable[..., AbstractContextManager[Service]]
@@ -22,7 +22,7 @@ KINDS = ("talk.loop", "talk.thread", "talk.process", "talk.badly")
 TALKING = {"DULY_APP": "tests.cli.talking:app", "DULY_LOG_FORMAT": "json", "DULY_LOG_LEVEL": "debug"}
 
 
-async def test_a_run_leaves_lines_with_ids_and_without_payloads(service: Start, duly: Run) -> None:
+async def test_log_lines_have_ids_and_no_payloads(service: Start, duly: Run) -> None:
     with service("--port", "0", "--json", command="up", **TALKING, DULY_WORKER_ISOLATED="1") as up:
         ready = json.loads(up.until(""))
         with Client(ready["url"], ready["key"]) as client:

@@ -27,7 +27,7 @@ async def orphan(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> uui
     return handle.job_id
 
 
-async def test_an_orphan_is_put_right_and_its_record_can_be_read(
+async def test_an_orphaned_job_is_repaired_and_its_record_is_listed(
     app: Duly, org: uuid.UUID, duly: Run, sql: psycopg.Connection[Any]
 ) -> None:
     job_id = await orphan(app, org, sql)
@@ -40,7 +40,7 @@ async def test_an_orphan_is_put_right_and_its_record_can_be_read(
     assert str(job_id) in told.out
     assert "run.stale_running" in told.out
     again = await duly("reconcile")
-    assert (again.out, again.code) == ("everything is as it should be\n", 0)
+    assert (again.out, again.code) == ("nothing to repair\n", 0)
     shown = (await duly("jobs", "show", job_id, "--org", org, "--json")).document
     assert shown["freshness"]["shown"] == "reconciled_failed"
     [record] = shown["job"]["reconciliations"]

@@ -13,9 +13,9 @@ from fastapi import FastAPI
 
 from duly import Duly
 from duly.console import install
-from duly.http.app import create_app
+from duly.core.job import SYSTEM_ORG
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from duly.model.system import SYSTEM_ORG
 from tests.http.conftest import key_of
 
 VIEWER, OPERATOR = ("jobs:read",), ("jobs:read", "jobs:write", "operate")

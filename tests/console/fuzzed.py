@@ -13,15 +13,15 @@ import psycopg
 from fastapi import FastAPI
 
 from duly import Actor, Context, Duly, context
+from duly.apps.documents.access import Visitor
 from duly.console import install
-from duly.documents.access import Visitor
-from duly.http.app import create_app
+from duly.core.principal import Principal
+from duly.http.application import create_app
 from duly.http.options import EVERY_SUBJECT, HttpOptions
-from duly.model.access import Principal
 from tests.console.conftest import Person
 from tests.http.conftest import key_of
-from tests.http.furnished import Furniture, declare, furnish
-from tests.http.strangers import UUID_TEXT, lookalike, told_apart
+from tests.http.foreign_org import UUID_TEXT, lookalike, told_apart
+from tests.http.sample_org import SampleOrg, create_sample_org, declare
 from tests.http.test_pages import POLICY
 from tests.worker.working import ONCE, PATIENCE, working
 
@@ -42,8 +42,8 @@ class World:
 
     app: Duly
     api: FastAPI
-    mine: Furniture
-    theirs: Furniture
+    mine: SampleOrg
+    theirs: SampleOrg
     more: dict[str, list[str]]
     """Ids of theirs that the furniture does not have, by the names of parameters."""
     common: set[str]
@@ -123,7 +123,10 @@ async def made(app: Duly) -> World:
     _declare(app)
     api = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9, may=may))
     install(api)
-    mine, theirs = await furnish(app, "Acme"), await furnish(app, f"zq{uuid.uuid4().hex[:12]}")
+    mine, theirs = (
+        await create_sample_org(app, "Acme"),
+        await create_sample_org(app, f"zq{uuid.uuid4().hex[:12]}"),
+    )
     more = await _plant(app, theirs)
     common = {group.fingerprint for group in await app.dead_letters.groups(mine.org_id)}
     return World(app, api, mine, theirs, more, common, closed)
@@ -141,7 +144,7 @@ def _declare(app: Duly) -> None:
         raise ValueError(f"nothing fits {word}")
 
 
-async def _plant(app: Duly, org: Furniture) -> dict[str, list[str]]:
+async def _plant(app: Duly, org: SampleOrg) -> dict[str, list[str]]:
     leak = app.registry.get("report.leak")
     with context(org_id=org.org_id, actor=Actor.user(f"{org.name}-user")):
         handle = await leak.options(subject_id=org.subject, metadata={"word": org.name}).enqueue(org.name)

@@ -14,11 +14,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from duly.console.feature_pages import PAGES
 from duly.console.form import Form
-from duly.console.pages import PAGES
 from duly.console.routing import Act, Show
 from duly.console.visit import PREFIX, Visit
-from tests.http.strangers import PARAMETER
+from tests.http.foreign_org import PARAMETER
 
 _ALIKE = 2
 """Pages of one shape that are opened."""

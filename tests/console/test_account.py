@@ -18,10 +18,10 @@ from duly.console import Extras, install
 from duly.console.form import Form
 from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit
-from duly.control.members import Members
-from duly.http.app import create_app
-from duly.model.access import Scope
-from duly.model.system import SYSTEM_ORG
+from duly.core.job import SYSTEM_ORG
+from duly.core.principal import Scope
+from duly.features.members.service import Members
+from duly.http.application import create_app
 from tests.console.conftest import OPERATOR, Arrives, Person, Post, words
 from tests.http.conftest import ANNA, served
 from tests.http.issuer import LocalIssuer, issuing

@@ -11,18 +11,18 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly
-from duly.documents.access import Visitor
-from duly.documents.schema import SCHEMA
-from duly.testing import Cluster, FreshDatabase
-from duly.upkeep.sealer import Sealer
+from duly.apps.documents.access import Visitor
+from duly.apps.documents.schema import SCHEMA
+from duly.features.audit.sealer import Sealer
+from duly.testing import DatabaseCluster, FreshDatabase
+from tests.apps.documents.stage import add
 from tests.console.conftest import Arrives, Person, Post, words
-from tests.documents.stage import add
-from tests.store.settling import settle
+from tests.db.settling import settle
 from tests.worker.working import PATIENCE, work_off, working
 
 
 @pytest.fixture
-def fresh(cluster: Cluster) -> Iterator[FreshDatabase]:
+def fresh(cluster: DatabaseCluster) -> Iterator[FreshDatabase]:
     with cluster.fresh(schemas=[SCHEMA]) as made:
         yield made
 

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from duly import Duly, Fail
-from duly.store.endpoints import Endpoint
+from duly.features.webhooks.store import Endpoint
 from tests.console.conftest import Person, Post, words
-from tests.notify.telling import ANNA, Kept, tell
-from tests.webhooks.administering import URL, WHY, write
+from tests.features.notifications.telling import ANNA, Kept, tell
+from tests.features.webhooks.administering import URL, WHY, write
 
 
 @pytest.fixture

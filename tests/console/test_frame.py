@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from importlib import resources
 from pathlib import Path
 
 import httpx
@@ -17,36 +16,18 @@ from duly import Duly
 from duly.console import Extras, install
 from duly.console.assets import Assets
 from duly.console.form import Form
+from duly.console.render import _template_folders
 from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit
-from duly.console.words import all_words
-from duly.http.app import create_app
+from duly.core.errors import ContractError
+from duly.core.principal import Scope
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from duly.model.access import Scope
-from duly.model.errors import ContractError
 from tests.console.conftest import Person, Post, words
 from tests.http.conftest import served
 from tests.http.test_pages import POLICY
 
-TEMPLATES = {
-    file.name: file.read_text() for file in resources.files("duly.console").joinpath("templates").iterdir()
-}
-
-
-def test_every_text_has_both_languages_and_the_same_gaps() -> None:
-    english, german = all_words({})["en"], all_words({})["de"]
-    assert english.keys() == german.keys()
-    for key, said in english.items():
-        gaps = [sorted(re.findall(r"\{(\w+)\}", text)) for text in (said, german[key])]
-        assert gaps[0] == gaps[1], key
-        assert said, key
-
-
-def test_every_text_that_a_template_names_is_there() -> None:
-    known = set(all_words({})["en"])
-    for name, text in TEMPLATES.items():
-        named = set(re.findall(r"""\bt\(["']([a-z_.0-9]+)["'][,)]""", text))
-        assert named <= known, name
+TEMPLATES = {file.name: file.read_text() for folder in _template_folders() for file in folder.iterdir()}
 
 
 def test_nothing_is_inline_and_nothing_is_from_elsewhere() -> None:

@@ -22,12 +22,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from duly import Duly
+from duly.apps.documents.schema import SCHEMA
 from duly.console.render import SAID_COOKIE
 from duly.console.routing import Act, Show
-from duly.documents.schema import SCHEMA
-from duly.model.access import Scope
-from duly.model.system import SYSTEM_ORG
-from duly.testing import Cluster, FreshDatabase
+from duly.core.job import SYSTEM_ORG
+from duly.core.principal import Scope
+from duly.testing import DatabaseCluster, FreshDatabase
 from tests.console.conftest import ADMIN, OPERATOR, PLATFORM, VIEWER, Person
 from tests.console.fuzzed import NASTY, World, made, state
 from tests.console.strolling import Names, declared, filled, stroll
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.fixture(scope="module")
-def fresh(cluster: Cluster) -> Iterator[FreshDatabase]:
+def fresh(cluster: DatabaseCluster) -> Iterator[FreshDatabase]:
     with cluster.fresh(schemas=[SCHEMA]) as one:
         yield one
 

@@ -14,8 +14,8 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Actor, Context, Duly, Fail, context
+from duly.core.job import SYSTEM_ORG
 from duly.http.options import HttpOptions
-from duly.model.system import SYSTEM_ORG
 from tests.console.conftest import OPERATOR, PLATFORM, Arrives, Person, Post, words
 from tests.worker.working import AT_ONCE, ONCE, deaf, done, lose_everything, working
 
@@ -134,7 +134,7 @@ async def test_a_job_is_canceled_replayed_and_discarded_for_a_reason(
     assert "Does again" in words(await operator.get(again))
     assert "Done again by" in words(await operator.get(place))
     async with working(app) as worker:
-        await worker.steps.wait("settled", 1)
+        await worker.loop_events.wait("settled", 1)
     assert (await post(f"{again}/discard", reason="nobody needs it")).status_code == 303
     said = words(await operator.get(again))
     assert "nobody needs it" in said
@@ -208,7 +208,7 @@ async def test_a_zombie_and_its_takeover_are_drawn_and_explained(
         async with working(app):
             await handle.wait(20)
         go_on.set()
-        await old.steps.wait("lost")
+        await old.loop_events.wait("lost")
         name = str(old.worker_id)[:8]
     place = f"/console/jobs/{handle.job_id}"
     mine = await viewer.get(f"{place}?a=1&b=3")

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.model.system import SYSTEM_ORG
+from duly.core.job import SYSTEM_ORG
 from tests.console.conftest import Person, Post
-from tests.control.filled import all_of, fill
+from tests.features.overview.filled import all_of, fill
 from tests.worker.site import make_orgs
 
 JOB = re.compile(r'id="job-([0-9a-f-]{36})"')
@@ -62,8 +62,8 @@ async def test_the_search_box_says_what_is_asked_and_what_is_wrong(viewer: Perso
     assert 'value="status:failed payload.region:DE"' in page.text
     for wrong, said in (
         ("colour:red", "is no filter"),
-        ("payload.password:x", "never shown"),
-        ("payload.mail:anna@example.org", "never shown"),
+        ("payload.password:x", "are redacted"),
+        ("payload.mail:anna@example.org", "cannot be filtered by"),
         ("status:lost", "is no status"),
         ("since:noon", "is no time"),
     ):

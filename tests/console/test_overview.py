@@ -12,11 +12,11 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.console import sparks
-from duly.model.access import Principal
-from duly.store.workers import Identity, register
+from duly.console import sparklines as sparks
+from duly.core.principal import Principal
+from duly.worker.workers_store import WorkerIdentity, register
 from tests.console.conftest import OPERATOR, Arrives, Person, Post, words
-from tests.control.filled import fill
+from tests.features.overview.filled import fill
 from tests.worker.site import make_orgs
 from tests.worker.working import brief
 
@@ -26,8 +26,8 @@ ONLY_PLATFORM = ("/console/workers", "/console/orgs", "/console/orgs?show=all")
 @pytest.fixture
 async def worker(app: Duly) -> uuid.UUID:
     """One that has introduced itself, and holds nothing."""
-    who = Identity(uuid.uuid4(), "till <1>", "host-a", 7, "0.8.0", ("q:default",), 4, brief(3600))
-    async with (await app.ground()).database.engine_session() as conn:
+    who = WorkerIdentity(uuid.uuid4(), "till <1>", "host-a", 7, "0.8.0", ("q:default",), 4, brief(3600))
+    async with (await app.resources()).database.engine() as conn:
         await register(conn, who)
     return who.worker_id
 

@@ -15,13 +15,13 @@ from bench.console.tour import tour
 from fastapi import FastAPI
 
 from duly import Duly
+from duly.apps.documents.schema import SCHEMA
 from duly.console import install
-from duly.documents.schema import SCHEMA
-from duly.http.app import create_app
+from duly.core.job import SYSTEM_ORG
+from duly.db.pool import Connection
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from duly.model.system import SYSTEM_ORG
-from duly.store.pool import Connection
-from duly.testing import Cluster
+from duly.testing import DatabaseCluster
 from tests.http.conftest import key_of
 from tests.plans import seeing
 from tests.plans.seeing import OPTIONS, Seen
@@ -37,12 +37,14 @@ ALSO = (
     "artifacts",
 )
 """Tables that grow with what the console shows."""
+TINY_PARTITION_PAGES = 8
+"""Shortly after midnight yesterday's partition has few rows, and reading it whole is the best plan."""
 FEW = "claims"
 """One row for each batch at work, whatever else there is: who counts what runs reads them all."""
 
 
 @pytest.fixture(scope="module")
-def stock(cluster: Cluster) -> Iterator[tuple[str, Stock]]:
+def stock(cluster: DatabaseCluster) -> Iterator[tuple[str, Stock]]:
     with cluster.fresh(schemas=[SCHEMA]) as fresh, psycopg.connect(fresh.direct_url, autocommit=True) as conn:
         yield fresh.direct_url, fill(conn, JOBS)
 
@@ -86,6 +88,9 @@ async def test_no_page_reads_a_table_from_end_to_end(
         "admin": await key_of(app, stock[1].large),
         "platform": await key_of(app, SYSTEM_ORG, "platform"),
     }
+    with psycopg.connect(stock[0]) as conn:
+        query = "select relname from pg_class where relispartition and relpages between 0 and %s"
+        tiny = {name for (name,) in conn.execute(query, [TINY_PARTITION_PAGES])}
     scanned: dict[str, set[str]] = {}
     opened = 0
     for who, key in keys.items():
@@ -95,11 +100,11 @@ async def test_no_page_reads_a_table_from_end_to_end(
                 answer = await visitor.get(stop.path)
                 assert answer.status_code in (200, 403, 404), f"{who} {stop.path}: {answer.text}"
                 opened += answer.status_code == 200
-                if seen.scans:
-                    scanned[f"{who} {stop.path}"] = seen.scans
+                if scans := seen.scans - tiny:
+                    scanned[f"{who} {stop.path}"] = scans
     assert scanned == {}
     assert opened > 1
     seen.plans.clear()
-    async with (await app.ground()).database.engine_session() as conn:
+    async with (await app.resources()).database.engine() as conn:
         await conn.execute("select count(*) from duly.job_records where actor_id = 'u7'")
     assert seen.scans, "a scan would have been seen"

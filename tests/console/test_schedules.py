@@ -13,10 +13,10 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Actor, Duly
-from duly.upkeep.scheduler import Scheduler
+from duly.features.schedules.scheduler import Scheduler
 from tests.console.conftest import Person, Post, words
+from tests.features.schedules.ticking import ADMIN, MINUTE, NOON, Clock, catch_up, declare
 from tests.http.conftest import served
-from tests.upkeep.ticking import ADMIN, MINUTE, NOON, Clock, catch_up, declare
 
 NAME = "house/attic <b>"
 

@@ -6,8 +6,8 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from duly.model.events import EventType
-from duly.testing.history import History, Sight, Submission
+from duly.core.states import EventType
+from duly.testing.history import History, JobObservation, JobSubmission
 
 ORG, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -16,8 +16,8 @@ WORKER = "11111111-1111-4111-8111-111111111111"
 _HELD_BY = {"started", "progressed", "partial", "retried", "snoozed", "completed", "failed", "deadlettered"}
 
 
-class Tale:
-    """A job that is told event by event; its row follows."""
+class RecordedJob:
+    """A job that is recorded event by event; its row follows."""
 
     def __init__(self, history: History, **changes: Any) -> None:
         self.history = history
@@ -31,7 +31,7 @@ class Tale:
             "idempotency_key": f"key-{len(history.jobs)}", "policy": {"ledger_ttl": 604800.0}, **changes,
         }  # fmt: skip
         history.jobs.append(self.row)
-        self.tell("queued")
+        self.add("queued")
 
     @property
     def job_id(self) -> uuid.UUID:
@@ -42,38 +42,38 @@ class Tale:
     def key(self) -> tuple[uuid.UUID, uuid.UUID]:
         return (self.row["org_id"], self.job_id)
 
-    def tell(self, event: str, status: str | None = None, **payload: Any) -> dict[str, Any]:
+    def add(self, event: str, status: str | None = None, **payload: Any) -> dict[str, Any]:
         """One event; with it the job has this status."""
         self.at += SECOND
         self.row["event_seq"] += 1
         self.row["status"] = status or self.row["status"]
         by_worker = event in _HELD_BY
-        told = {
+        row = {
             "org_id": self.row["org_id"], "job_id": self.job_id, "event_seq": self.row["event_seq"],
             "event_type": EventType(f"job.{event}").value, "status": self.row["status"],
             "attempt": self.row["fence"], "occurred_at": self.at,
             "actor_type": "worker" if by_worker else "user",
             "actor_id": self.worker if by_worker else "u1", "payload": payload or None,
         }  # fmt: skip
-        self.history.events.append(told)
-        return told
+        self.history.events.append(row)
+        return row
 
-    def started(self) -> Tale:
+    def started(self) -> RecordedJob:
         self.row["fence"] += 1
         self.row["attempt"] += 1
-        self.tell("started", "running")
+        self.add("started", "running")
         return self
 
-    def progressed(self, percent: float) -> Tale:
+    def progressed(self, percent: float) -> RecordedJob:
         self.row["progress_percent"] = percent
-        self.tell("progressed", progress_percent=percent)
+        self.add("progressed", progress_percent=percent)
         return self
 
-    def partial(self, percent: float = 0.0) -> Tale:
+    def partial(self, percent: float = 0.0) -> RecordedJob:
         self.row["partial_count"] += 1
         self.row["progress_percent"] = max(percent, self.row["progress_percent"])
         seq = self._result("partial")
-        self.tell("partial", "partial", result_seq=seq, progress_percent=self.row["progress_percent"])
+        self.add("partial", "partial", result_seq=seq, progress_percent=self.row["progress_percent"])
         return self
 
     def _result(self, kind: str) -> int:
@@ -82,56 +82,56 @@ class Tale:
         self.history.results.append({**row, "result_seq": self.row["result_seq"]})
         return int(self.row["result_seq"])
 
-    def back(self, event: str = "retried", wait: timedelta = timedelta(0)) -> Tale:
+    def back(self, event: str = "retried", wait: timedelta = timedelta(0)) -> RecordedJob:
         """Back to the queue: retried, snoozed or lease_lost."""
         self.row["attempt"] -= event == "snoozed"
         self.row["run_at"] = self.at + wait
-        self.tell(event, "queued", run_at=self.row["run_at"].isoformat())
+        self.add(event, "queued", run_at=self.row["run_at"].isoformat())
         self.at += wait
         return self
 
-    def completed(self) -> Tale:
+    def completed(self) -> RecordedJob:
         self.row |= {"outcome": "succeeded", "progress_percent": 100.0}
         self._result("final")
-        self.tell("completed", "completed")
+        self.add("completed", "completed")
         return self
 
-    def failed(self, outcome: str = "failed") -> Tale:
+    def failed(self, outcome: str = "failed") -> RecordedJob:
         self.row["outcome"] = outcome
         if outcome == "dead":
             mine = {"org_id": self.row["org_id"], "job_id": self.job_id}
             self.history.dead_letters.append({**mine, "alerted_at": self.at})
             self.history.alerts.append(mine)
-            self.tell("deadlettered", "failed")
-        self.tell("failed", "failed")
+            self.add("deadlettered", "failed")
+        self.add("failed", "failed")
         return self
 
-    def canceled(self) -> Tale:
+    def canceled(self) -> RecordedJob:
         self.row["outcome"] = "canceled"
-        self.tell("canceled", "canceled")
+        self.add("canceled", "canceled")
         return self
 
-    def asked(self, answer: Any = "ok", client: str = "c1") -> Tale:
-        """A client asked for it."""
+    def submitted(self, answer: Any = "ok", client: str = "c1") -> RecordedJob:
+        """A client submitted it."""
         job_id = self.job_id if answer == "ok" else None
         name = self.row["idempotency_key"]
         self.history.submissions.append(
-            Submission(client, self.row["org_id"], name, "tale.tell", answer, job_id)
+            JobSubmission(client, self.row["org_id"], name, "tale.tell", answer, job_id)
         )
         return self
 
-    def seen(self, **changes: Any) -> Tale:
-        """An observer looks at it as it is now."""
+    def observed(self, **changes: Any) -> RecordedJob:
+        """An observer reads its current state."""
         ended = self.row["status"] in ("completed", "failed", "canceled")
         as_it_is = {
             "observer": "o1", "org_id": self.row["org_id"], "job_id": self.job_id,
             "status": self.row["status"], "attempt": self.row["fence"], "event_seq": self.row["event_seq"],
-            "progress_percent": self.row["progress_percent"], "events_seen": self.row["event_seq"],
+            "progress_percent": self.row["progress_percent"], "visible_events": self.row["event_seq"],
             "digest": "d" if ended else "",
         }  # fmt: skip
-        self.history.sights.append(Sight(**{**as_it_is, **changes}))
+        self.history.observations.append(JobObservation(**{**as_it_is, **changes}))
         return self
 
 
-def tale(history: History, **changes: Any) -> Tale:
-    return Tale(history, **changes)
+def recorded_job(history: History, **changes: Any) -> RecordedJob:
+    return RecordedJob(history, **changes)

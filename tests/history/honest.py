@@ -7,37 +7,45 @@ from datetime import timedelta
 from typing import Any
 
 from duly.testing.history import (
-    AuditSight,
+    AuditObservation,
     Cancellation,
     Effect,
     FeedRead,
     History,
-    LeaseSight,
-    Probe,
+    IsolationProbe,
+    LeaseObservation,
     StreamRead,
 )
-from tests.history.handmade import NOON, ORG, SECOND, Tale, tale
+from tests.history.handmade import NOON, ORG, SECOND, RecordedJob, recorded_job
 
 
 class Honest:
     """One job of each kind, and readers, observers and effects for all of them."""
 
     def __init__(self) -> None:
-        self.history = history = History(makes={"tale.tell": ("outside",), "tale.bridged": ("bridge",)})
-        self.done = tale(history).asked().asked(client="c2").seen()
-        self.done.started().seen().progressed(40).partial(60).seen().back("lease_lost")
-        self.done.started().progressed(80).seen().back("snoozed", timedelta(hours=1)).started().completed()
-        self.done.seen().seen()
-        self.dead = tale(history, max_attempts=2).asked().started().partial(10).back().started()
-        self.dead.failed("dead").seen()
-        self.refused = tale(history, job_type="tale.bridged").asked("unknown").started().failed("blocked")
-        self.withdrawn = tale(history).asked().canceled()
-        self.stopped = tale(history).asked().started().partial(5)
-        self.stopped.tell("cancel_requested")
+        self.history = history = History(
+            required_effects={"tale.tell": ("outside",), "tale.bridged": ("bridge",)}
+        )
+        self.done = recorded_job(history).submitted().submitted(client="c2").observed()
+        self.done.started().observed().progressed(40).partial(60).observed().back("lease_lost")
+        self.done.started().progressed(80).observed().back(
+            "snoozed", timedelta(hours=1)
+        ).started().completed()
+        self.done.observed().observed()
+        self.dead = recorded_job(history, max_attempts=2).submitted().started().partial(10).back().started()
+        self.dead.failed("dead").observed()
+        self.refused = (
+            recorded_job(history, job_type="tale.bridged").submitted("unknown").started().failed("blocked")
+        )
+        self.withdrawn = recorded_job(history).submitted().canceled()
+        self.stopped = recorded_job(history).submitted().started().partial(5)
+        self.stopped.add("cancel_requested")
         self.stopped.canceled()
-        self.later = tale(history, run_at=NOON + timedelta(days=1), scheduled_for=NOON + timedelta(days=1))
-        self.later.asked()
-        history.waiting.append(self.later.job_id)
+        self.later = recorded_job(
+            history, run_at=NOON + timedelta(days=1), scheduled_for=NOON + timedelta(days=1)
+        )
+        self.later.submitted()
+        history.queued.append(self.later.job_id)
         self._effects()
         self._readers()
         self._schedule()
@@ -49,11 +57,11 @@ class Honest:
                 self.worker(lost_at=NOON + 5 * SECOND, **absent),
             ]
         )
-        history.leases.append(LeaseSight(history.workers[1]["worker_id"], 3.0))
+        history.leases.append(LeaseObservation(history.workers[1]["worker_id"], 3.0))
         history.audit.append(
             {"entry_id": uuid.uuid4(), "digest": "e", "action": "queue.paused", "org_id": ORG}
         )
-        history.audit_sights.append(AuditSight(str(history.audit[0]["entry_id"]), "e"))
+        history.audit_observations.append(AuditObservation(str(history.audit[0]["entry_id"]), "e"))
 
     def worker(self, **changes: Any) -> dict[str, Any]:
         usual = {"lease": 30 * SECOND, "silence": None, "lost_at": None, "absent_since": None}
@@ -64,9 +72,13 @@ class Honest:
         made += [Effect("outside", *self.done.key, attempt, "key-0") for attempt in (1, 3)]
         made.append(Effect("transaction", *self.done.key, 3))
         made.append(Effect("bridge", *self.refused.key, 1))
-        told = {"client": "c1", "org_id": ORG, "answer": "ok"}
-        self.history.cancellations.append(Cancellation(job_id=self.withdrawn.job_id, told="canceled", **told))
-        self.history.cancellations.append(Cancellation(job_id=self.stopped.job_id, told="partial", **told))
+        answer = {"client": "c1", "org_id": ORG, "answer": "ok"}
+        self.history.cancellations.append(
+            Cancellation(job_id=self.withdrawn.job_id, status="canceled", **answer)
+        )
+        self.history.cancellations.append(
+            Cancellation(job_id=self.stopped.job_id, status="partial", **answer)
+        )
 
     def _readers(self) -> None:
         history = self.history
@@ -74,12 +86,14 @@ class Honest:
         seen = tuple((e["event_seq"], e["event_type"]) for e in mine)
         history.streams.append(StreamRead("r1", *self.done.key, seen, to_the_end=True))
         history.streams.append(StreamRead("r2", *self.done.key, seen[:2], to_the_end=False))
-        history.probes.append(Probe(ORG, "GET /jobs/<id>", "404 no job <id>", "404 no job <id>", (ORG,)))
+        history.probes.append(
+            IsolationProbe(ORG, "GET /jobs/<id>", "404 no job <id>", "404 no job <id>", (ORG,))
+        )
 
     def _schedule(self) -> None:
         history, self.schedule_id = self.history, uuid.uuid4()
         minute = timedelta(minutes=1)
-        self.ticked = tale(
+        self.ticked = recorded_job(
             history,
             idempotency_key=f"schedule:{self.schedule_id}:2026-11-15T12:01:00Z",
             metadata={"schedule_id": str(self.schedule_id), "tick_at": "2026-11-15T12:01:00Z"},
@@ -97,10 +111,10 @@ class Honest:
         everything = tuple((e["job_id"], e["event_seq"]) for e in history.events)
         history.feeds.append(FeedRead("f1", ORG, everything))
 
-    def event(self, story: Tale, event_type: str) -> dict[str, Any]:
+    def event(self, job: RecordedJob, event_type: str) -> dict[str, Any]:
         """The last event of this type of a job."""
         return [
             e
             for e in self.history.events
-            if e["job_id"] == story.job_id and e["event_type"] == f"job.{event_type}"
+            if e["job_id"] == job.job_id and e["event_type"] == f"job.{event_type}"
         ][-1]

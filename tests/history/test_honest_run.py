@@ -15,17 +15,17 @@ from typing import Any
 import psycopg
 
 from duly import Actor, Context, Duly, Fail, Handle, Job, Snooze, context, errors
-from duly.control.feed import Feed
-from duly.control.schedules import Schedules
+from duly.features.events.service import Feed
+from duly.features.schedules.service import Schedules
 from duly.testing import FreshDatabase
 from duly.testing.history import (
     Cancellation,
     Effect,
     FeedRead,
-    Probe,
+    IsolationProbe,
+    JobSubmission,
     Recorder,
     StreamRead,
-    Submission,
     by_field,
     check,
     export,
@@ -90,9 +90,9 @@ async def client(
     for _ in range(30):
         job, n = dice.choice(jobs), dice.randrange(12)
         key = f"{job.name}-{n}"
-        asked = log.ask(Submission(name, org, key, job.name, "unknown"))
+        begun = log.begin(JobSubmission(name, org, key, job.name, "unknown"))
         handle = await job.options(idempotency_key=key).enqueue(n)
-        log.write(replace(asked, answer="ok", job_id=handle.job_id))
+        log.write(replace(begun, answer="ok", job_id=handle.job_id))
         found.append(handle)
         if dice.random() < 0.2:
             await take_back(name, log, handle)
@@ -100,13 +100,13 @@ async def client(
 
 
 async def take_back(name: str, log: Recorder, handle: Handle[Any]) -> None:
-    asked = log.ask(Cancellation(name, handle.org_id, handle.job_id, "unknown"))
+    begun = log.begin(Cancellation(name, handle.org_id, handle.job_id, "unknown"))
     try:
-        told = await handle.cancel("enough")
+        status = await handle.cancel("enough")
     except errors.AlreadyFinished:
-        log.write(replace(asked, answer="fail"))
+        log.write(replace(begun, answer="fail"))
     else:
-        log.write(replace(asked, answer="ok", told=told.value))
+        log.write(replace(begun, answer="ok", status=status.value))
 
 
 async def reader(log: Recorder, handle: Handle[Any]) -> None:
@@ -188,9 +188,11 @@ async def test_an_honest_run_breaks_no_promise_and_gives_evidence_of_each(
         await feed
         strangers = [app.handle(job_id, org_id=other) for job_id in (handles[0].job_id, uuid.uuid4())]
         said = [(await answer(s.status())).replace(str(s.job_id), "<id>") for s in strangers]
-        log.write(Probe(other, "handle.status()", *said))
+        log.write(IsolationProbe(other, "handle.status()", *said))
     for effect in sql.execute("select org_id, job_id, attempt from effects").fetchall():
         log.write(Effect("transaction", *effect))
-    verdict = check(export(sql, makes={"storm.effect": ("transaction", "outside")}, **by_field(load([path]))))
+    verdict = check(
+        export(sql, required_effects={"storm.effect": ("transaction", "outside")}, **by_field(load([path])))
+    )
     assert verdict.holds, verdict.table()
-    assert verdict.unseen == set()
+    assert verdict.without_evidence == set()

@@ -11,9 +11,18 @@ from typing import Any
 import psycopg
 
 from duly import Context, Duly, Status
-from duly.control.queues import Queues
+from duly.features.queues.service import Queues
 from duly.testing import FreshDatabase
-from duly.testing.history import LeaseSight, Observer, Sight, by_field, check, export, load, watch
+from duly.testing.history import (
+    JobObservation,
+    LeaseObservation,
+    Observer,
+    by_field,
+    check,
+    export,
+    load,
+    watch,
+)
 from duly.testing.history.recorder import Record
 from tests.worker.site import WHY
 from tests.worker.working import until, work_off
@@ -37,31 +46,31 @@ async def test_an_observer_sees_every_change_once(
     observer = Observer("o1", seen.append, parts=1)
     worked, canceled = await _two_jobs(app)
     for _ in range(2):
-        observer.look(sql)
-    assert [(s.job_id, s.status, s.event_seq, s.events_seen, bool(s.digest)) for s in seen] == [
+        observer.observe(sql)
+    assert [(s.job_id, s.status, s.event_seq, s.visible_events, bool(s.digest)) for s in seen] == [
         (worked, Status.QUEUED, 1, 1, False),
         (canceled, Status.CANCELED, 2, 2, True),
     ]
     await work_off(app)
     seen.clear()
     async with await psycopg.AsyncConnection.connect(sql.info.dsn, autocommit=True) as conn:
-        await observer.look_async(conn)
-    [last] = [s for s in seen if isinstance(s, Sight)]
-    assert (last.status, last.attempt, last.progress_percent, last.events_seen) == ("completed", 1, 100, 4)
+        await observer.observe_async(conn)
+    [last] = [s for s in seen if isinstance(s, JobObservation)]
+    assert (last.status, last.attempt, last.progress_percent, last.visible_events) == ("completed", 1, 100, 4)
 
 
-async def test_an_operator_may_look_and_export(
+async def test_an_operator_may_observe_and_export(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     await _two_jobs(app)
     await work_off(app)
     sql.execute("set role duly_operator")
     seen: list[Record] = []
-    Observer("o1", seen.append, parts=1).look(sql)
+    Observer("o1", seen.append, parts=1).observe(sql)
     history = export(sql, **by_field(seen))
     assert check(history).holds, check(history).table()
     assert [len(rows) for rows in (history.jobs, history.events, history.results)] == [2, 6, 2]
-    assert {sight.observer for sight in history.sights} == {"o1", "export"}
+    assert {sight.observer for sight in history.observations} == {"o1", "export"}
 
 
 async def test_a_row_that_changes_after_its_end_is_noticed(
@@ -71,7 +80,7 @@ async def test_a_row_that_changes_after_its_end_is_noticed(
     await work_off(app)
     await Queues(app).pause("q:exports", **WHY)
     seen: list[Record] = []
-    Observer("o1", seen.append, parts=1).look(sql)
+    Observer("o1", seen.append, parts=1).observe(sql)
     assert check(export(sql, **by_field(seen))).of("I19") == []
     sql.execute("update duly.job_states set error_count = 7 where job_id = %s", [ended])
     sql.execute("update duly.audit_entries set reason = 'another'")
@@ -90,28 +99,28 @@ def _worker(sql: psycopg.Connection[Any], silent_for: float) -> uuid.UUID:
     return worker_id
 
 
-async def test_an_expired_lease_counts_from_when_somebody_could_have_swept(
+async def test_an_expired_lease_counts_while_a_worker_could_have_swept(
     app: Duly, sql: psycopg.Connection[Any]
 ) -> None:
     seen: list[Any] = []
     observer = Observer("o1", seen.append)
     silent = _worker(sql, 3600)
-    observer.look(sql)
+    observer.observe(sql)
     assert seen == [], "nobody is there who could sweep"
     alive = _worker(sql, 0)
-    observer.look(sql)
-    observer.look(sql)
+    observer.observe(sql)
+    observer.observe(sql)
     [sight] = seen
     assert sight.worker_id == silent
     assert 0 < sight.expired_for < 60
     seen.clear()
     observer.interrupted()
-    observer.look(sql)
+    observer.observe(sql)
     assert seen == [], "the time in which the database was away does not count"
     sql.execute("update duly.workers set lost_at = now() where worker_id = %s", [silent])
-    observer.look(sql)
-    observer.look(sql)
-    assert seen == [LeaseSight(silent, 0.0, lost=True)]
+    observer.observe(sql)
+    observer.observe(sql)
+    assert seen == [LeaseObservation(silent, 0.0, lost=True)]
     assert alive != silent
 
 
@@ -132,7 +141,7 @@ async def test_a_watch_goes_on_through_an_outage(
         await until(sql, f"select bool_or(pg_terminate_backend(pid, 5000)) {watching}")
         await work_off(app)
         await until(sql, f"select count(*) > 0 {watching}")
-        while not [s for s in load([log]) if isinstance(s, Sight) and s.status == "completed"]:
+        while not [s for s in load([log]) if isinstance(s, JobObservation) and s.status == "completed"]:
             await asyncio.to_thread(lambda: None)
     finally:
         stop.set()

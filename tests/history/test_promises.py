@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from duly.model.audit_chain import make_seals
+from duly.features.audit.chain import make_seals
 from duly.testing.history import PROMISES, History, check
 from duly.testing.history.promises import i19
 from tests.history import breaks_around, breaks_within
 from tests.history.breaks import BREAKS
-from tests.history.handmade import NOON, ORG, tale
+from tests.history.handmade import NOON, ORG, recorded_job
 from tests.history.honest import Honest
 
 assert breaks_within, breaks_around  # they fill the registry
@@ -23,21 +23,21 @@ NAMES = {promise.__name__.upper() for promise in PROMISES}
 def test_an_honest_history_holds_and_every_promise_saw_something() -> None:
     verdict = check(Honest().history)
     assert verdict.holds, verdict.table()
-    assert verdict.unseen == set()
+    assert verdict.without_evidence == set()
 
 
 def test_of_an_empty_history_nothing_is_known() -> None:
     verdict = check(History())
-    assert NAMES == {f"I{number}" for number in range(1, 20)} == verdict.unseen
+    assert NAMES == {f"I{number}" for number in range(1, 20)} == verdict.without_evidence
     assert verdict.table().count("no evidence") == 19
 
 
 @pytest.mark.parametrize("name", BREAKS)
 def test_what_breaks_a_promise_is_found_and_named(name: str) -> None:
     promise, way = BREAKS[name]
-    told = Honest()
-    job_id = way(told)
-    found = check(told.history).of(promise)
+    honest = Honest()
+    job_id = way(honest)
+    found = check(honest.history).of(promise)
     assert found, "nothing was noticed"
     assert job_id is None or job_id in {violation.job_id for violation in found}
     assert all(violation.job_id or violation.evidence for violation in found), "no evidence is given"
@@ -48,11 +48,11 @@ def test_every_promise_can_be_broken() -> None:
 
 
 def test_the_table_says_what_is_wrong() -> None:
-    told = Honest()
-    told.history.dead_letters.clear()
-    table = check(told.history).table()
+    honest = Honest()
+    honest.history.dead_letters.clear()
+    table = check(honest.history).table()
     assert (
-        f"I11: its outcome is dead; it has 0 dead letters and 1 events of them (job {told.dead.job_id})"
+        f"I11: its outcome is dead; it has 0 dead letters and 1 events of them (job {honest.dead.job_id})"
         in table
     )
     assert "no evidence" not in table
@@ -60,9 +60,11 @@ def test_the_table_says_what_is_wrong() -> None:
 
 def test_a_key_may_be_used_again_when_it_is_forgotten() -> None:
     history = History()
-    first = tale(history, policy={"ledger_ttl": 60.0}).asked().started().completed()
-    again = tale(history, idempotency_key=first.row["idempotency_key"], created_at=NOON.replace(hour=13))
-    again.asked().started().completed()
+    first = recorded_job(history, policy={"ledger_ttl": 60.0}).submitted().started().completed()
+    again = recorded_job(
+        history, idempotency_key=first.row["idempotency_key"], created_at=NOON.replace(hour=13)
+    )
+    again.submitted().started().completed()
     assert check(history).of("I10") == []
     history.jobs[0]["policy"]["ledger_ttl"] = 3601.0
     assert check(history).of("I10") != []
@@ -88,8 +90,8 @@ def test_the_audit_chain_is_verified() -> None:
 def test_two_hundred_thousand_events_are_checked_in_seconds() -> None:
     history = History()
     for _ in range(20_000):
-        story = tale(history).asked().started().progressed(10).partial(20).back().started()
-        story.partial(50).progressed(70).seen().completed().seen()
+        job = recorded_job(history).submitted().started().progressed(10).partial(20).back().started()
+        job.partial(50).progressed(70).observed().completed().observed()
     assert len(history.events) == 180_000
     began = time.process_time()
     assert check(history).holds

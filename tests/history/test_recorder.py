@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from duly.testing.history import (
-    AuditSight,
+    AuditObservation,
     Cancellation,
     Effect,
     FeedRead,
     History,
-    LeaseSight,
-    Probe,
+    IsolationProbe,
+    JobObservation,
+    JobSubmission,
+    LeaseObservation,
     Recorder,
-    Sight,
     StreamRead,
-    Submission,
     by_field,
     load,
 )
@@ -30,15 +30,15 @@ from duly.testing.history.recorder import Record
 
 A, B = uuid.uuid4(), uuid.uuid4()
 RECORDS: list[Record] = [
-    Submission("c", A, "key", "x.y", "ok", B),
+    JobSubmission("c", A, "key", "x.y", "ok", B),
     Cancellation("c", A, B, "ok", "canceled"),
     StreamRead("r", A, B, ((1, "job.queued"), (2, "job.started")), to_the_end=False),
     FeedRead("r", A, ((B, 1), (B, 2))),
-    Probe(A, "GET", "404", "404", (A, B)),
+    IsolationProbe(A, "GET", "404", "404", (A, B)),
     Effect("outside", A, B, 1, "key\n\r\u2028"),
-    Sight("o", A, B, "queued", 0, 1, 33.3, 1, ""),
-    LeaseSight(A, 1.5, lost=True),
-    AuditSight("entry", "digest"),
+    JobObservation("o", A, B, "queued", 0, 1, 33.3, 1, ""),
+    LeaseObservation(A, 1.5, lost=True),
+    AuditObservation("entry", "digest"),
 ]
 
 
@@ -50,20 +50,20 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     read = load([tmp_path / "log"])
     assert read == RECORDS
     history = History(**by_field(read))
-    assert [*history.feeds, *history.audit_sights] == [RECORDS[3], RECORDS[8]]
+    assert [*history.feeds, *history.audit_observations] == [RECORDS[3], RECORDS[8]]
 
 
 def test_a_question_is_unknown_until_its_answer_is_written(tmp_path: Path) -> None:
     log = Recorder(tmp_path / "log")
-    answered = log.ask(Submission("c", A, "k1", "x.y", "ok"))
-    lost = log.ask(Cancellation("c", A, B, "ok"))
+    answered = log.begin(JobSubmission("c", A, "k1", "x.y", "ok"))
+    lost = log.begin(Cancellation("c", A, B, "ok"))
     log.write(replace(answered, answer="ok", job_id=B))
     assert load([tmp_path / "log"]) == [replace(answered, answer="ok", job_id=B), lost]
     assert (answered.answer, lost.answer) == ("unknown", "unknown")
 
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
-def test_a_torn_last_line_is_no_record(tmp_path: Path, cut: int) -> None:
+def test_a_torn_line_loses_only_its_own_record(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "log"
     log = Recorder(path)
     for record in RECORDS[:2]:
@@ -72,7 +72,8 @@ def test_a_torn_last_line_is_no_record(tmp_path: Path, cut: int) -> None:
     assert load([path]) == RECORDS[:1]
     log.write(RECORDS[2])
     log.write(RECORDS[3])
-    assert load([path]) == [RECORDS[0], RECORDS[3]], "what was written behind the torn one is torn as well"
+    torn = [RECORDS[1]] if cut == 1 else []
+    assert load([path]) == [RECORDS[0], *torn, *RECORDS[2:4]], "a line that lacks only its end is whole again"
 
 
 _WRITER = """

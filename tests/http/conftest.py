@@ -14,8 +14,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from duly import Actor, Duly
-from duly.control.keys import Keys
-from duly.http.app import create_app
+from duly.features.api_keys.service import Keys
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
 
 ALL = ("jobs:read", "jobs:write", "operate", "admin")

@@ -15,7 +15,7 @@ import schemathesis
 from schemathesis.engine import events, from_schema
 from schemathesis.engine.recorder import CheckNode, ScenarioRecorder
 
-from tests.http.furnished import Furniture
+from tests.http.sample_org import SampleOrg
 
 EXAMPLES = int(os.environ.get("DULY_CONTRACT_EXAMPLES", "2"))
 SEED = int(os.environ.get("DULY_CONTRACT_SEED", "1"))
@@ -54,7 +54,7 @@ class Report:
         return {operation for operation, status in self.answers if status < 400}
 
 
-def check(address: str, key: str, org: Furniture, paths: str) -> Report:
+def check(address: str, key: str, org: SampleOrg, paths: str) -> Report:
     """Ask everything there is to ask of the operations with such paths, by every check there is."""
     config = schemathesis.Config.from_dict(_settings(address, key, org))
     document = httpx.get(f"{address}/openapi.json", timeout=60).json()
@@ -70,7 +70,7 @@ def check(address: str, key: str, org: Furniture, paths: str) -> Report:
     return report
 
 
-def _settings(address: str, key: str, org: Furniture) -> dict[str, Any]:
+def _settings(address: str, key: str, org: SampleOrg) -> dict[str, Any]:
     return {
         "seed": SEED,
         "base-url": address,
@@ -108,7 +108,7 @@ def _settings(address: str, key: str, org: Furniture) -> dict[str, Any]:
     }
 
 
-def _known(org: Furniture) -> dict[str, list[object]]:
+def _known(org: SampleOrg) -> dict[str, list[object]]:
     """What there is, by what it is."""
     return {
         "jobs": [org.done, org.dead, org.waiting],

@@ -10,10 +10,10 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
+from duly.core.principal import Principal
 from duly.http.options import HttpOptions
-from duly.model.access import Principal
-from tests.http.asking import WHY
 from tests.http.conftest import caller, key_of
+from tests.http.requests import WHY
 from tests.worker.site import working
 
 PATH = "/v1/jobs/actions"
@@ -36,7 +36,7 @@ async def some(app: Duly, http: httpx.AsyncClient, stranger: httpx.AsyncClient) 
 
 
 @pytest.mark.usefixtures("some")
-async def test_all_that_fit_are_counted_and_then_canceled_by_a_job(
+async def test_matching_jobs_are_counted_and_canceled_by_a_job(
     app: Duly, http: httpx.AsyncClient, stranger: httpx.AsyncClient
 ) -> None:
     found = await http.get("/v1/jobs", params={"payload": ["region:DE"]})
@@ -58,7 +58,7 @@ async def test_all_that_fit_are_counted_and_then_canceled_by_a_job(
 
 
 @pytest.mark.usefixtures("some")
-async def test_who_may_not_operate_neither_acts_nor_asks_for_payloads(
+async def test_without_the_operate_scope_there_are_neither_actions_nor_payloads(
     app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
     async with caller(api, await key_of(app, org, "jobs:read", "jobs:write")) as reader:
@@ -75,7 +75,7 @@ async def test_who_may_not_operate_neither_acts_nor_asks_for_payloads(
         ({**ACTION, **WHY, "jobs": {"payload": {"user.password": "x"}}}, "payload.user.password"),
     ],
 )
-async def test_what_is_wrong_is_named(http: httpx.AsyncClient, body: Any, field: str) -> None:
+async def test_invalid_requests_name_their_fields(http: httpx.AsyncClient, body: Any, field: str) -> None:
     refused = await http.post(PATH, json=body)
     assert refused.status_code == 422
     assert field in refused.text
@@ -91,7 +91,7 @@ class TestSubjects:
 
         return HttpOptions(may=may)
 
-    async def test_who_may_not_see_every_subject_acts_on_single_jobs_only(
+    async def test_without_access_to_every_subject_only_single_jobs_can_be_changed(
         self, http: httpx.AsyncClient
     ) -> None:
         for extra in ({"dry_run": True}, WHY):

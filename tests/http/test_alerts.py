@@ -10,13 +10,13 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.http import health as room
-from duly.model.alerts import Thresholds
-from duly.model.system import SYSTEM_ORG
-from duly.upkeep.alerts import Alerter
-from tests.http.asking import platform_key
+from duly.core.job import SYSTEM_ORG
+from duly.features.alerts.rules import Thresholds
+from duly.features.alerts.watcher import Alerter
+from duly.http import health as health_routes
+from tests.db.tenancy import insert
 from tests.http.conftest import caller, key_of
-from tests.store.tenancy import insert
+from tests.http.requests import platform_key
 from tests.worker.working import working
 
 
@@ -47,10 +47,10 @@ async def test_an_org_sees_its_alerts_and_the_platform_its_own(
         assert (over["kind"], over["resolved_at"]) == ("queue_depth", "2026-11-15T12:00:00Z")
 
 
-async def test_whether_the_installation_works_is_not_whether_this_process_can_serve(
+async def test_readiness_does_not_depend_on_the_health_of_the_installation(
     api: FastAPI, app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "_FRESH", 0)
+    monkeypatch.setattr(health_routes, "_CACHE_TTL", 0)
     async with caller(api, None) as anybody:
 
         async def health() -> tuple[int, list[str]]:
@@ -64,7 +64,7 @@ async def test_whether_the_installation_works_is_not_whether_this_process_can_se
         assert await health() == (503, ["no_worker"]), "nobody has to have looked"
         insert(sql, "alerts", SYSTEM_ORG, kind="dead_rate", severity="critical")
         insert(sql, "alerts", SYSTEM_ORG, alert_id=uuid.uuid4(), kind="queue_depth", severity="warning")
-        monkeypatch.setattr(room, "_FRESH", 3600)
+        monkeypatch.setattr(health_routes, "_CACHE_TTL", 3600)
         assert await health() == (503, ["dead_rate", "no_worker"])
         sql.execute("delete from duly.alerts")
         assert await health() == (503, ["dead_rate", "no_worker"]), "the database is not asked for everybody"

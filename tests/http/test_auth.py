@@ -12,11 +12,11 @@ import jwt
 import pytest
 
 from duly import Duly
-from duly.control.members import Members
-from duly.http import provider
-from duly.http.app import create_app
+from duly.features.members.service import Members
+from duly.http.application import create_app
+from duly.http.authentication import identity_provider as provider
+from duly.http.authentication.jwt import Issuer
 from duly.http.options import HttpOptions
-from duly.http.tokens import Issuer
 from tests.http.conftest import ANNA, caller, key_of
 from tests.http.issuer import LocalIssuer, issuing
 
@@ -31,7 +31,7 @@ async def issuer() -> AsyncIterator[LocalIssuer]:
 async def door(app: Duly, org: uuid.UUID, issuer: LocalIssuer) -> AsyncIterator[httpx.AsyncClient]:
     """A service that trusts the issuer, and remembers nobody."""
     trusted = Issuer(issuer.url, "duly", platform_claim="ops")
-    api = create_app(app, HttpOptions(issuers=(trusted,), believed_for=timedelta(0)))
+    api = create_app(app, HttpOptions(issuers=(trusted,), authentication_ttl=timedelta(0)))
     async with caller(api, None) as client:
         yield client
 
@@ -40,7 +40,7 @@ def bearing(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-async def test_a_member_may_what_their_role_allows_now(
+async def test_a_member_has_the_scopes_of_the_current_role(
     app: Duly, org: uuid.UUID, door: httpx.AsyncClient, issuer: LocalIssuer
 ) -> None:
     members, token = Members(app), issuer.token(org_id=str(org))
@@ -55,7 +55,7 @@ async def test_a_member_may_what_their_role_allows_now(
     assert (await door.get("/v1/jobs", headers=bearing(token))).status_code == 401
 
 
-async def test_what_is_not_believed_is_all_the_same(
+async def test_all_invalid_credentials_look_the_same(
     app: Duly, org: uuid.UUID, door: httpx.AsyncClient, issuer: LocalIssuer
 ) -> None:
     await Members(app).set(org, "u1", "viewer", actor=ANNA, reason="hired")
@@ -93,7 +93,7 @@ async def test_what_is_not_believed_is_all_the_same(
     assert (nobody.status_code, nobody.json()["code"]) == (401, "auth.required")
 
 
-async def test_keys_of_an_issuer_are_kept_and_replaced(
+async def test_keys_of_an_issuer_are_cached_and_refreshed(
     app: Duly, org: uuid.UUID, door: httpx.AsyncClient, issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await Members(app).set(org, "u1", "viewer", actor=ANNA, reason="hired")
@@ -106,15 +106,15 @@ async def test_keys_of_an_issuer_are_kept_and_replaced(
     issuer.rotate("key-2")
     assert [await tried() for _ in range(5)] == [401] * 5  # nobody makes us ask all the time
     assert issuer.asked == 1
-    monkeypatch.setattr(provider, "_PAUSE", 0.0)
+    monkeypatch.setattr(provider, "_RETRY_PAUSE", 0.0)
     assert await tried() == 200
     issuer.down = True
-    monkeypatch.setattr(provider, "_KEPT", 0.0)
+    monkeypatch.setattr(provider, "_CACHE_TTL", 0.0)
     assert [await tried() for _ in range(2)] == [200] * 2  # what we have is good until it is replaced
     assert issuer.asked > 2
 
 
-async def test_who_looks_after_the_installation_is_in_no_org(
+async def test_an_operator_of_the_installation_belongs_to_no_org(
     door: httpx.AsyncClient, issuer: LocalIssuer
 ) -> None:
     token = issuer.token(ops=True, org_id=None)
@@ -124,12 +124,12 @@ async def test_who_looks_after_the_installation_is_in_no_org(
     ).status_code == 401
 
 
-async def test_a_revoked_key_is_believed_for_a_few_seconds_at_most(app: Duly, org: uuid.UUID) -> None:
+async def test_a_revoked_key_works_for_a_few_seconds_at_most(app: Duly, org: uuid.UUID) -> None:
     text = await key_of(app, org)
     lasting = create_app(app, HttpOptions())
-    strict = create_app(app, HttpOptions(believed_for=timedelta(0)))
+    strict = create_app(app, HttpOptions(authentication_ttl=timedelta(0)))
     async with caller(lasting, text) as remembers, caller(strict, text) as forgets:
         assert (await remembers.get("/v1/jobs")).status_code == 200
-        await app.keys.revoke(org, text.split("_")[2], actor=ANNA, reason="lost")
+        await app.api_keys.revoke(org, text.split("_")[2], actor=ANNA, reason="lost")
         assert (await remembers.get("/v1/jobs")).status_code == 200
         assert (await forgets.get("/v1/jobs")).status_code == 401

@@ -12,12 +12,12 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.http.app import create_app
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from tests.http.asking import platform_key
 from tests.http.conftest import served
 from tests.http.contract import check
-from tests.http.furnished import declare, furnish
+from tests.http.requests import platform_key
+from tests.http.sample_org import create_sample_org, declare
 
 PLATFORM = "^/v1/platform"
 JOBS = "^/v1/(jobs|results|blobs|feed|dead-letters)|^/analyze"
@@ -32,7 +32,7 @@ def options() -> HttpOptions:
         burst=10**9,
         wait_max=timedelta(milliseconds=10),
         stream_heartbeat=timedelta(milliseconds=10),
-        believed_for=timedelta(hours=1),
+        authentication_ttl=timedelta(hours=1),
     )
 
 
@@ -46,8 +46,8 @@ def api(app: Duly, options: HttpOptions) -> FastAPI:
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("paths", [JOBS, OTHERS, PLATFORM], ids=["jobs", "others", "platform"])
-async def test_the_document_is_true(app: Duly, api: FastAPI, paths: str) -> None:
-    org = await furnish(app, "Acme")
+async def test_the_service_conforms_to_its_openapi_document(app: Duly, api: FastAPI, paths: str) -> None:
+    org = await create_sample_org(app, "Acme")
     key = await platform_key(app) if paths == PLATFORM else org.key.text
     async with served(api) as address:
         report = await asyncio.to_thread(check, address, key, org, paths)

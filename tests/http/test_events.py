@@ -25,7 +25,9 @@ STREAM = {"accept": "text/event-stream"}
 @pytest.fixture
 def options() -> HttpOptions:
     return HttpOptions(
-        stream_heartbeat=timedelta(milliseconds=100), streams_max=2, believed_for=timedelta(milliseconds=1)
+        stream_heartbeat=timedelta(milliseconds=100),
+        streams_max=2,
+        authentication_ttl=timedelta(milliseconds=1),
     )
 
 
@@ -66,7 +68,7 @@ async def told(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
             part = {}
 
 
-async def test_a_stream_tells_everything_once_and_ends(
+async def test_a_stream_has_every_event_once_and_ends(
     near: httpx.AsyncClient, app: Duly, go: asyncio.Event
 ) -> None:
     said = (await near.post("/v1/jobs", json={"job_type": "report.build"})).json()
@@ -95,7 +97,7 @@ async def test_a_stream_tells_everything_once_and_ends(
         assert [one async for one in told(answer.aiter_lines())] == []
 
 
-async def test_a_stream_of_what_is_long_over_ends(
+async def test_the_stream_of_a_job_without_retained_events_ends(
     near: httpx.AsyncClient, app: Duly, go: asyncio.Event, sql: psycopg.Connection[Any]
 ) -> None:
     go.set()
@@ -110,18 +112,18 @@ async def test_a_stream_of_what_is_long_over_ends(
         assert [one async for one in told(answer.aiter_lines())] == []
 
 
-async def test_a_stream_ends_with_its_key(
+async def test_a_stream_ends_when_its_key_is_revoked(
     near: httpx.AsyncClient, app: Duly, org: uuid.UUID, key: str, go: asyncio.Event
 ) -> None:
     said = (await near.post("/v1/jobs", json={"job_type": "report.build"})).json()
     async with near.stream("GET", said["events_url"], headers=STREAM) as answer:
         stream = told(answer.aiter_lines())
         assert (await anext(stream))["event"] == "job.queued"
-        await app.keys.revoke(org, key.split("_")[2], actor=ANNA, reason="lost")
+        await app.api_keys.revoke(org, key.split("_")[2], actor=ANNA, reason="lost")
         assert [one async for one in stream if "comment" not in one] == []
 
 
-async def test_an_org_has_so_many_streams(near: httpx.AsyncClient, go: asyncio.Event) -> None:
+async def test_the_open_streams_of_an_org_are_limited(near: httpx.AsyncClient, go: asyncio.Event) -> None:
     said = (await near.post("/v1/jobs", json={"job_type": "report.build"})).json()
     url = said["events_url"]
     async with near.stream("GET", url, headers=STREAM), near.stream("GET", url, headers=STREAM) as second:
@@ -141,9 +143,7 @@ async def _first_line(near: httpx.AsyncClient, url: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("given", ["x", "-1", "1" * 12, "٣"])
-async def test_a_place_that_is_none_is_refused(
-    near: httpx.AsyncClient, go: asyncio.Event, given: str
-) -> None:
+async def test_an_invalid_cursor_is_refused(near: httpx.AsyncClient, go: asyncio.Event, given: str) -> None:
     said = (await near.post("/v1/jobs", json={"job_type": "report.build"})).json()
     answer = await near.get(said["events_url"], headers={"last-event-id": given.encode()})  # type: ignore[dict-item]
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "Last-Event-ID")

@@ -16,20 +16,22 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.control.keys import Keys
+from duly.features.api_keys.service import Keys
 from duly.http.options import HttpOptions
-from tests.http.asking import NOT_TEXTS
+from tests.db.settling import settle
+from tests.features.events.test_feed_store import old_events
 from tests.http.conftest import ANNA, key_of, served
-from tests.store.aging import drop
-from tests.store.settling import settle
-from tests.store.test_feed import old_events
+from tests.http.requests import NOT_TEXTS
+from tests.maintenance.aging import drop
 
 STREAM = {"accept": "text/event-stream"}
 
 
 @pytest.fixture
 def options() -> HttpOptions:
-    return HttpOptions(stream_heartbeat=timedelta(milliseconds=100), believed_for=timedelta(0), streams_max=1)
+    return HttpOptions(
+        stream_heartbeat=timedelta(milliseconds=100), authentication_ttl=timedelta(0), streams_max=1
+    )
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ async def test_pages_follow_one_another(
     assert theirs["events"] == []
 
 
-async def test_a_poll_waits_for_news(http: httpx.AsyncClient, send: Any) -> None:
+async def test_a_poll_waits_for_a_change(http: httpx.AsyncClient, send: Any) -> None:
     start = (await http.get("/v1/feed")).json()["after"]
     empty = await http.get("/v1/feed", params={"after": start}, headers={"prefer": "wait=1"})
     assert (empty.json()["events"], empty.headers["preference-applied"]) == ([], "wait=1")
@@ -69,7 +71,7 @@ async def test_a_poll_waits_for_news(http: httpx.AsyncClient, send: Any) -> None
     assert event["job_id"] == str(handle.job_id)
 
 
-async def test_a_lost_place_is_gone_and_a_wrong_one_is_named(
+async def test_an_expired_cursor_is_gone_and_an_invalid_one_is_refused(
     http: httpx.AsyncClient, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old_events(sql, org, "2024-01-17T00:00:00Z", 3)
@@ -106,7 +108,7 @@ async def happened(events: AsyncIterator[dict[str, Any]]) -> dict[str, Any]:
     return seen
 
 
-async def test_a_stream_goes_on_where_it_was_left_and_ends_with_the_key(
+async def test_a_feed_stream_resumes_and_ends_when_its_key_is_revoked(
     app: Duly, api: FastAPI, org: uuid.UUID, send: Any
 ) -> None:
     key = await key_of(app, org, "jobs:read")

@@ -12,7 +12,7 @@ import pytest
 from duly import Context, Duly
 from duly.blobs import BlobRef
 from duly.http.options import HttpOptions
-from tests.http.asking import check_blind
+from tests.http.requests import check_blind
 from tests.worker.working import PATIENCE, working
 
 PAGE = b"<script>alert(document.domain)</script>"
@@ -39,7 +39,7 @@ def leave(app: Duly) -> None:
 
     @app.job("files.leave")
     async def leave(ctx: Context, blob: str) -> None:
-        data = await (await app.ground()).blobs.get(BlobRef.parse(blob), org_id=ctx.job.org_id)
+        data = await (await app.resources()).blobs.get(BlobRef.parse(blob), org_id=ctx.job.org_id)
         for name in NAMES:
             await ctx.artifact(name, data, content_type="text/html")
         for number, kind in enumerate(TYPES):
@@ -70,7 +70,7 @@ async def test_every_file_is_found_by_its_link(http: httpx.AsyncClient, place: s
     assert plain.content == PAGE
 
 
-async def test_no_file_can_pass_for_a_page_of_ours(http: httpx.AsyncClient, place: str) -> None:
+async def test_an_artifact_is_never_rendered_as_a_page(http: httpx.AsyncClient, place: str) -> None:
     for file in (await http.get(f"{place}/artifacts")).json()["artifacts"]:
         answer = await http.get(file["url"])
         assert answer.headers["content-disposition"].startswith("attachment; filename*=UTF-8''")
@@ -80,7 +80,7 @@ async def test_no_file_can_pass_for_a_page_of_ours(http: httpx.AsyncClient, plac
         assert answer.headers["content-type"] in (*TYPES[:2], "application/octet-stream")
 
 
-async def test_a_file_of_others_is_as_unknown_as_none(
+async def test_an_artifact_of_another_org_looks_unknown(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, place: str
 ) -> None:
     job_id = uuid.UUID(place.rpartition("/")[2])
@@ -91,9 +91,7 @@ async def test_a_file_of_others_is_as_unknown_as_none(
         assert answer.status_code in (404, 422), name
 
 
-async def test_a_file_that_is_no_longer_kept_is_none(
-    http: httpx.AsyncClient, place: str, tmp_path: Path
-) -> None:
+async def test_a_deleted_artifact_is_not_found(http: httpx.AsyncClient, place: str, tmp_path: Path) -> None:
     for kept in (tmp_path / "blobs").rglob("*"):
         if kept.is_file():
             kept.unlink()
@@ -101,7 +99,7 @@ async def test_a_file_that_is_no_longer_kept_is_none(
     assert (answer.status_code, answer.json()["code"]) == (404, "artifact.unknown")
 
 
-async def test_a_file_that_was_tampered_with_is_not_given_out(
+async def test_a_corrupted_artifact_is_not_delivered(
     http: httpx.AsyncClient, place: str, tmp_path: Path
 ) -> None:
     for kept in (tmp_path / "blobs").rglob("*"):

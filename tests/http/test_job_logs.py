@@ -9,11 +9,11 @@ import pytest
 from fastapi import FastAPI
 
 from duly import AsyncClient, Context, Duly
+from duly.core.errors import UnknownJob
+from duly.core.principal import Principal
 from duly.http.options import HttpOptions
-from duly.model.access import Principal
-from duly.model.errors import UnknownJob
-from tests.http.asking import check_blind
 from tests.http.conftest import key_of
+from tests.http.requests import check_blind
 from tests.worker.working import TWICE, working
 
 
@@ -26,7 +26,7 @@ def options() -> HttpOptions:
     return HttpOptions(may=_may)
 
 
-async def test_the_lines_of_a_job_are_read_by_who_may_see_it(
+async def test_log_lines_are_visible_to_those_who_see_the_job(
     app: Duly, org: uuid.UUID, api: FastAPI, http: httpx.AsyncClient, stranger: httpx.AsyncClient, key: str
 ) -> None:
     @app.job("talk.twice", retry=TWICE)

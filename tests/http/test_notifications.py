@@ -10,12 +10,12 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Actor, Duly
-from duly.http.app import create_app
+from duly.core.principal import Principal
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from duly.model.access import Principal
-from tests.http.asking import WHY
+from tests.features.notifications.telling import ready, take
 from tests.http.conftest import caller, key_of
-from tests.notify.telling import ready, take
+from tests.http.requests import WHY
 
 MAIL = "email:anna@example.com"
 
@@ -26,7 +26,7 @@ async def reader(app: Duly, api: FastAPI, org: uuid.UUID) -> httpx.AsyncClient:
     return caller(api, await key_of(app, org, "jobs:read", "jobs:write"))
 
 
-async def test_people_are_told_and_read_what_they_were_told(
+async def test_notifications_are_sent_and_read(
     http: httpx.AsyncClient, reader: httpx.AsyncClient, app: Duly, org: uuid.UUID
 ) -> None:
     me = (await reader.get("/v1/notification-preferences")).json()["to"]
@@ -60,7 +60,7 @@ async def test_people_are_told_and_read_what_they_were_told(
     assert (await reader.post(resend[1], json=WHY)).status_code == 403
 
 
-async def test_nobody_writes_to_strangers_who_may_only_look(
+async def test_readers_cannot_send_to_other_recipients(
     reader: httpx.AsyncClient, http: httpx.AsyncClient, app: Duly, org: uuid.UUID
 ) -> None:
     me = (await reader.get("/v1/notification-preferences")).json()["to"]
@@ -104,7 +104,7 @@ async def test_nobody_writes_to_strangers_who_may_only_look(
     ]
 
 
-async def test_words_are_tried_out_kept_and_forgotten(
+async def test_templates_are_previewed_stored_and_deleted(
     http: httpx.AsyncClient, sql: psycopg.Connection
 ) -> None:
     place = "/v1/notification-templates/invoice.due"
@@ -138,7 +138,7 @@ async def test_words_are_tried_out_kept_and_forgotten(
     assert (await http.get("/v1/notification-suppressions")).json()["suppressions"] == []
 
 
-async def test_who_may_not_see_a_job_is_not_told_of_it(app: Duly, org: uuid.UUID) -> None:
+async def test_notifications_about_invisible_jobs_are_redacted(app: Duly, org: uuid.UUID) -> None:
     @app.job("report.build")
     async def build() -> int:
         return 1

@@ -14,12 +14,12 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly, context
-from duly.control.limits import Limits
-from duly.control.queues import Queues
+from duly.features.limits.service import Limits
+from duly.features.queues.service import Queues
 from duly.http.options import HttpOptions
-from tests.http.asking import NOT_TEXTS, WHY, check_blind, platform_key
+from tests.db.settling import settle
 from tests.http.conftest import ANNA, caller, key_of
-from tests.store.settling import settle
+from tests.http.requests import NOT_TEXTS, WHY, check_blind, platform_key
 from tests.worker.working import PATIENCE, working
 
 BOB = "auth0|bob/1"
@@ -29,10 +29,10 @@ PLACE = "/v1/members/" + quote(BOB, safe="")
 @pytest.fixture
 def options() -> HttpOptions:
     """Whoever is revoked is not believed any more at once."""
-    return HttpOptions(believed_for=timedelta(0))
+    return HttpOptions(authentication_ttl=timedelta(0))
 
 
-async def test_an_org_sees_its_own_figures(
+async def test_an_org_sees_its_own_statistics(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, org: uuid.UUID
 ) -> None:
     @app.job("mail.send")
@@ -69,7 +69,7 @@ async def test_an_org_sees_its_own_figures(
     assert set(waiting(await stranger.get("/v1/queues")).values()) == {0}
 
 
-async def test_a_key_is_made_used_rotated_and_revoked(
+async def test_an_api_key_is_created_used_rotated_and_revoked(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, api: FastAPI, key: str, sql: psycopg.Connection
 ) -> None:
     body = {**WHY, "name": "ci", "scopes": ["jobs:read", "admin"]}
@@ -110,7 +110,7 @@ async def test_a_key_is_made_used_rotated_and_revoked(
         await check_blind(stranger, "POST", f"/v1/keys/{{}}/{verb}", strong, json=WHY)
 
 
-async def test_members_come_and_go(
+async def test_members_are_added_and_removed(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
     put = await http.put(PLACE, json={**WHY, "role": "admin"})
@@ -171,7 +171,7 @@ async def test_a_job_verifies_the_audit_trail(http: httpx.AsyncClient, app: Duly
     assert (value["ok"], value["seals"]) == (True, 0)
 
 
-async def test_a_change_is_described_by_a_job_and_what_became_of_jobs_is_told(
+async def test_a_job_records_a_change_and_events_have_audit_names(
     http: httpx.AsyncClient,
     stranger: httpx.AsyncClient,
     app: Duly,
@@ -204,7 +204,7 @@ async def test_a_change_is_described_by_a_job_and_what_became_of_jobs_is_told(
         assert (await operator.post("/v1/jobs", json=plain)).json()["code"] == "job_type.unknown"
 
 
-async def test_what_is_wrong_is_named(
+async def test_invalid_requests_name_their_fields(
     http: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
     key: dict[str, Any] = {**WHY, "name": "ci", "scopes": ["jobs:read"]}
@@ -245,7 +245,7 @@ async def test_what_is_wrong_is_named(
             assert (await platform.get(path)).status_code == 403, path
 
 
-async def test_projects_are_made_and_jobs_are_told_apart_by_them(
+async def test_projects_are_created_and_jobs_belong_to_them(
     app: Duly, http: httpx.AsyncClient, stranger: httpx.AsyncClient
 ) -> None:
     @app.job("report.build")

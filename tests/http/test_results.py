@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from duly import Context, Duly
-from tests.http.asking import check_blind
+from tests.http.requests import check_blind
 from tests.worker.working import ONCE, working
 
 LARGE = "x" * 60_000
@@ -61,7 +61,7 @@ async def done(http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event],
         return str((await ended(http, place))["result_url"])
 
 
-async def test_a_permalink_has_what_there_is_at_the_time(
+async def test_a_permalink_returns_the_latest_snapshot(
     http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event], sql: psycopg.Connection
 ) -> None:
     place = await submit(http)
@@ -95,7 +95,7 @@ async def test_a_permalink_has_what_there_is_at_the_time(
     assert (last["status_url"], (await http.get(f"{place}/result")).headers["location"]) == (place, link)
 
 
-async def test_snapshots_are_paged_in_their_order(
+async def test_snapshots_are_paginated_in_order(
     http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event]
 ) -> None:
     link = await done(http, app, go)
@@ -122,7 +122,7 @@ async def test_snapshots_are_paged_in_their_order(
         assert (await http.get(f"{link}/snapshots", params=wrong)).status_code == 422
 
 
-async def test_what_a_failed_job_had_found_stays(
+async def test_partial_results_of_a_failed_job_stay(
     http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event]
 ) -> None:
     link = await done(http, app, go, fail=True)
@@ -131,7 +131,7 @@ async def test_what_a_failed_job_had_found_stays(
     assert kept["snapshot"]["value"]["region"] == "FR"
 
 
-async def test_unknown_foreign_and_expired_is_all_the_same(
+async def test_unknown_foreign_and_expired_results_look_the_same(
     http: httpx.AsyncClient,
     stranger: httpx.AsyncClient,
     app: Duly,
@@ -147,7 +147,7 @@ async def test_unknown_foreign_and_expired_is_all_the_same(
     await check_blind(http, "GET", "/v1/results/{}?seq=3", result_id)
 
 
-async def test_a_value_whose_bytes_are_gone_is_gone(
+async def test_a_result_whose_blob_is_deleted_is_not_found(
     http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event], tmp_path: Path
 ) -> None:
     link = await done(http, app, go)

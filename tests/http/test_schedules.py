@@ -11,10 +11,10 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.model.retention import Retention
-from duly.upkeep import maintenance
-from tests.http.asking import NOT_TEXTS, WHY, check_blind
+from duly.core.policy import Retention
+from duly.maintenance import maintenance_jobs as maintenance
 from tests.http.conftest import caller, key_of
+from tests.http.requests import NOT_TEXTS, WHY, check_blind
 
 NIGHTLY: dict[str, Any] = {"name": "a night ly", "cron": "0 3 * * *", "job_type": "house.clean", **WHY}
 PLACE = "/v1/schedules/" + quote(NIGHTLY["name"], safe="")
@@ -31,7 +31,7 @@ def _declared(app: Duly) -> None:
     maintenance.declare(app, Retention())
 
 
-async def test_a_schedule_is_made_changed_run_and_ended(
+async def test_a_schedule_is_created_updated_run_and_deleted(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, org: uuid.UUID
 ) -> None:
     made, again = [await http.post("/v1/schedules", json=NIGHTLY) for _ in range(2)]
@@ -72,7 +72,7 @@ async def test_a_schedule_is_made_changed_run_and_ended(
     ]  # fmt: skip
 
 
-async def test_what_is_wrong_is_named(
+async def test_invalid_requests_name_their_fields(
     http: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
     for wrong, field in (

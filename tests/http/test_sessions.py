@@ -11,17 +11,17 @@ import pytest
 from fastapi import FastAPI, Request
 
 from duly import Duly
-from duly.control.keys import Keys
-from duly.control.members import Members
-from duly.control.sessions import Sessions
-from duly.http import log_ins
-from duly.http.app import create_app
+from duly.core.errors import Unauthenticated
+from duly.core.job import SYSTEM_ORG, Actor
+from duly.core.principal import ROLE_SCOPES, Principal, Role, Scope
+from duly.features.api_keys.service import Keys
+from duly.features.members.service import Members
+from duly.features.sessions.service import Sessions
+from duly.http import rate_limit
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from duly.model.access import SCOPES_OF, Principal, Role, Scope
-from duly.model.errors import Unauthenticated
-from duly.model.job import Actor
-from duly.model.system import SYSTEM_ORG
-from duly.upkeep import maintenance
+from duly.http.rate_limit import SignInThrottle
+from duly.maintenance import maintenance_jobs as maintenance
 from tests.http.conftest import ANNA, key_of
 
 HOME = "http://localhost"
@@ -31,7 +31,7 @@ BODY = {"reason": "enough"}
 
 @pytest.fixture
 def options() -> HttpOptions:
-    return HttpOptions(believed_for=timedelta(0))
+    return HttpOptions(authentication_ttl=timedelta(0))
 
 
 def browser(api: FastAPI, at: str = HOME) -> httpx.AsyncClient:
@@ -75,7 +75,7 @@ async def test_the_cookie_is_the_browsers_alone(api: FastAPI, key: str) -> None:
         assert (await client.get("/v1/jobs", headers={**cookie, "host": "localhost"})).status_code == 401
 
 
-async def test_nobody_logs_in_where_others_can_listen(app: Duly, api: FastAPI, key: str) -> None:
+async def test_signing_in_over_plain_http_is_refused(app: Duly, api: FastAPI, key: str) -> None:
     async with browser(api, "http://duly.test") as client:
         code, problem = said(await log_in(client, key))
         assert (code, problem["code"]) == (403, "auth.forbidden")
@@ -86,7 +86,7 @@ async def test_nobody_logs_in_where_others_can_listen(app: Duly, api: FastAPI, k
         assert "__Host-duly" in (await log_in(client, key)).headers["set-cookie"]
 
 
-async def test_changes_need_the_word_of_our_pages(app: Duly, api: FastAPI, key: str) -> None:
+async def test_changes_need_a_csrf_token(app: Duly, api: FastAPI, key: str) -> None:
     nowhere = f"/v1/jobs/{uuid.uuid4()}/cancel"
     async with browser(api) as client:
         await log_in(client, key)
@@ -114,7 +114,7 @@ async def test_changes_need_the_word_of_our_pages(app: Duly, api: FastAPI, key: 
         assert (await client.post("/session", json={"credential": key}, headers=strange)).status_code == 401
 
 
-async def test_whatever_is_wrong_looks_the_same(app: Duly, api: FastAPI, org: uuid.UUID, key: str) -> None:
+async def test_all_failed_sign_ins_look_the_same(app: Duly, api: FastAPI, org: uuid.UUID, key: str) -> None:
     async with browser(api) as client:
         wrong = [f"{key[:-1]}{'0' if key[-1] != '0' else '1'}", "duly_live_x", "a.b.c", "x"]
         answers = [said(await client.post("/session", json={"credential": one})) for one in wrong]
@@ -129,24 +129,24 @@ async def test_whatever_is_wrong_looks_the_same(app: Duly, api: FastAPI, org: uu
             assert given.status_code == 401
 
 
-async def test_a_session_ends_with_its_key_its_member_and_its_time(
+async def test_a_session_ends_with_its_key_or_member_and_at_its_expiry(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     keys, members, sessions = Keys(app), Members(app), Sessions(app)
     made = await keys.create(org, "k", ["jobs:read"], environment="test", actor=ANNA, reason="r")
-    of_key = await sessions.open(await keys.believe(made.text))
-    assert await sessions.believe(of_key.token) == await keys.believe(made.text)
+    of_key = await sessions.open(await keys.authenticate(made.text))
+    assert await sessions.authenticate(of_key.token) == await keys.authenticate(made.text)
 
     await members.set(org, "u1", Role.VIEWER, actor=ANNA, reason="r")
-    member = Principal(org, Actor.user("u1"), SCOPES_OF[Role.VIEWER])
+    member = Principal(org, Actor.user("u1"), ROLE_SCOPES[Role.VIEWER])
     of_member = await sessions.open(member)
-    assert await sessions.believe(of_member.token) == member
+    assert await sessions.authenticate(of_member.token) == member
     await members.set(org, "u1", Role.ADMIN, actor=ANNA, reason="r")
-    assert (await sessions.believe(of_member.token)).may(Scope.ADMIN)
+    assert (await sessions.authenticate(of_member.token)).may(Scope.ADMIN)
 
     async def is_over(token: str) -> bool:
         try:
-            await sessions.believe(token)
+            await sessions.authenticate(token)
         except Unauthenticated:
             return True
         return False
@@ -164,22 +164,22 @@ async def test_a_session_ends_with_its_key_its_member_and_its_time(
     last = await sessions.open(member)
     sql.execute("update duly.sessions set expires_at = now()")
     assert await is_over(last.token)
-    ground = await app.ground()
-    counts = await maintenance.run_clean_up(ground.database, ground.blobs, app.settings.retention)
+    resources = await app.resources()
+    counts = await maintenance.run_clean_up(resources.database, resources.blobs, app.settings.retention)
     assert counts["sessions"] == 2
     assert sql.execute("select count(*) from duly.sessions").fetchone() == (0,)
 
 
-async def test_who_looks_after_the_installation_logs_in_with_a_key_or_for_an_hour(
+async def test_an_operator_of_the_installation_signs_in_with_a_key_or_for_an_hour(
     app: Duly, sql: psycopg.Connection
 ) -> None:
     key = await key_of(app, SYSTEM_ORG, "platform")
     operator = Principal(SYSTEM_ORG, Actor.operator("o"), frozenset({Scope.PLATFORM}))
-    for who, hours in ((await Keys(app).believe(key), 12), (operator, 1)):
+    for who, hours in ((await Keys(app).authenticate(key), 12), (operator, 1)):
         made = await Sessions(app).open(who)
         left = made.expires_at - datetime.now(UTC)
         assert timedelta(hours=hours, minutes=-1) < left < timedelta(hours=hours, minutes=1)
-        assert await Sessions(app).believe(made.token) == who
+        assert await Sessions(app).authenticate(made.token) == who
     rows = sql.execute(
         "select org_id, actor_type, actor_id = 'o' from duly.audit_entries "
         "where action = 'session.opened' order by occurred_at"
@@ -189,7 +189,7 @@ async def test_who_looks_after_the_installation_logs_in_with_a_key_or_for_an_hou
         sql.execute("update duly.sessions set key_id = null, user_id = null, operator_id = null")
 
 
-async def test_who_is_logged_in_sees_where_and_can_log_out_everywhere(
+async def test_a_user_sees_all_sessions_and_can_end_them(
     app: Duly, api: FastAPI, org: uuid.UUID, key: str, sql: psycopg.Connection
 ) -> None:
     other = await key_of(app, org, "jobs:read")
@@ -209,7 +209,7 @@ async def test_who_is_logged_in_sees_where_and_can_log_out_everywhere(
     assert {name for (name,) in closed} == named
 
 
-async def test_logging_out_ends_it_here_at_once_and_is_put_down(
+async def test_signing_out_ends_the_session_at_once_and_is_audited(
     app: Duly, org: uuid.UUID, key: str, sql: psycopg.Connection
 ) -> None:
     api = create_app(app, HttpOptions())  # which remembers for seconds whom it believed
@@ -231,10 +231,11 @@ async def test_logging_out_ends_it_here_at_once_and_is_put_down(
     assert rows == [("session.opened", "api_key", 16), ("session.closed", "api_key", 16)]
 
 
-async def test_guessing_is_slowed_down_for_who_guesses(
+async def test_guessing_credentials_is_throttled_by_address(
     api: FastAPI, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_ins, "_PER_SECOND", 1e-9)
+    monkeypatch.setattr(rate_limit, "SIGN_IN_FAILURES_PER_SECOND", 1e-9)
+    api.state.service.sign_in_throttle = SignInThrottle()
     async with browser(api) as client:
         codes = [(await log_in(client, "duly_x")).status_code for _ in range(22)]
         assert (codes[:20], codes[20:]) == ([401] * 20, [429] * 2)
@@ -250,30 +251,32 @@ async def test_guessing_is_slowed_down_for_who_guesses(
     assert int(last.headers["retry-after"]) >= 1
 
 
-async def test_failures_are_remembered_of_so_many_addresses_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_ins, "_MOST", 3)
-    remembered = log_ins.LogIns()
+async def test_failed_sign_ins_are_remembered_for_a_bounded_number_of_addresses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rate_limit, "MAX_SIGN_IN_ADDRESSES", 3)
+    throttle = SignInThrottle()
 
     def of(host: str) -> Request:
         return Request({"type": "http", "client": (host, 1), "headers": []})
 
     for number in range(10):
-        remembered.failed(of(f"192.0.2.{number}"))
-    assert len(remembered._left) == 3
-    remembered.admit(of("192.0.2.9"))
+        throttle.record_failure(of(f"192.0.2.{number}"))
+    assert len(throttle._failures._buckets) == 3
+    throttle.admit(of("192.0.2.9"))
 
 
-async def test_a_session_ends_no_later_than_the_token_it_stands_for(app: Duly, org: uuid.UUID) -> None:
+async def test_a_session_ends_no_later_than_its_token(app: Duly, org: uuid.UUID) -> None:
     await Members(app).set(org, "u1", "viewer", actor=ANNA, reason="hired")
     now = datetime.now(UTC)
-    soon = Principal(org, Actor.user("u1"), SCOPES_OF[Role.VIEWER], expires_at=now + timedelta(minutes=5))
+    soon = Principal(org, Actor.user("u1"), ROLE_SCOPES[Role.VIEWER], expires_at=now + timedelta(minutes=5))
     assert (await Sessions(app).open(soon)).expires_at < now + timedelta(minutes=6)
-    over = Principal(org, Actor.user("u1"), SCOPES_OF[Role.VIEWER], expires_at=now - timedelta(seconds=5))
+    over = Principal(org, Actor.user("u1"), ROLE_SCOPES[Role.VIEWER], expires_at=now - timedelta(seconds=5))
     with pytest.raises(Unauthenticated):
-        await Sessions(app).believe((await Sessions(app).open(over)).token)
+        await Sessions(app).authenticate((await Sessions(app).open(over)).token)
 
 
-async def test_nobody_keeps_us_busy_with_fields_that_nobody_knows(api: FastAPI) -> None:
+async def test_a_body_with_very_many_unknown_fields_is_refused(api: FastAPI) -> None:
     async with browser(api) as client:
         flood = await client.post("/session", json={f"f{number}": 1 for number in range(20_000)})
         assert (flood.status_code, flood.json()["code"]) == (400, "payload.refused")

@@ -16,13 +16,15 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.control.members import Members
-from duly.http import log_ins, provider, sign_in
-from duly.http.app import create_app
+from duly.core.errors import ConfigurationError
+from duly.core.job import SYSTEM_ORG
+from duly.features.members.service import Members
+from duly.http import rate_limit
+from duly.http.application import create_app
+from duly.http.authentication import identity_provider as provider
+from duly.http.authentication import sign_in
+from duly.http.authentication.jwt import Issuer, OidcClient
 from duly.http.options import HttpOptions
-from duly.http.tokens import Issuer, SignIn
-from duly.model.errors import ConfigurationError
-from duly.model.system import SYSTEM_ORG
 from tests.http.conftest import ANNA
 from tests.http.issuer import CLIENT, LocalIssuer, issuing
 
@@ -38,8 +40,8 @@ async def issuer() -> AsyncIterator[LocalIssuer]:
 
 def trusting(issuer: LocalIssuer, **more: Any) -> HttpOptions:
     trusted = Issuer(issuer.url, "duly", platform_claim="ops")
-    known = SignIn(CLIENT, issuer.secret, label="Acme & Söhne", scopes="openid email")
-    return HttpOptions(issuers=(trusted,), sign_in=known, believed_for=timedelta(0), **more)
+    known = OidcClient(CLIENT, issuer.secret, label="Acme & Söhne", scopes="openid email")
+    return HttpOptions(issuers=(trusted,), sign_in=known, authentication_ttl=timedelta(0), **more)
 
 
 def browser(api: FastAPI, at: str = SECURE) -> httpx.AsyncClient:
@@ -62,7 +64,7 @@ async def there(client: httpx.AsyncClient, then: str = "/jobs") -> str:
         return (await outside.get(away.headers["location"])).headers["location"]
 
 
-async def test_a_member_logs_in_elsewhere_and_comes_back_to_where_they_wanted_to_go(
+async def test_a_member_signs_in_at_the_provider_and_returns_to_the_requested_page(
     app: Duly, org: uuid.UUID, issuer: LocalIssuer, member: str, sql: psycopg.Connection
 ) -> None:
     async with browser(create_app(app, trusting(issuer))) as client:
@@ -99,7 +101,7 @@ async def test_a_member_logs_in_elsewhere_and_comes_back_to_where_they_wanted_to
     assert (who, what) == ("u1", "session.opened")
 
 
-async def test_who_looks_after_the_installation_logs_in_for_an_hour(
+async def test_an_operator_of_the_installation_signs_in_for_an_hour(
     app: Duly, issuer: LocalIssuer, sql: psycopg.Connection
 ) -> None:
     issuer.person = {"sub": "ops-1", "ops": True}
@@ -116,17 +118,17 @@ async def test_who_looks_after_the_installation_logs_in_for_an_hour(
     assert rows.fetchall() == [(SYSTEM_ORG, "operator")]
 
 
-async def test_the_client_shows_its_secret_as_the_provider_wants_it(
+async def test_the_client_secret_is_sent_as_the_provider_requires(
     app: Duly, issuer: LocalIssuer, member: str
 ) -> None:
     for secret, way in ((None, "none"), ("p:ss w%rd", "client_secret_basic"), ("p", "client_secret_post")):
         issuer.secret, issuer.ways = secret, [way]
         async with browser(create_app(app, trusting(issuer))) as client:
             assert (await client.get(await there(client))).headers["location"] == "/jobs"
-    assert "p:ss" not in repr(SignIn("c", "p:ss w%rd"))
+    assert "p:ss" not in repr(OidcClient("c", "p:ss w%rd"))
 
 
-async def test_a_code_opens_nothing_in_another_browser_nor_twice(
+async def test_a_code_works_once_and_in_its_own_browser_only(
     app: Duly, issuer: LocalIssuer, member: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = create_app(app, trusting(issuer))
@@ -173,7 +175,7 @@ WRONG: list[dict[str, Any]] = [
 ]
 
 
-async def test_a_token_that_is_not_for_this_log_in_opens_nothing(
+async def test_an_id_token_of_another_sign_in_is_refused(
     app: Duly, issuer: LocalIssuer, member: str, sql: psycopg.Connection
 ) -> None:
     right = issuer.person
@@ -213,7 +215,7 @@ async def test_what_goes_wrong_there_is_said_in_words(
         said = await client.get(await there(client))
         assert (said.status_code, "you belong to no org here" in said.text) == (403, True)
         assert "nobody &lt;i&gt;" in said.text
-        monkeypatch.setattr(provider, "_KEPT", -1.0)
+        monkeypatch.setattr(provider, "_CACHE_TTL", -1.0)
         issuer.down = True
         assert (await client.get("/login/start")).status_code == 303, "what is known is good until replaced"
     async with browser(create_app(app, trusting(issuer))) as client:
@@ -221,13 +223,13 @@ async def test_what_goes_wrong_there_is_said_in_words(
         assert (said.status_code, "cannot be reached" in said.text) == (503, True)
 
 
-async def test_nobody_is_sent_anywhere_else(app: Duly, issuer: LocalIssuer, member: str) -> None:
+async def test_sign_in_redirects_to_own_paths_only(app: Duly, issuer: LocalIssuer, member: str) -> None:
     async with browser(create_app(app, trusting(issuer))) as client:
         for evil in ("//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil.example", "x"):
             assert (await client.get(await there(client, evil))).headers["location"] == "/submit"
 
 
-async def test_the_way_back_is_where_the_service_is(app: Duly, issuer: LocalIssuer, member: str) -> None:
+async def test_the_redirect_uri_is_that_of_the_service(app: Duly, issuer: LocalIssuer, member: str) -> None:
     outer = FastAPI()
     outer.mount("/tools/duly", create_app(app, trusting(issuer)))
     async with browser(outer, f"{HOME}/tools/duly/") as client:
@@ -247,7 +249,7 @@ async def there_from(client: httpx.AsyncClient, issuer: LocalIssuer, start: str)
     return issuer.answer({k: v[0] for k, v in parse_qs(urlsplit(away.headers["location"]).query).items()})
 
 
-async def test_it_is_offered_only_where_it_is_set_up_and_nobody_listens(
+async def test_sign_in_is_offered_only_where_it_is_configured_and_secure(
     app: Duly, issuer: LocalIssuer
 ) -> None:
     async with browser(create_app(app, HttpOptions())) as client:
@@ -258,14 +260,14 @@ async def test_it_is_offered_only_where_it_is_set_up_and_nobody_listens(
         assert "Not over plain http" in (await client.get("/login/start")).text
         assert not client.cookies
     with pytest.raises(ConfigurationError, match="issuer"):
-        HttpOptions(sign_in=SignIn(CLIENT))
+        HttpOptions(sign_in=OidcClient(CLIENT))
 
 
-async def test_who_tries_too_often_waits(
+async def test_repeated_failed_sign_ins_are_throttled(
     app: Duly, issuer: LocalIssuer, member: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_ins, "_PER_SECOND", 1e-9)
-    monkeypatch.setattr(log_ins, "_BURST", 2.0)
+    monkeypatch.setattr(rate_limit, "SIGN_IN_FAILURES_PER_SECOND", 1e-9)
+    monkeypatch.setattr(rate_limit, "SIGN_IN_FAILURE_BURST", 2.0)
     issuer.person |= {"nonce": "x"}
     async with browser(create_app(app, trusting(issuer))) as client:
         answers = [await client.get(await there(client)) for _ in range(3)]
@@ -274,7 +276,7 @@ async def test_who_tries_too_often_waits(
     assert len(issuer.exchanges) == 2
 
 
-async def test_no_token_and_no_code_is_kept_or_logged(
+async def test_no_token_and_no_code_is_stored_or_logged(
     app: Duly, issuer: LocalIssuer, member: str, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "duly")

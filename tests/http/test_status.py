@@ -13,8 +13,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from duly import Context, Duly
-from duly.http.app import create_app
-from duly.testing import Cluster, FreshDatabase
+from duly.http.application import create_app
+from duly.testing import DatabaseCluster, FreshDatabase
 from tests.http.conftest import caller, key_of
 from tests.worker.working import ONCE, working
 
@@ -63,7 +63,7 @@ async def submit(http: httpx.AsyncClient, **payload: object) -> str:
     return str(answer.json()["status_url"])
 
 
-async def test_a_status_says_everything_and_can_be_waited_for(
+async def test_a_status_has_all_fields_and_can_be_polled(
     http: httpx.AsyncClient, app: Duly, gate: dict[str, asyncio.Event]
 ) -> None:
     place = await submit(http)
@@ -119,7 +119,7 @@ async def test_waiting_ends_when_the_time_is_over(
     assert known.status_code == 304
 
 
-async def test_a_cancel_ends_what_waits_and_asks_what_runs(
+async def test_canceling_ends_a_queued_job_and_notifies_the_worker_of_a_running_one(
     http: httpx.AsyncClient, app: Duly, gate: dict[str, asyncio.Event]
 ) -> None:
     waiting = await submit(http)
@@ -206,7 +206,7 @@ async def test_lists_are_filtered_and_paged(http: httpx.AsyncClient, gate: dict[
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
 
 
-async def test_what_is_unknown_or_foreign_is_the_same(
+async def test_unknown_and_foreign_look_the_same(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, gate: dict[str, asyncio.Event]
 ) -> None:
     place = await submit(http)
@@ -223,7 +223,7 @@ async def test_what_is_unknown_or_foreign_is_the_same(
 
 
 async def test_a_database_that_is_gone_is_said_so(
-    cluster: Cluster, fresh: FreshDatabase, tmp_path: Path, org: uuid.UUID
+    cluster: DatabaseCluster, fresh: FreshDatabase, tmp_path: Path, org: uuid.UUID
 ) -> None:
     app = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), pool_patience=0.2)
     async with caller(create_app(app), await key_of(app, org)) as http:

@@ -9,8 +9,8 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
+from duly.core.principal import Principal
 from duly.http.options import HttpOptions
-from duly.model.access import Principal
 from tests.http.conftest import caller, key_of
 
 
@@ -47,7 +47,7 @@ async def test_a_job_is_accepted_with_its_links(http: httpx.AsyncClient, app: Du
     assert job.actor_type == "api_key"
 
 
-async def test_a_key_gives_one_job_and_says_when_it_is_old(http: httpx.AsyncClient) -> None:
+async def test_an_idempotency_key_creates_one_job_and_a_replay_says_so(http: httpx.AsyncClient) -> None:
     async def ask(region: str, **more: str) -> httpx.Response:
         body = {"job_type": "report.build", "payload": {"region": region}, **more}
         return await http.post("/v1/jobs", json=body, headers={"idempotency-key": "k-1"})
@@ -63,7 +63,7 @@ async def test_a_key_gives_one_job_and_says_when_it_is_old(http: httpx.AsyncClie
         assert (other.status_code, other.json()["code"]) == (422, "idempotency.reused")
 
 
-async def test_who_joins_a_run_has_not_used_its_key(http: httpx.AsyncClient) -> None:
+async def test_joining_a_run_does_not_use_its_idempotency_key(http: httpx.AsyncClient) -> None:
     async def ask(key: str, region: str) -> httpx.Response:
         body = {"job_type": "report.build", "payload": {"region": region}, "run_identity": "one"}
         return await http.post("/v1/jobs", json=body, headers={"idempotency-key": key})
@@ -72,10 +72,10 @@ async def test_who_joins_a_run_has_not_used_its_key(http: httpx.AsyncClient) -> 
     assert (joined.status_code, joined.json()["job_id"]) == (202, first.json()["job_id"])
 
 
-async def test_a_key_that_somebody_holds_is_in_flight(
+async def test_an_idempotency_key_of_an_open_transaction_is_in_flight(
     http: httpx.AsyncClient, app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duly.http.submit._PATIENCE", 0.3)
+    monkeypatch.setattr("duly.features.job_submission.routes._ENQUEUE_TIMEOUT", 0.3)
     build = app.registry.get("report.build")
     async with app.tenant_session(acting) as conn:
         await build.options(idempotency_key="k", conn=conn).enqueue("DE")
@@ -106,7 +106,7 @@ async def test_a_key_that_somebody_holds_is_in_flight(
         ),
     ],
 )
-async def test_what_is_wrong_is_named(
+async def test_invalid_requests_name_their_fields(
     http: httpx.AsyncClient, body: dict[str, object], status: int, code: str, field: str
 ) -> None:
     answer = await http.post("/v1/jobs", json=body)
@@ -144,7 +144,9 @@ async def test_bodies_are_read_strictly(
     assert (streamed.status_code, streamed.json()["code"]) == (status, code)
 
 
-async def test_many_are_accepted_or_none(http: httpx.AsyncClient, api: FastAPI) -> None:
+async def test_a_bulk_request_is_accepted_as_a_whole_or_not_at_all(
+    http: httpx.AsyncClient, api: FastAPI
+) -> None:
     good = {"job_type": "report.build", "payload": {"region": "DE"}}
     bad = {"job_type": "report.build", "payload": {"region": 7}}
     refused = await http.post("/v1/jobs/bulk", json={"jobs": [good, bad]})
@@ -161,7 +163,9 @@ async def test_many_are_accepted_or_none(http: httpx.AsyncClient, api: FastAPI) 
     assert (many.status_code, many.json()["errors"][0]["field"]) == (422, "jobs")
 
 
-async def test_keys_of_many_are_as_strict_as_that_of_one(http: httpx.AsyncClient) -> None:
+async def test_idempotency_keys_of_a_bulk_request_are_as_strict_as_a_single_one(
+    http: httpx.AsyncClient,
+) -> None:
     async def ask(*items: tuple[str, str]) -> httpx.Response:
         jobs = [
             {"job_type": "report.build", "payload": {"region": region}, "idempotency_key": key}
@@ -179,7 +183,7 @@ async def test_keys_of_many_are_as_strict_as_that_of_one(http: httpx.AsyncClient
     assert len((await http.get("/v1/jobs")).json()["jobs"]) == 3  # all or none
 
 
-async def test_a_key_that_joined_a_run_is_used_up_too(http: httpx.AsyncClient) -> None:
+async def test_an_idempotency_key_that_joined_a_run_is_bound_to_it(http: httpx.AsyncClient) -> None:
     async def ask(key: str, region: str, **more: str) -> httpx.Response:
         body = {"job_type": "report.build", "payload": {"region": region}, **more}
         return await http.post("/v1/jobs", json=body, headers={"idempotency-key": key})
@@ -189,7 +193,7 @@ async def test_a_key_that_joined_a_run_is_used_up_too(http: httpx.AsyncClient) -
     assert (await ask("k-2", "FR")).json()["code"] == "idempotency.reused"
 
 
-async def test_a_flood_of_unknown_fields_is_cut_short(http: httpx.AsyncClient) -> None:
+async def test_the_errors_of_many_unknown_fields_are_truncated(http: httpx.AsyncClient) -> None:
     many = await http.post("/v1/jobs", json={f"f{number}": 1 for number in range(90)})
     assert (many.status_code, len(many.json()["errors"])) == (422, 20)
     first = many.json()["errors"][0]
@@ -221,7 +225,7 @@ class TestSubjects:
     def options(self) -> HttpOptions:
         return HttpOptions(may=_only_orders)
 
-    async def test_jobs_about_what_they_may_not_see_are_unknown(self, http: httpx.AsyncClient) -> None:
+    async def test_jobs_about_invisible_subjects_look_unknown(self, http: httpx.AsyncClient) -> None:
         async def ask(subject: str) -> httpx.Response:
             body = {"job_type": "report.build", "payload": {"region": "DE"}, "subject_id": subject}
             return await http.post("/v1/jobs", json=body)
@@ -239,7 +243,7 @@ class TestSubjects:
         nothing = (await http.get("/v1/jobs", params={"subject_id": "once"})).json()
         assert nothing == {"jobs": [], "after": None}
 
-    async def test_nobody_joins_a_run_that_they_may_not_see(self, http: httpx.AsyncClient) -> None:
+    async def test_a_run_about_an_invisible_subject_cannot_be_joined(self, http: httpx.AsyncClient) -> None:
         async def ask(subject: str) -> httpx.Response:
             body = {"job_type": "report.build", "payload": {"region": "DE"}, "run_identity": "one"}
             return await http.post("/v1/jobs", json={**body, "subject_id": subject})

@@ -14,13 +14,11 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.control.orgs import Orgs
-from duly.http.app import create_app
+from duly.features.orgs.service import Orgs
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from tests.http.asking import JSON
 from tests.http.conftest import ANNA, caller
-from tests.http.furnished import Furniture, declare, furnish
-from tests.http.strangers import (
+from tests.http.foreign_org import (
     BODIES,
     NAMED,
     OF_NOBODY,
@@ -34,6 +32,8 @@ from tests.http.strangers import (
     routes,
     told_apart,
 )
+from tests.http.requests import JSON
+from tests.http.sample_org import SampleOrg, create_sample_org, declare
 
 VARYING = {"x-request-id", "date", "traceparent", "ratelimit", "ratelimit-policy"}
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
@@ -91,23 +91,23 @@ def api(app: Duly) -> FastAPI:
 
 
 @pytest.fixture
-async def mine(app: Duly, api: FastAPI) -> Furniture:
-    return await furnish(app, "Acme")
+async def mine(app: Duly, api: FastAPI) -> SampleOrg:
+    return await create_sample_org(app, "Acme")
 
 
 @pytest.fixture
-async def theirs(app: Duly, api: FastAPI) -> Furniture:
-    return await furnish(app, "Zyxel")
+async def theirs(app: Duly, api: FastAPI) -> SampleOrg:
+    return await create_sample_org(app, "Zyxel")
 
 
 @pytest.fixture
-def prober(api: FastAPI, mine: Furniture, theirs: Furniture, caplog: pytest.LogCaptureFixture) -> Prober:
+def prober(api: FastAPI, mine: SampleOrg, theirs: SampleOrg, caplog: pytest.LogCaptureFixture) -> Prober:
     caplog.set_level(logging.DEBUG)
     return Prober(caller(api, mine.key.text), told_apart(theirs), caplog)
 
 
-async def test_what_others_have_looks_like_what_nobody_has(
-    api: FastAPI, prober: Prober, theirs: Furniture, sql: psycopg.Connection
+async def test_resources_of_another_org_look_unknown(
+    api: FastAPI, prober: Prober, theirs: SampleOrg, sql: psycopg.Connection
 ) -> None:
     before, chance = belongings(sql, theirs), random.Random(16)
     found = [one for one in routes(api) if PARAMETER.search(one.path) and not OF_NOBODY.match(one.path)]
@@ -132,8 +132,8 @@ async def _probe(prober: Prober, route: Route, ids: dict[str, str], nobodys: dic
         assert status == expected, (route, "what is refused for another reason probes nothing")
 
 
-async def test_what_others_have_cannot_be_named_in_a_request(
-    app: Duly, api: FastAPI, prober: Prober, mine: Furniture, theirs: Furniture, sql: psycopg.Connection
+async def test_requests_cannot_refer_to_resources_of_another_org(
+    app: Duly, api: FastAPI, prober: Prober, mine: SampleOrg, theirs: SampleOrg, sql: psycopg.Connection
 ) -> None:
     project = await Orgs(app).create_project(theirs.org_id, None, "p", actor=ANNA, reason="r")
     before, chance = belongings(sql, theirs), random.Random(16)
@@ -148,8 +148,8 @@ async def test_what_others_have_cannot_be_named_in_a_request(
     assert belongings(sql, theirs) == before, "and none of it has changed"
 
 
-async def test_places_and_kinds_of_others_lead_to_ones_own(
-    api: FastAPI, prober: Prober, mine: Furniture, theirs: Furniture, sql: psycopg.Connection
+async def test_cursors_and_filters_of_another_org_return_own_data(
+    api: FastAPI, prober: Prober, mine: SampleOrg, theirs: SampleOrg, sql: psycopg.Connection
 ) -> None:
     other = caller(api, theirs.key.text)
     for method, path, body in (
@@ -189,8 +189,8 @@ def _paged(document: dict[str, Any]) -> list[str]:
     ]
 
 
-async def test_neither_a_cookie_nor_a_metric_tells_of_others(
-    api: FastAPI, prober: Prober, mine: Furniture, theirs: Furniture
+async def test_neither_cookies_nor_metrics_reveal_other_orgs(
+    api: FastAPI, prober: Prober, mine: SampleOrg, theirs: SampleOrg
 ) -> None:
     async with caller(api, theirs.key.text) as other:
         other.base_url = httpx.URL("http://localhost")

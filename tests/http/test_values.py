@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
-from duly.http.values import NUMERIC, Moment
+from duly.http.params import NUMERIC, Timestamp
 
-TIME: TypeAdapter[Any] = TypeAdapter(Moment)
+TIME: TypeAdapter[Any] = TypeAdapter(Timestamp)
 NUMBER: TypeAdapter[Any] = TypeAdapter(Annotated[int, Field(ge=1), NUMERIC])
 
 
@@ -32,12 +32,12 @@ def test_a_time_is_the_same_time_in_utc(given: str, told: str) -> None:
     ["0", "1577836800", 0, 0.5, True, "2026-01-31", "2026-01-31T08:00:00",
      "2026-02-30T00:00:00Z", ""],
 )  # fmt: skip
-def test_what_is_no_time_with_a_zone_is_refused(given: object) -> None:
+def test_a_time_without_a_zone_is_refused(given: object) -> None:
     with pytest.raises(ValidationError):
         TIME.validate_python(given)
 
 
-def test_a_number_is_no_text_and_no_truth() -> None:
+def test_an_integer_is_neither_a_text_nor_a_boolean() -> None:
     assert [NUMBER.validate_python(given) for given in (1, 2.0)] == [1, 2]
     for wrong in (True, "1", 1.5, 0, None):
         with pytest.raises(ValidationError):

@@ -10,11 +10,11 @@ import psycopg
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.http.app import create_app
+from duly.core.principal import Principal
+from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from duly.model.access import Principal
-from tests.http.asking import WHY, check_blind
 from tests.http.conftest import caller, key_of
+from tests.http.requests import WHY, check_blind
 
 URL = "https://hooks.example.com/duly"
 NEW: dict[str, Any] = {**WHY, "url": URL, "event_types": ["job.completed", "job.failed"]}
@@ -26,7 +26,7 @@ async def made(http: httpx.AsyncClient, **more: Any) -> tuple[str, dict[str, Any
     return answer.headers["location"], answer.json()
 
 
-async def test_a_webhook_is_made_changed_rotated_disabled_and_removed(
+async def test_a_webhook_is_created_updated_rotated_disabled_and_deleted(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient
 ) -> None:
     place, said = await made(http, job_types=["mail.send"], description="chat")
@@ -62,7 +62,7 @@ async def test_a_webhook_is_made_changed_rotated_disabled_and_removed(
     assert (gone.status_code, gone.json()["code"]) == (404, "webhook.unknown")
 
 
-async def test_messages_are_listed_shown_and_sent_again(
+async def test_deliveries_are_listed_read_and_resent(
     http: httpx.AsyncClient, sql: psycopg.Connection
 ) -> None:
     place, _ = await made(http)
@@ -114,7 +114,7 @@ async def test_what_is_wrong_is_named_without_repeating_a_secret(http: httpx.Asy
     assert (await http.get("/v1/webhooks/x")).status_code == 422
 
 
-async def test_those_who_operate_see_and_send_again_and_those_who_administer_change(
+async def test_operators_read_and_resend_and_administrators_change_webhooks(
     app: Duly, api: FastAPI, org: uuid.UUID, http: httpx.AsyncClient
 ) -> None:
     place, _ = await made(http)
@@ -149,9 +149,7 @@ async def test_those_who_operate_see_and_send_again_and_those_who_administer_cha
                 assert (await somebody.request(method, path, json=body)).status_code < 300, path
 
 
-async def test_whoever_may_not_see_every_subject_may_not_have_all_of_them_told(
-    app: Duly, key: str, http: httpx.AsyncClient
-) -> None:
+async def test_webhooks_need_access_to_every_subject(app: Duly, key: str, http: httpx.AsyncClient) -> None:
     async def may(who: Principal, subject_id: str, action: str) -> bool:
         return subject_id != "*"
 

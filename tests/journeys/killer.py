@@ -16,7 +16,7 @@ async def work(where: list[str], ready: int) -> None:
     """Work until killed."""
     app = make_app(*where)
     async with app, app.worker(slots=4, lease=LEASE, heartbeat=LEASE / 4) as worker:
-        await worker.steps.wait("claimed")
+        await worker.loop_events.wait("claimed")
         os.write(ready, b".")
         await asyncio.Event().wait()
 

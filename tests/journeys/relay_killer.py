@@ -19,11 +19,11 @@ from typing import Any
 import psycopg
 
 from duly import Duly
-from duly.upkeep.loop import keep_up
-from duly.upkeep.relay import Relay
-from duly.webhooks.deliverer import Deliverer, DeliveryOptions
-from duly.webhooks.places import Places
-from duly.webhooks.sender import Sender, trusted
+from duly.features.events.relay import Relay
+from duly.features.webhooks.allowed_urls import Places
+from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
+from duly.features.webhooks.sender import Sender, trusted
+from duly.maintenance.loop import run_chores
 
 LEASE = timedelta(seconds=0.5)
 _LONGEST = 5.0
@@ -77,7 +77,7 @@ async def live(where: list[str], steps: int | None, say: int) -> None:
     fuse.lay(psycopg.AsyncConnection, "commit")
     fuse.lay(Sender, "send")
     async with make_app(*where) as app:
-        await keep_up(chores(app), asyncio.Event())
+        await run_chores(chores(app), asyncio.Event())
 
 
 def kill_one(where: list[str], dice: random.Random) -> None:

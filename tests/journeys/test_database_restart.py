@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 
 from duly import Actor, Handle, JobSnapshot, Status, context, errors
-from duly.devdb import open_server
-from duly.store.migrate import migrate
+from duly.db.migrate import migrate
+from duly.embedded import open_server
 from tests.journeys.test_killed_transactions import TABLE
 from tests.journeys.worker_process import make_app
 

@@ -16,9 +16,9 @@ from typing import Any
 import psycopg
 
 from duly import Actor, Duly, Handle, context
+from duly.maintenance import reaper as reaper_module
+from duly.maintenance.reaper import Reaper
 from duly.testing import FreshDatabase
-from duly.upkeep import absences
-from duly.upkeep.reaper import Reaper
 from tests.journeys.plain_worker import make_app
 from tests.worker.working import until
 
@@ -77,7 +77,7 @@ async def test_the_jobs_of_a_killed_worker_start_again_within_ten_seconds(
             assert await asyncio.to_thread(_line, victim) == "started 1"
         await until(sql, "select silence is not null from duly.workers")
         async with app.worker() as other:
-            await other.steps.wait("idle")
+            await other.loop_events.wait("idle")
             [killed_at] = sql.execute("select clock_timestamp()").fetchone() or ()
             victim.kill()
             assert [await handle.result(60) for handle in handles] == [2] * JOBS
@@ -107,6 +107,8 @@ async def test_a_busy_worker_keeps_its_jobs_although_it_is_silent(
             silent = max(silent, age)
         assert await waiting == [1, 1]
         assert [_line(busy) for _ in handles] == ["started 1"] * 2
-    assert silent.total_seconds() > 2 * HEARTBEAT + absences._CERTAIN + 1, "it was silent for long enough"
+    assert silent.total_seconds() > 2 * HEARTBEAT + reaper_module._CONFIRM_SECONDS + 1, (
+        "it was silent for long enough"
+    )
     assert sql.execute("select count(*), count(lost_at) from duly.workers").fetchone() == (1, 0)
     await app.close()

@@ -14,8 +14,8 @@ from world.checking import Checker
 from world.people import ORGS
 
 from duly import Actor, Duly, context
-from duly.devdb import open_server
-from tests.store.settling import settle
+from duly.embedded import open_server
+from tests.db.settling import settle
 from tests.worker.working import working
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
@@ -54,7 +54,7 @@ def _permalink(said: str) -> str:
     return line.rpartition("/")[2]
 
 
-async def test_a_broken_promise_is_seen(app: Duly, sql: psycopg.Connection[Any]) -> None:
+async def test_a_broken_promise_is_shown(app: Duly, sql: psycopg.Connection[Any]) -> None:
     sql.execute("create schema shop; create table shop.bookings (org_id uuid, job_id uuid, attempt integer)")
     org, checker = ORGS[0].org_id, Checker(app, Asked())
     for one in ORGS:

@@ -9,8 +9,8 @@ from collections import Counter
 import psycopg
 
 from duly import Duly
-from duly.store.session import Database
-from duly.worker.claimer import Claimer, Clock
+from duly.db.database import Database
+from duly.worker.claim import Claimer, Clock
 from tests.journeys.backlog import fill
 
 

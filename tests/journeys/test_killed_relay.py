@@ -18,13 +18,13 @@ from typing import Any
 import psycopg
 
 from duly import Actor, Duly, context
-from duly.store.session import Database
+from duly.db.database import Database
+from duly.maintenance.loop import run_chores
 from duly.testing import FreshDatabase
-from duly.upkeep.loop import keep_up
+from tests.db.settling import settle
+from tests.features.webhooks.receiver import Got, Receiver, receiving
+from tests.features.webhooks.stock import endpoint
 from tests.journeys.relay_killer import chores, make_app
-from tests.store.settling import settle
-from tests.webhooks.receiver import Got, Receiver, receiving
-from tests.webhooks.stock import endpoint
 
 SEED = 20260701
 KILLERS, KILLS, WRITERS, JOBS = 2, 50, 3, 12
@@ -56,7 +56,7 @@ class Writers:
             await asyncio.wait([stop], timeout=dice.uniform(0, 0.03))
 
     async def _transaction(self, dice: random.Random) -> None:
-        async with self._database.engine_session() as conn:
+        async with self._database.engine() as conn:
             for org, job in sorted(dice.sample(self._jobs, dice.randint(1, 4))):
                 await conn.execute(LOCK, [job])
                 values = {"org": org, "job": job, "kind": dice.choice(KINDS), "mark": next(self._marks)}
@@ -132,7 +132,7 @@ async def _drain(app: Duly, sql: psycopg.Connection[Any]) -> None:
         "or exists (select from duly.webhook_deliveries where status = 'pending')"
     )
     stop = asyncio.Event()
-    running = asyncio.create_task(keep_up(chores(app), stop))
+    running = asyncio.create_task(run_chores(chores(app), stop))
     async with asyncio.timeout(30):
         while sql.execute(left).fetchone() == (True,):
             await asyncio.wait([running], timeout=0.05)

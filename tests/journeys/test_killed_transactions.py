@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 
 from duly import Actor, Duly, context
+from duly.maintenance.reaper import Reaper
 from duly.testing import FreshDatabase
-from duly.upkeep.reaper import Reaper
 from tests.journeys.worker_process import make_app
 
 KILLERS, KILLS, JOBS = 2, 100, 6000
@@ -73,4 +73,4 @@ async def _finish(app: Duly, sql: psycopg.Connection) -> None:
         while sql.execute("select exists (select from duly.claims) or exists (select from duly.ready)"
                           " or exists (select from duly.scheduled)").fetchone() == (True,):  # fmt: skip
             await Reaper(app).once()
-            await worker.steps.wait("idle", worker.steps.counts["idle"] + 1)
+            await worker.loop_events.wait("idle", worker.loop_events.counts["idle"] + 1)

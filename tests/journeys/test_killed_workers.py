@@ -17,9 +17,9 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly, Status, context
+from duly.maintenance.reaper import Reaper
 from duly.testing import FreshDatabase
-from duly.upkeep.reaper import Reaper
-from duly.worker.job_log import REFUSED
+from duly.worker.job_log import REFUSED_LINE_SEQ
 from tests.journeys.worker_process import make_app
 
 JOBS = 100
@@ -117,7 +117,7 @@ async def test_a_worker_that_slept_through_its_lease_changes_nothing_when_it_wak
         assert await asyncio.to_thread(process.wait, 60) == 0, "it drains and leaves in good order"
     assert _history(sql) == before
     [line] = (await app.jobs.logs(org, job)).lines
-    assert (line.attempt, line.level, line.line_seq) == (1, "warning", REFUSED)
+    assert (line.attempt, line.level, line.line_seq) == (1, "warning", REFUSED_LINE_SEQ)
     assert await app.handle(job, org_id=org).result() == "attempt 2"
     await app.close()
 

@@ -12,17 +12,18 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly, Job, Status, context, errors
-from duly.model.decide import Hold, decide
-from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Failed, Lost, Retry, Snooze
-from duly.model.policy import RetryPolicy
-from duly.store import claims, work
-from duly.store.session import retrying
+from duly.core.decide import JobState, decide
+from duly.core.outcome import AttemptOutcome, Canceled, Completed, ErrorInfo, Failed, Lost, Retried, Snoozed
+from duly.core.policy import RetryPolicy
+from duly.db.database import retry_transaction
+from duly.worker import claim as claims
+from duly.worker import settle_store as work
 from tests.journeys.books import BOOKS
 
 ERROR = ErrorInfo("boom", "it broke")
-ENDINGS: list[Ending] = [
-    *(Done({"ok": 1}), Done(None), Retry(ERROR), Failed(ERROR), Lost(), Snooze(timedelta(0))),
-    *(Snooze(timedelta(hours=1)), Canceled("worker", "asked")),
+ENDINGS: list[AttemptOutcome] = [
+    *(Completed({"ok": 1}), Completed(None), Retried(ERROR), Failed(ERROR), Lost(), Snoozed(timedelta(0))),
+    *(Snoozed(timedelta(hours=1)), Canceled("worker", "asked")),
 ]
 
 
@@ -37,12 +38,12 @@ async def _client(take: Job[[int], None], dice: random.Random, known: list[Any])
 
 
 async def _worker(app: Duly, dice: random.Random, idle: int = 30) -> None:
-    worker, database = uuid.uuid4(), (await app.ground()).database
+    worker, database = uuid.uuid4(), (await app.resources()).database
 
     async def claim() -> list[claims.ClaimedJob]:
-        async with database.engine_session() as conn:
-            await claims.promote(conn, limit=10)
-            taken = await claims.claim(
+        async with database.engine() as conn:
+            await claims.promote_due(conn, limit=10)
+            taken = await claims.claim_jobs(
                 conn,
                 worker_id=worker,
                 claim_id=uuid.uuid4(),
@@ -53,19 +54,19 @@ async def _worker(app: Duly, dice: random.Random, idle: int = 30) -> None:
         return taken.jobs
 
     while idle:
-        held = await retrying(claim)
+        held = await retry_transaction(claim)
         idle -= not held
         decided = [
-            (job, decide(Hold(Status.RUNNING, job.attempt, job.returned), dice.choice(ENDINGS),
+            (job, decide(JobState(Status.RUNNING, job.attempt, job.returned), dice.choice(ENDINGS),
                          RetryPolicy(max_attempts=3), datetime.now(UTC), 0.0))
             for job in held
         ]  # fmt: skip
 
         async def settle(decided: list[Any] = decided) -> set[tuple[uuid.UUID, uuid.UUID, int]]:
-            async with database.engine_session() as conn:
+            async with database.engine() as conn:
                 return await work.settle(conn, decided, actor_type="worker", actor_id=str(worker))
 
-        assert len(await retrying(settle)) == len(held), "nobody else can have taken them"
+        assert len(await retry_transaction(settle)) == len(held), "nobody else can have taken them"
 
 
 async def _canceler(dice: random.Random, known: list[Any]) -> None:
@@ -131,16 +132,16 @@ async def test_the_books_notice_tampering(
     @app.job("step.take")
     def take(n: int) -> None: ...
 
-    database = (await app.ground()).database
-    for ending in (Done(None), Failed(ERROR)):
+    database = (await app.resources()).database
+    for ending in (Completed(None), Failed(ERROR)):
         await take.options(idempotency_key=str(ending), run_identity=str(ending)).enqueue(1)
-        async with database.engine_session() as conn:
+        async with database.engine() as conn:
             [job] = (
-                await claims.claim(
+                await claims.claim_jobs(
                     conn, worker_id=acting, claim_id=uuid.uuid4(), lane="q:default", slots=1, after_org=acting
                 )
             ).jobs
-            to = decide(Hold(Status.RUNNING, 1), ending, RetryPolicy(), datetime.now(UTC), 0.0)
+            to = decide(JobState(Status.RUNNING, 1), ending, RetryPolicy(), datetime.now(UTC), 0.0)
             await work.settle(conn, [(job, to)], actor_type="worker", actor_id="w")
     assert sql.execute(BOOKS[claim]).fetchall() == []
     sql.execute(TAMPERING[claim])

@@ -64,7 +64,7 @@ async def work(app: Duly, slots: int) -> None:
     choices = {"lease": LEASE, "heartbeat": LEASE / 4, "stop_grace": LEASE, "when_stuck": stuck}
     async with app, app.worker(slots=slots, **choices) as worker:
         print("ready", flush=True)
-        lost = asyncio.create_task(worker.steps.wait("declared lost"))
+        lost = asyncio.create_task(worker.loop_events.wait("declared lost"))
         lost.add_done_callback(lambda _: print("lost", flush=True))
         while await asyncio.to_thread(sys.stdin.readline):
             app.gone.set()  # type: ignore[attr-defined]

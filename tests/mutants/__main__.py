@@ -8,12 +8,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from duly.testing import Cluster
+from duly.testing import DatabaseCluster
 from tests.mutants.registry import MUTANTS, Mutant
 from tests.mutants.trial import play
 
 
-async def tell(cluster: Cluster, mutant: Mutant) -> bool:
+async def tell(cluster: DatabaseCluster, mutant: Mutant) -> bool:
     """One line of the table; whether the mutant was caught as it should be."""
     verdict = await play(cluster, mutant.scenario, mutant.patch)
     caught = mutant.breaks in verdict.broken
@@ -30,7 +30,7 @@ async def main(words: str) -> int:
     logging.disable(logging.CRITICAL)  # what the bugs make the engine say is not the point
     chosen = [mutant for mutant in MUTANTS if words in mutant.name]
     with tempfile.TemporaryDirectory() as home:
-        cluster = Cluster(Path(home) / "server")
+        cluster = DatabaseCluster(Path(home) / "server")
         try:
             caught = [await tell(cluster, mutant) for mutant in chosen]
         finally:

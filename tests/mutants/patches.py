@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from duly.store import statements
-from duly.store.statements import statement
+from duly.db import statements
+from duly.db.statements import statement, statement_sources
 from tests.mutants.stage import Stage
 
 Patch = Callable[[Stage], AbstractContextManager[None]]
@@ -36,11 +35,14 @@ def edited(**changes: list[Edit]) -> Patch:
     @contextmanager
     def applied(stage: Stage) -> Iterator[None]:
         texts = {name.replace("__", "/"): _text(name, edits) for name, edits in changes.items()}
-        _read_anew(texts)
-        try:
-            yield
-        finally:
-            statement.cache_clear()
+        sources = statement_sources() | texts
+        statement.cache_clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(statements, "statement_sources", lambda: sources)
+            try:
+                yield
+            finally:
+                statement.cache_clear()
 
     return applied
 
@@ -51,17 +53,6 @@ def _text(name: str, edits: list[Edit]) -> str:
         assert old in text, f"{name} has no {old!r}"
         text = text.replace(old, new)
     return text
-
-
-def _read_anew(texts: dict[str, str]) -> None:
-    """Statements are read once and remembered: have them read from here, and then remember."""
-    statement.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, text in texts.items():
-            file = SimpleNamespace(read_text=lambda encoding, text=text: text)
-            place = SimpleNamespace(joinpath=lambda *_, file=file: file)
-            patch.setattr(statements, "resources", SimpleNamespace(files=lambda _, place=place: place))
-            statement(name)
 
 
 def in_database(*commands: str) -> Patch:
@@ -76,13 +67,13 @@ def in_database(*commands: str) -> Patch:
     return applied
 
 
-def in_code(place: Any, name: str, made_from: Callable[[Any], Any]) -> Patch:
+def in_code(owner: Any, name: str, made_from: Callable[[Any], Any]) -> Patch:
     """Another function, made from the one that is there."""
 
     @contextmanager
     def applied(stage: Stage) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(place, name, made_from(getattr(place, name)))
+            patch.setattr(owner, name, made_from(getattr(owner, name)))
             yield
 
     return applied

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from duly.model import decide as decisions
-from duly.model.job import JobSpec
-from duly.store import jobs, work
-from duly.upkeep import scheduler
-from duly.worker.transaction import BoundSession
+from duly.core import decide as decisions
+from duly.core.job import JobSpec
+from duly.features.schedules import scheduler
+from duly.jobs import store as job_store
+from duly.worker import settle_store as work
+from duly.worker.context.transaction import BoundSession
 from tests.mutants import scenarios
 from tests.mutants.patches import Patch, edited, in_code, in_database, together
 from tests.mutants.scenarios import Scenario
@@ -64,7 +65,9 @@ _ended_rows_rewritten = edited(
     jobs__settle=[(f"and s.attempt = t.attempt\n      {_HELD}", "and s.attempt = t.attempt")]
 )
 _progress_lowered = edited(
-    jobs__progress=[("greatest(s.progress_percent, least(t.progress_percent, 100))", "t.progress_percent")]
+    jobs__update_progress=[
+        ("greatest(s.progress_percent, least(t.progress_percent, 100))", "t.progress_percent")
+    ]
 )
 _partials_deleted = together(
     in_database("grant delete on duly.result_snapshots to duly_engine"),
@@ -91,7 +94,7 @@ _zombie_beats = edited(
     workers__beat=[(" and lost_at is null", "")],
     jobs__claim=[("and coalesce(w.lost_at, w.stopped_at) is not null", "and false")],
 )
-_lost_too_soon = edited(workers__lose=[("then w.lease else", "then w.lease / 2 else")])
+_lost_too_soon = edited(workers__declare_lost=[("then w.lease else", "then w.lease / 2 else")])
 _key_forgotten = in_database(
     """create function duly.forget() returns trigger language plpgsql as $$
        begin new.expires_at := new.first_seen_at; return new; end $$""",
@@ -125,7 +128,7 @@ _reader_skips = edited(
 )
 _open_table = in_database("alter policy tenant_isolation on duly.job_records using (true)")
 _paid_twice = edited(
-    bridge_debts__take=[
+    failure_callbacks__claim=[
         ("delete from duly.bridge_debts d using", "update duly.bridge_debts d set tries = tries from")
     ]
 )
@@ -143,7 +146,10 @@ def _unwritten(enqueue: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitabl
     async def mutated(database: Any, org_id: Any, specs: Any, **how: Any) -> Any:
         if len(specs) == 1:
             return await enqueue(database, org_id, specs, **how)
-        return [*await enqueue(database, org_id, specs[:-1], **how), jobs.Written(specs[-1].job_id, True)]
+        return [
+            *await enqueue(database, org_id, specs[:-1], **how),
+            job_store.EnqueuedJob(specs[-1].job_id, True),
+        ]
 
     return mutated
 
@@ -159,7 +165,7 @@ def _unlike_any_other(spec: Callable[..., JobSpec]) -> Callable[..., JobSpec]:
 @contextmanager
 def _settles_first(stage: Stage) -> Iterator[None]:
     async def complete(self: BoundSession, job: Any, to: Any, worker_id: Any) -> bool:
-        async with (await stage.app.ground()).database.engine_session() as conn:
+        async with (await stage.app.resources()).database.engine() as conn:
             ours = await work.settle(conn, [(job, to)], actor_type="worker", actor_id=str(worker_id))
         self._conn = None
         async with self._stack:
@@ -170,8 +176,8 @@ def _settles_first(stage: Stage) -> Iterator[None]:
         yield
 
 
-_acknowledged_unwritten = in_code(jobs, "enqueue_alone", _unwritten)
-_beyond_the_maximum = in_code(decisions, "_again", _one_more)
+_acknowledged_unwritten = in_code(job_store, "enqueue_and_commit", _unwritten)
+_beyond_the_maximum = in_code(decisions, "_retry_or_dead_letter", _one_more)
 _tick_not_unique = together(
     in_database("alter table duly.schedule_ticks drop constraint schedule_ticks_pkey"),
     edited(schedules__take_due=[("for update of s skip locked", "")]),
@@ -184,15 +190,13 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("a completion leaves no event", "I2", scenarios.mixture, _end_untold),
     Mutant("a chunk skips a number", "I3", scenarios.mixture, _event_gap),
-    Mutant(
-        "a chunk is stored without looking at attempt and status", "I4", scenarios.zombies, _chunk_unfenced
-    ),
+    Mutant("a chunk is stored without checking attempt and status", "I4", scenarios.zombies, _chunk_unfenced),
     Mutant("progress is stored as it comes", "I5", scenarios.mixture, _progress_lowered),
     Mutant("the fence is dropped in settle", "I6", scenarios.zombies, _fence_dropped),
     Mutant(
         "the job is finished before its transaction commits", "I7", scenarios.broken_commit, _settles_first
     ),
-    Mutant("a failure callback is paid twice", "I7", scenarios.told_of_failures, _paid_twice),
+    Mutant("a failure callback is paid twice", "I7", scenarios.failure_callbacks, _paid_twice),
     Mutant(
         "an attempt is counted when it fails, not when it is claimed",
         "I8",
@@ -210,6 +214,6 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("one table is open to every org", "I16", scenarios.strangers, _open_table),
     Mutant("a lost worker beats and claims on", "I17", scenarios.lost_worker, _zombie_beats),
     Mutant("a worker is lost before its lease is over", "I17", scenarios.late_heartbeat, _lost_too_soon),
-    Mutant("a retry forgets that a cancel was asked for", "I18", scenarios.withdrawn, _cancel_ignored),
+    Mutant("a retry forgets a cancel request", "I18", scenarios.withdrawn, _cancel_ignored),
     Mutant("an ended row is settled again", "I19", scenarios.second_thoughts, _ended_rows_rewritten),
 )

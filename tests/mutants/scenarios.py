@@ -12,17 +12,18 @@ from typing import Any
 import psycopg
 
 from duly import Context, Fail, RetryPolicy, Snooze
-from duly.control.schedules import Schedules
-from duly.model.decide import Hold, decide
-from duly.model.outcome import ErrorInfo, Retry
-from duly.model.states import Status
-from duly.store import claims, work
-from duly.testing.history import Probe
-from duly.upkeep.reaper import Reaper
-from duly.upkeep.reconciler import Reconciler
-from duly.upkeep.scheduler import Scheduler
+from duly.core.decide import JobState, decide
+from duly.core.outcome import ErrorInfo, Retried
+from duly.core.states import Status
+from duly.features.schedules.scheduler import Scheduler
+from duly.features.schedules.service import Schedules
+from duly.maintenance.reaper import Reaper
+from duly.maintenance.reconciler import Reconciler
+from duly.testing.history import IsolationProbe
+from duly.worker import claim as claims
+from duly.worker import settle_store as work
+from tests.features.schedules.ticking import MINUTE, NOON, Clock
 from tests.mutants.stage import USER, Stage, answer
-from tests.upkeep.ticking import MINUTE, NOON, Clock
 from tests.worker.working import AT_ONCE, ONCE, TWICE, brief, deaf, lose_everything, working
 
 Scenario = Callable[[Stage], Awaitable[None]]
@@ -45,8 +46,8 @@ async def mixture(stage: Stage) -> None:
 
     @app.job("mix.backward")
     async def backward(ctx: Context) -> None:
-        await ctx.shop.keeper.keep(work.Step(ctx.job, 60, "most of it"))
-        await ctx.shop.keeper.keep(work.Step(ctx.job, 20, "less", checkpoint={"at": 1}))
+        await ctx.services.progress.write_now(work.ProgressUpdate(ctx.job, 60, "most of it"))
+        await ctx.services.progress.write_now(work.ProgressUpdate(ctx.job, 20, "less", checkpoint={"at": 1}))
 
     @app.job("mix.breaks", retry=TWICE)
     async def breaks(ctx: Context) -> None:
@@ -63,16 +64,16 @@ async def mixture(stage: Stage) -> None:
             raise Snooze(3600, "not yet")
         return "done"
 
-    stage.makes |= {"mix.chunks": ("transaction", "outside")}
+    stage.required_effects |= {"mix.chunks": ("transaction", "outside")}
     jobs = [chunks, backward, breaks, refused, later]
     handles = [await stage.ask(job, key=job.name) for job in jobs for _ in range(2)]
     handles += await stage.ask_many(refused, (), keys=["bulk-1", "bulk-2", "bulk-3"])
     withdrawn = await stage.ask(chunks, key="withdrawn")
     await stage.cancel(withdrawn)
-    stage.look()
+    stage.observe()
     async with working(app, **QUICK) as worker:
         await stage.rest(worker)
-    stage.look()
+    stage.observe()
     for handle in (*handles[: 2 * len(jobs) : 2], withdrawn):
         await stage.read_stream(handle)
     await stage.read_feed_to_its_end()
@@ -102,25 +103,25 @@ async def zombies(stage: Stage) -> None:
             await stage.write_effect(ctx, conn)
         return ctx.job.attempt
 
-    stage.makes |= {"zombie.finish": ("transaction",)}
+    stage.required_effects |= {"zombie.finish": ("transaction",)}
     for job in (chunk, finish):
         await stage.ask(job, key=job.name)
     async with deaf(app, stage.sql, drain=brief(0)) as old:
         await started["zombie.chunk", 1].wait()
         await started["zombie.finish", 1].wait()
         await lose_everything(app, stage.sql)
-        stage.look()
+        stage.observe()
         go["zombie.chunk", 1].set()
-        await old.steps.wait("settled", 1)
-        stage.look()
+        await old.loop_events.wait("settled", 1)
+        stage.observe()
         async with working(app, **QUICK) as new:
             await started["zombie.finish", 2].wait()
             go["zombie.finish", 1].set()
-            await old.steps.wait("settled", 2)
-            stage.look()
+            await old.loop_events.wait("settled", 2)
+            stage.observe()
             go["zombie.finish", 2].set()
             await stage.rest(new)
-    stage.look()
+    stage.observe()
 
 
 async def crashes(stage: Stage) -> None:
@@ -134,14 +135,14 @@ async def crashes(stage: Stage) -> None:
     for _ in range(4):
         await _claim_and_die(stage)
         await Reaper(stage.app).once()
-        stage.look()
+        stage.observe()
     async with working(stage.app, **QUICK) as worker:
         await stage.rest(worker)
 
 
 async def _claim_and_die(stage: Stage) -> None:
-    async with (await stage.app.ground()).database.engine_session() as conn:
-        await claims.claim(
+    async with (await stage.app.resources()).database.engine() as conn:
+        await claims.claim_jobs(
             conn,
             worker_id=uuid.uuid4(),
             claim_id=uuid.uuid4(),
@@ -163,12 +164,12 @@ async def second_thoughts(stage: Stage) -> None:
     await stage.ask(ends, key="doubt")
     async with working(stage.app, **QUICK) as worker:
         await stage.rest(worker)
-    stage.look()
-    hold = Hold(Status.RUNNING, held[0].attempt)
-    again = decide(hold, Retry(ErrorInfo("in.doubt", "no answer")), RetryPolicy(), datetime.now(UTC), 0.5)
-    async with (await stage.app.ground()).database.engine_session() as conn:
+    stage.observe()
+    hold = JobState(Status.RUNNING, held[0].attempt)
+    again = decide(hold, Retried(ErrorInfo("in.doubt", "no answer")), RetryPolicy(), datetime.now(UTC), 0.5)
+    async with (await stage.app.resources()).database.engine() as conn:
         await work.settle(conn, [(held[0], again)], actor_type="worker", actor_id=str(worker.worker_id))
-    stage.look()
+    stage.observe()
 
 
 async def broken_commit(stage: Stage) -> None:
@@ -181,7 +182,7 @@ async def broken_commit(stage: Stage) -> None:
             await stage.write_effect(ctx, conn, parent=-1 if ctx.job.attempt == 1 else None)
         return ctx.job.attempt
 
-    stage.makes |= {"commit.write": ("transaction",)}
+    stage.required_effects |= {"commit.write": ("transaction",)}
     await stage.ask(write, key="write")
     async with working(stage.app, **QUICK) as worker:
         await stage.rest(worker)
@@ -196,7 +197,7 @@ async def two_schedulers(stage: Stage) -> None:
 
     await Schedules(app).create(stage.org, "often", cron="* * * * *", job_type="tick.work", actor=USER)
     clock.advance(MINUTE)
-    with psycopg.connect(app.place.direct_url) as door:
+    with psycopg.connect(app.database_urls.direct_url) as door:
         # Both get as far as the ledger and no further, unless one leaves the tick to the other.
         door.execute("lock table duly.ledger in exclusive mode")
         rounds = [asyncio.create_task(Scheduler(app).once()) for _ in range(2)]
@@ -249,7 +250,7 @@ async def strangers(stage: Stage) -> None:
         unknown = await answer(question(stage, nobodys))
         seen = [org for org in (stage.org, stage.other) if str(org) in foreign + unknown]
         stage.keep(
-            Probe(
+            IsolationProbe(
                 stage.other,
                 name,
                 foreign.replace(str(theirs.job_id), "<id>"),
@@ -327,11 +328,11 @@ async def lost_worker(stage: Stage) -> None:
             stage.sql.execute("update duly.workers set heartbeat_at = duly.now() - interval '1 hour'")
             stage.sql.execute("update duly.workers set lost_at = duly.now()")
         await Reaper(app).once()
-        stage.look()
+        stage.observe()
         clock.advance(MINUTE)
         await stage.ask(job, 2, key="after")
         await stage.rest(worker)
-        stage.look()
+        stage.observe()
 
 
 async def late_heartbeat(stage: Stage) -> None:
@@ -347,29 +348,29 @@ async def late_heartbeat(stage: Stage) -> None:
         await stage.rest(worker)
         stage.sql.execute("update duly.workers set heartbeat_at = duly.now() - interval '20 s'")
         await Reaper(app).once()
-        stage.look()
+        stage.observe()
 
 
-async def told_of_failures(stage: Stage) -> None:
+async def failure_callbacks(stage: Stage) -> None:
     """Jobs that tell of their failures: one fails, one dies, one is lost with its worker, one does well."""
     app = stage.app
-    told = {"retry": ONCE, "on_failed": stage.write_bridge}
+    options = {"retry": ONCE, "on_failed": stage.write_bridge}
 
-    @app.job("bridge.fails", **told)
+    @app.job("bridge.fails", **options)
     async def fails() -> None:
         raise Fail("it is not there", code="no.such.thing")
 
-    @app.job("bridge.dies", **told)
+    @app.job("bridge.dies", **options)
     async def dies() -> None:
         raise ConnectionError("the provider hung up")
 
-    @app.job("bridge.lost", **told)
+    @app.job("bridge.lost", **options)
     async def lost() -> None: ...
 
-    @app.job("bridge.well", **told)
+    @app.job("bridge.well", **options)
     async def well() -> None: ...
 
-    stage.makes |= {job.name: ("bridge",) for job in (fails, dies, lost, well)}
+    stage.required_effects |= {job.name: ("bridge",) for job in (fails, dies, lost, well)}
     await stage.ask(lost, key="lost")
     await _claim_and_die(stage)
     await Reaper(app).once()
@@ -377,14 +378,14 @@ async def told_of_failures(stage: Stage) -> None:
         await stage.ask(job, key=job.name)
     async with working(app, **QUICK) as worker:
         await stage.rest(worker)
-    await Reconciler(app).go_around()
-    await Reconciler(app).go_around()
+    await Reconciler(app).sweep_all()
+    await Reconciler(app).sweep_all()
 
 
 SCENARIOS: dict[str, Scenario] = {
     play.__name__: play
     for play in (
         *(mixture, zombies, crashes, second_thoughts, broken_commit, two_schedulers),
-        *(overtaken, strangers, withdrawn, lost_worker, late_heartbeat, told_of_failures),
+        *(overtaken, strangers, withdrawn, lost_worker, late_heartbeat, failure_callbacks),
     )
 }

@@ -11,21 +11,22 @@ from typing import Any
 
 import psycopg
 
-from duly import Actor, Context, Duly, Handle, Job, Worker, context, errors
-from duly.control.feed import Feed
-from duly.testing import Cluster
+from duly import Actor, Context, Duly, Handle, Job, context, errors
+from duly.features.events.service import Feed
+from duly.testing import DatabaseCluster
 from duly.testing.history import (
     Cancellation,
     Effect,
     FeedRead,
     History,
+    JobSubmission,
     Observer,
     StreamRead,
-    Submission,
     by_field,
     export,
 )
 from duly.testing.history.recorder import Record
+from duly.worker.worker import Worker
 from tests.worker.working import until
 
 USER = Actor.user("u1")
@@ -51,7 +52,7 @@ class Stage:
         self.app = app
         self.sql = sql
         self.org, self.other = uuid.uuid4(), uuid.uuid4()
-        self.makes: dict[str, tuple[str, ...]] = {}
+        self.required_effects: dict[str, tuple[str, ...]] = {}
         self._records: list[Record] = []
         self._feeds: dict[uuid.UUID, list[tuple[uuid.UUID, int]]] = defaultdict(list)
         self._cursors: dict[uuid.UUID, str | None] = {}
@@ -61,9 +62,9 @@ class Stage:
         """Write something down."""
         self._records.append(record)
 
-    def look(self) -> None:
-        """Have the observer look."""
-        self._observer.look(self.sql)
+    def observe(self) -> None:
+        """Have the observer read the tables."""
+        self._observer.observe(self.sql)
 
     async def ask(self, job: Job[..., Any], *args: Any, key: str, conn: Any = None) -> Handle[Any]:
         """A client asks for a job."""
@@ -78,7 +79,7 @@ class Stage:
             calls = [job.options(idempotency_key=key).call(*args) for key in keys]
             handles = await self.app.enqueue_many(calls, conn=conn)
         for key, handle in zip(keys, handles, strict=True):
-            self.keep(Submission("c1", self.org, key, job.name, "ok", handle.job_id))
+            self.keep(JobSubmission("c1", self.org, key, job.name, "ok", handle.job_id))
         return handles
 
     async def cancel(self, handle: Handle[Any]) -> None:
@@ -105,7 +106,7 @@ class Stage:
     async def rest(self, worker: Worker) -> None:
         """Until the worker has nothing more to do."""
         while True:
-            await worker.steps.wait("idle", worker.steps.counts["idle"] + 2)
+            await worker.loop_events.wait("idle", worker.loop_events.counts["idle"] + 2)
             if self.sql.execute(_BUSY, [worker.worker_id]).fetchone() == (False,):
                 return
 
@@ -142,11 +143,11 @@ class Stage:
             "select org_id, job_id, attempt, kind from public.effects"
         ).fetchall():
             self.keep(Effect(kind, org, job, attempt))
-        return export(self.sql, makes=self.makes, **by_field(self._records))
+        return export(self.sql, required_effects=self.required_effects, **by_field(self._records))
 
 
 @asynccontextmanager
-async def staged(cluster: Cluster) -> AsyncIterator[Stage]:
+async def staged(cluster: DatabaseCluster) -> AsyncIterator[Stage]:
     """A stage on a fresh database."""
     with (
         cluster.fresh() as fresh,

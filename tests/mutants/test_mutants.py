@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duly.testing import Cluster
+from duly.testing import DatabaseCluster
 from duly.testing.history import PROMISES
 from tests.mutants.__main__ import tell
 from tests.mutants.patches import in_database
@@ -14,19 +14,19 @@ from tests.mutants.trial import play
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_without_a_bug_every_promise_holds(cluster: Cluster, name: str) -> None:
+async def test_without_a_bug_every_promise_holds(cluster: DatabaseCluster, name: str) -> None:
     verdict = await play(cluster, SCENARIOS[name])
     assert verdict.holds, verdict.table()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-async def test_a_seeded_bug_is_caught(cluster: Cluster, mutant: Mutant) -> None:
+async def test_a_seeded_bug_is_caught(cluster: DatabaseCluster, mutant: Mutant) -> None:
     verdict = await play(cluster, mutant.scenario, mutant.patch)
     assert mutant.breaks in verdict.broken, verdict.table()
 
 
 async def test_a_bug_that_changes_nothing_survives(
-    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+    cluster: DatabaseCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harmless = Mutant("nothing is wrong", "I8", crashes, in_database("select 1"))
     assert not await tell(cluster, harmless)

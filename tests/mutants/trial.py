@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from duly.testing import Cluster
-from duly.testing.history import Verdict, check
+from duly.testing import DatabaseCluster
+from duly.testing.history import CheckResult, check
 from tests.mutants.patches import Patch
 from tests.mutants.scenarios import Scenario
 from tests.mutants.stage import staged
 
 
-async def play(cluster: Cluster, scenario: Scenario, patch: Patch | None = None) -> Verdict:
+async def play(cluster: DatabaseCluster, scenario: Scenario, patch: Patch | None = None) -> CheckResult:
     """Play it on a fresh database, and judge what was recorded."""
     async with staged(cluster) as stage:
         with patch(stage) if patch else nullcontext():

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from duly.testing import Cluster
+from duly.testing import DatabaseCluster
 
 LARGE_ORGS = 5
 HELD = 100
@@ -108,7 +108,7 @@ def fill(conn: psycopg.Connection[tuple[object, ...]], ready: int) -> None:
 
 
 @contextmanager
-def stocked(cluster: Cluster, ready: int, statistics: str) -> Iterator[Stock]:
+def stocked(cluster: DatabaseCluster, ready: int, statistics: str) -> Iterator[Stock]:
     """A database with so many runnable jobs, and statistics of now, or of what it held once."""
     with cluster.fresh() as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
         conn.execute(_QUIET)

@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly.store.feed import IN_ORDER
-from duly.store.session import ENGINE_ROLE
-from duly.store.statements import statement
-from tests.store.settling import settle
+from duly.db.database import ENGINE_ROLE_SQL
+from duly.db.statements import statement
+from duly.features.events.store import IN_ORDER
+from tests.db.settling import settle
 
 
 @pytest.mark.parametrize("analyzed", [False, True], ids=["without statistics", "analyzed"])
-async def test_a_page_reads_no_more_than_it_looks_at_in_however_large_a_log(
+async def test_a_page_reads_no_more_than_its_rows_however_large_the_log(
     sql: psycopg.Connection, analyzed: bool
 ) -> None:
     sql.execute("""
@@ -34,7 +34,7 @@ async def test_a_page_reads_no_more_than_it_looks_at_in_however_large_a_log(
         "limit": 100, "look": 500,
     }  # fmt: skip
     with sql.transaction():
-        sql.execute(ENGINE_ROLE)
+        sql.execute(ENGINE_ROLE_SQL)
         sql.execute(IN_ORDER)
         explain = f"explain (analyze, format json) {statement('events/feed_look')}"
         for _ in range(2):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from duly.store.pool import Connection
-from duly.testing import Cluster
+from duly.db.pool import Connection
+from duly.testing import DatabaseCluster
 from tests.plans import verbs
 from tests.plans.seeing import OPTIONS, Seen
 from tests.plans.stock import Stock, fill, stocked
@@ -88,7 +88,7 @@ REPLANNED = (verbs.claim, verbs.promote, verbs.abandoned, verbs.enqueue_runs, ve
 class Stocks:
     """Databases that are filled when they are first asked for."""
 
-    def __init__(self, cluster: Cluster, until: ExitStack) -> None:
+    def __init__(self, cluster: DatabaseCluster, until: ExitStack) -> None:
         self._cluster = cluster
         self._until = until
         self._made: dict[tuple[int, str], Stock] = {}
@@ -101,7 +101,7 @@ class Stocks:
 
 
 @pytest.fixture(scope="module")
-def stocks(cluster: Cluster) -> Iterator[Stocks]:
+def stocks(cluster: DatabaseCluster) -> Iterator[Stocks]:
     with ExitStack() as until:
         yield Stocks(cluster, until)
 
@@ -150,7 +150,7 @@ async def test_a_verb_touches_hardly_more_pages_of_much_than_of_little(
 
 @every("young")
 async def test_a_plan_that_was_made_in_a_young_database_serves_when_it_has_grown(
-    cluster: Cluster, case: str, verb: Verb
+    cluster: DatabaseCluster, case: str, verb: Verb
 ) -> None:
     with stocked(cluster, 100, "of nothing") as young:
         async with stage_in(young) as stage:
@@ -168,7 +168,7 @@ async def test_a_plan_that_was_made_in_a_young_database_serves_when_it_has_grown
 
 @every("drained", of=(verbs.claim, verbs.promote, verbs.peek))
 async def test_a_plan_that_was_made_for_an_empty_queue_serves_a_burst(
-    cluster: Cluster, case: str, verb: Verb
+    cluster: DatabaseCluster, case: str, verb: Verb
 ) -> None:
     with (
         stocked(cluster, 1_000, "of now") as drained,

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly.store.session import ENGINE_ROLE
-from duly.store.statements import statement
+from duly.db.database import ENGINE_ROLE_SQL
+from duly.db.statements import statement
 
 ROWS = 20_000
 _FILL = """
@@ -84,12 +84,10 @@ def rows_read(plan: dict[str, Any]) -> float:
     return read
 
 
-def test_what_is_shown_of_the_queues_is_counted_no_further_than_asked_for(
-    sql: psycopg.Connection, filled: uuid.UUID
-) -> None:
+def test_queue_lists_are_counted_up_to_the_limit(sql: psycopg.Connection, filled: uuid.UUID) -> None:
     explain = f"explain (analyze, format json) {statement('queues/stats')}"
     with sql.transaction():
-        sql.execute(ENGINE_ROLE)
+        sql.execute(ENGINE_ROLE_SQL)
         row = sql.execute(explain, {"most": 100, "heads": 100}).fetchone()
     assert row
     waiting, heads, scheduled, running = 101, 100 * 3, 101, 100 * 2

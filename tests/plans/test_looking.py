@@ -12,29 +12,26 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from duly.model.freshness import Freshness
-from duly.model.states import Outcome, Status
-from duly.store import (
-    dead,
-    everywhere,
-    figures,
-    history,
-    kinds,
-    listing,
-    minutes,
-    overview,
-    results,
-    shares,
-    stories,
-)
-from duly.store.choice import NEWEST, Choice, Place
-from duly.store.feed import IN_ORDER
-from duly.store.glances import glance, look
-from duly.store.pool import Connection, PoolSize
-from duly.store.queues import Count
-from duly.store.rows import rows
-from duly.store.session import Database
-from duly.testing import Cluster
+from duly.core.freshness import Freshness
+from duly.core.states import Outcome, Status
+from duly.db.database import Database
+from duly.db.pool import Connection, PoolSize
+from duly.db.rows import rows
+from duly.features.dead_letters import groups_store as kinds
+from duly.features.dead_letters import store as dead
+from duly.features.events.store import IN_ORDER
+from duly.features.job_detail import store as stories
+from duly.features.jobs import all_orgs_store as everywhere
+from duly.features.jobs import store as listing
+from duly.features.jobs.filter_store import NEWEST, Choice, Place
+from duly.features.metrics import store as figures
+from duly.features.orgs import fair_shares_store as shares
+from duly.features.overview import store as overview
+from duly.features.queues.store import Count
+from duly.jobs import store as job_store
+from duly.jobs.status_batcher import read_status, read_statuses
+from duly.testing import DatabaseCluster
+from duly.worker import queue_stats as minutes
 from tests.plans.seeing import OPTIONS, Seen
 from tests.plans.test_listing import fill
 
@@ -85,7 +82,7 @@ class Rich(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def rich(cluster: Cluster) -> Iterator[Rich]:
+def rich(cluster: DatabaseCluster) -> Iterator[Rich]:
     with cluster.fresh() as made, psycopg.connect(made.direct_url, autocommit=True) as sql:
         org = fill(sql)
         sql.execute(_MORE)
@@ -98,7 +95,7 @@ async def watched(url: str, plans: str = "auto") -> AsyncIterator[tuple[Database
     """A database of one connection, whose plans are seen."""
     options = f"{OPTIONS} -c plan_cache_mode={plans}"
     async with Database(make_conninfo(url, options=options), size=PoolSize(1, 1)) as database:
-        async with database.engine_session() as conn:
+        async with database.engine() as conn:
             seen = Seen(conn)
         yield database, seen
 
@@ -133,7 +130,7 @@ NOTHING: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
-async def test_no_list_reads_more_than_it_looks_at(rich: Rich, plans: str) -> None:
+async def test_no_list_reads_more_rows_than_its_page(rich: Rich, plans: str) -> None:
     async with watched(rich.url, plans) as (database, seen):
         # Of queues, one step to each lane and priority is read in any case.
         for chosen, most in [*((one, 51) for one in CHOICES), *((one, 0) for one in NOTHING)]:
@@ -149,11 +146,11 @@ async def test_no_list_reads_more_than_it_looks_at(rich: Rich, plans: str) -> No
 
 
 @pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
-async def test_no_list_of_all_orgs_reads_more_than_it_looks_at(rich: Rich, plans: str) -> None:
+async def test_no_list_of_all_orgs_reads_more_rows_than_its_page(rich: Rich, plans: str) -> None:
     async with watched(rich.url, plans) as (database, seen):
         for chosen in CHOICES:
             choice = Choice(None, **chosen)
-            async with database.engine_session() as conn:
+            async with database.engine() as conn:
                 await conn.execute(IN_ORDER)
                 await conn.execute(f"set local plan_cache_mode = {plans}")
                 seen.plans.clear()
@@ -164,18 +161,18 @@ async def test_no_list_of_all_orgs_reads_more_than_it_looks_at(rich: Rich, plans
             # One more of each partition.
             check(seen, event_log=51 + 10, ready=60, scheduled=51, dead_letters=51, job_states=200, claims=1)
             seen.plans.clear()
-            async with database.engine_session() as conn:
+            async with database.engine() as conn:
                 read = await listing.read_everywhere(conn, found)
             assert len(read) == len(found)
             if found:
                 check(seen, job_records=51, job_states=51)
 
 
-async def test_jobs_are_counted_by_status_no_further_than_asked_for(rich: Rich) -> None:
+async def test_jobs_are_counted_by_status_up_to_the_limit(rich: Rich) -> None:
     async with watched(rich.url) as (database, seen):
         for org in (rich.org, None):
             seen.plans.clear()
-            async with database.engine_session() as conn:
+            async with database.engine() as conn:
                 found = await listing.count_by_status(conn, org, most=MOST)
             assert found[Status.QUEUED] == found[Status.FAILED] == Count(count=MOST, at_least=True)
             most = 2 * (MOST + 1)
@@ -188,7 +185,7 @@ async def test_whose_job_it_is_takes_one_step_for_each_org(rich: Rich) -> None:
         "insert into duly.organizations (org_id, name) values (%s, 'o') on conflict do nothing", [rich.org]
     )
     async with watched(rich.url) as (database, seen):
-        async with database.engine_session() as conn:
+        async with database.engine() as conn:
             seen.plans.clear()
             assert await everywhere.find(conn, job) == rich.org
         check(seen, organizations=5_002, job_records=1)
@@ -215,7 +212,7 @@ async def test_whether_jobs_fit_is_read_once_of_each(rich: Rich, plans: str) -> 
 
 
 def session(database: Database, choice: Choice) -> AbstractAsyncContextManager[Connection]:
-    return database.engine_session() if choice.of_the_engine else database.tenant_session(choice.org_id)
+    return database.engine() if choice.of_the_engine else database.tenant(choice.org_id)
 
 
 async def test_a_glance_reads_one_row_of_each_job(rich: Rich) -> None:
@@ -225,19 +222,19 @@ async def test_a_glance_reads_one_row_of_each_job(rich: Rich) -> None:
     async with watched(rich.url) as (database, seen):
         for job in (*waiting, *others):
             seen.plans.clear()
-            assert await glance(database, rich.org, job)
+            assert await read_status(database, rich.org, job)
             # Of the record and the state, the org's look and the engine's.
             check(seen, job_records=2, job_states=2, ready=1, scheduled=1, claims=1)
         seen.plans.clear()
-        assert len(await look(database, rich.org, [*waiting, *others])) == 4
+        assert len(await read_statuses(database, rich.org, [*waiting, *others])) == 4
         check(seen, job_records=8, job_states=8, ready=4, scheduled=4, claims=4)
 
 
-async def test_figures_are_counted_no_further_than_asked_for(rich: Rich) -> None:
+async def test_metrics_are_counted_up_to_the_limit(rich: Rich) -> None:
     day, org = timedelta(days=1), rich.org
     ended = {"scheduled": MOST + 11, "claims": 1, "job_states": 50 + 3 * (MOST + 1), "dead_letters": MOST + 1}
     async with watched(rich.url) as (database, seen):
-        for look, bounds in (
+        for read_statuses, bounds in (
             # Three priorities: a step to each, the heads of each, and the count.
             (
                 lambda conn: overview.lanes(conn, org, most=MOST, heads=10),
@@ -251,8 +248,8 @@ async def test_figures_are_counted_no_further_than_asked_for(rich: Rich) -> None
             (lambda conn: figures.beside(conn, most=MOST), {"dead_letters": MOST + 1, "event_log": 1}),
         ):
             seen.plans.clear()
-            async with database.engine_session() as conn:
-                assert await look(conn)
+            async with database.engine() as conn:
+                assert await read_statuses(conn)
             check(seen, **bounds)
 
 
@@ -263,9 +260,9 @@ async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
     new = "insert into duly.organizations (org_id, name) values (%s, 'large') on conflict do nothing"
     rich.sql.execute(new, [org])
     async with watched(rich.url) as (database, seen):
-        for look, whose, bounds in (
+        for read_statuses, whose, bounds in (
             # Six rows a minute, once more for each histogram.
-            (lambda conn: minutes.latest(conn, HOUR), None, {"queue_minutes": 3 * 61 * 6}),
+            (lambda conn: minutes.list_minutes(conn, HOUR), None, {"queue_minutes": 3 * 61 * 6}),
             (
                 lambda conn: kinds.kinds(conn, None, limit=5, most=MOST),
                 None,
@@ -273,7 +270,7 @@ async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
             ),
             (lambda conn: kinds.kinds(conn, org, limit=5, most=MOST), org, {"dead_letters": letters}),
             (
-                lambda conn: minutes.ended(conn, org, day, limit=MOST),
+                lambda conn: minutes.list_ended(conn, org, day, limit=MOST),
                 org,
                 {"job_states": 2 * MOST + 1, "job_records": 2 * MOST + 1},
             ),
@@ -293,36 +290,39 @@ async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
                 {"organizations": 1, "ready": MOST + 10, "job_records": 3},
             ),
         ):
-            session = database.engine_session() if whose is None else database.tenant_session(whose)
+            session = database.engine() if whose is None else database.tenant(whose)
             async with session as conn:
                 await conn.execute(IN_ORDER if whose else "select 1")
                 seen.plans.clear()
-                assert await look(conn)
+                assert await read_statuses(conn)
             check(seen, **bounds)
 
 
 async def test_snapshots_and_heads_are_read_by_their_keys(rich: Rich) -> None:
     [job], org = rich.some("result_partials"), rich.org
     async with watched(rich.url) as (database, seen):
-        for look, bounds in (
+        for read_statuses, bounds in (
             # The permalinks of these jobs are their own ids.
-            (lambda conn: results.find(conn, org, job), {"job_records": 1}),
-            (lambda conn: results.read(conn, org, job, 100), {"result_finals": 1}),
-            (lambda conn: results.read(conn, org, job, 40), {"result_finals": 1, "result_partials": 1}),
+            (lambda conn: job_store.find_result_job(conn, org, job), {"job_records": 1}),
+            (lambda conn: job_store.read_result(conn, org, job, 100), {"result_finals": 1}),
             (
-                lambda conn: results.after(conn, org, job, 50, limit=10, size=1000),
+                lambda conn: job_store.read_result(conn, org, job, 40),
+                {"result_finals": 1, "result_partials": 1},
+            ),
+            (
+                lambda conn: job_store.list_results_after(conn, org, job, 50, limit=10, size=1000),
                 {"result_finals": 1, "result_partials": 10},
             ),
         ):
             for _ in range(8):  # until the plan is kept
                 seen.plans.clear()
-                async with database.tenant_session(org) as conn:
-                    assert await look(conn)
+                async with database.tenant(org) as conn:
+                    assert await read_statuses(conn)
             check(seen, **bounds)
         keys = [(org, one) for one in rich.some("job_records", count=100)]
         seen.plans.clear()
-        async with database.engine_session() as conn:
-            assert len(await history.heads(conn, keys)) == 100
+        async with database.engine() as conn:
+            assert len(await job_store.read_event_heads(conn, keys)) == 100
         check(seen, job_states=100)
 
 
@@ -338,7 +338,7 @@ async def test_the_story_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
         [org, job, job],
     )
     rich.sql.execute("analyze duly.ledger")
-    async with watched(rich.url) as (database, seen), database.tenant_session(org) as conn:
+    async with watched(rich.url) as (database, seen), database.tenant(org) as conn:
         for _ in range(8):  # until the plan is kept
             seen.plans.clear()
             found = await stories.read(conn, org, job, compared=[])
@@ -358,7 +358,7 @@ async def test_the_story_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
         check(seen, job_records=1_000 + 20, job_states=20, ledger=2)
 
 
-async def test_kinds_of_dead_letters_are_found_in_steps_and_counted_no_further_than_asked(rich: Rich) -> None:
+async def test_kinds_of_dead_letters_are_found_in_steps_and_counted_up_to_the_limit(rich: Rich) -> None:
     sql, org = rich.sql, rich.org
     sql.execute(
         "update duly.dead_letters set fingerprint = 'solved', resolution = 'discarded', "
@@ -368,18 +368,18 @@ async def test_kinds_of_dead_letters_are_found_in_steps_and_counted_no_further_t
     async with watched(rich.url) as (database, seen):
         for _ in range(8):  # until the plan is kept
             seen.plans.clear()
-            async with database.tenant_session(org) as conn:
+            async with database.tenant(org) as conn:
                 values = {"org_id": org, "kinds": 500, "limit": 500, "most": MOST}
                 assert len(await rows(conn, "dead_letters/group", values)) == 8
         # A step to each, its first and its last, and the count.
         check(seen, dead_letters=8 * (5 + MOST + 1))
         seen.plans.clear()
-        async with database.engine_session() as conn:
+        async with database.engine() as conn:
             found = await rows(conn, "dead_letters/group_all", {"limit": 20, "most": MOST})
         assert len({(row["org_id"], row["fingerprint"]) for row in found}) == 20
         check(seen, dead_letters=20 * (5 + MOST))
         seen.plans.clear()
-        async with database.tenant_session(org) as conn:
+        async with database.tenant(org) as conn:
             kind = await dead.read_kind(conn, org, "f1")
         assert kind is not None
         # The last thousand, once; the latest, the first and the count.

@@ -11,12 +11,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly.model.system import SYSTEM_ORG
-from duly.store.feed import IN_ORDER
-from duly.store.session import ENGINE_ROLE
-from duly.store.statements import statement
+from duly.core.job import SYSTEM_ORG
+from duly.db.database import ENGINE_ROLE_SQL
+from duly.db.statements import statement
+from duly.features.events.store import IN_ORDER
+from tests.db.settling import settle
 from tests.plans.test_listing import nodes
-from tests.store.settling import settle
 
 NOBODY = uuid.UUID(int=0)
 FILLINGS = """
@@ -48,7 +48,7 @@ FILLINGS = """
 
 
 @pytest.mark.parametrize("analyzed", [False, True], ids=["without statistics", "analyzed"])
-def test_relay_and_deliverer_read_what_they_look_at_and_take_however_much_there_is(
+def test_relay_and_deliverer_read_only_their_batch_however_much_there_is(
     sql: psycopg.Connection[Any], analyzed: bool
 ) -> None:
     org = uuid.uuid4()
@@ -80,7 +80,7 @@ def test_relay_and_deliverer_read_what_they_look_at_and_take_however_much_there_
 
     sql.execute("update duly.relay_mark set commit_xid = '400'")
     with sql.transaction():
-        sql.execute(ENGINE_ROLE)
+        sql.execute(ENGINE_ROLE_SQL)
         assert sql.execute(statement("relay/hold_mark")).fetchall() == []
         written = sql.execute("select pg_current_xact_id_if_assigned()").fetchone()
         assert written == (None,), "whoever finds nothing to do has locked nothing"
@@ -90,7 +90,7 @@ def read(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> Cou
     """How many rows of each table the statement looked at; partitions count as their table."""
     plan: dict[str, Any] = {}
     with sql.transaction(force_rollback=True):
-        sql.execute(f"{ENGINE_ROLE}; {IN_ORDER}")
+        sql.execute(f"{ENGINE_ROLE_SQL}; {IN_ORDER}")
         for _ in range(2):
             found = sql.execute(f"explain (analyze, format json) {statement(name)}", values, prepare=True)
             [([plan],)] = found.fetchall()

@@ -10,14 +10,18 @@ from datetime import UTC, datetime
 import psycopg
 
 from duly import Actor, Duly, context
-from duly.model.decide import Hold, decide
-from duly.model.outcome import Done, ErrorInfo, Retry
-from duly.model.policy import RetryPolicy
-from duly.model.states import Status
-from duly.store import claims, jobs, suspects, work, workers
-from duly.store.pool import Connection
-from duly.store.session import ENGINE_ROLE, tenant_opening
-from duly.store.work import Step
+from duly.core.decide import JobState, decide
+from duly.core.outcome import Completed, ErrorInfo, Retried
+from duly.core.policy import RetryPolicy
+from duly.core.states import Status
+from duly.db.database import ENGINE_ROLE_SQL, begin_tenant_sql
+from duly.db.pool import Connection
+from duly.jobs import stale_jobs as stale_jobs
+from duly.jobs import store as job_store
+from duly.worker import claim as claims
+from duly.worker import settle_store as work
+from duly.worker import workers_store as workers
+from duly.worker.settle_store import ProgressUpdate
 from tests.plans.seeing import OPTIONS, Seen
 from tests.plans.stock import Stock
 
@@ -40,7 +44,7 @@ class Stage:
 
     async def act(self, verb: Verb, *, in_vain: bool = False) -> Seen:
         """Do it in a transaction of its own, which stays open; what was seen of it."""
-        opening = tenant_opening(self.stock.org_id) if verb in TENANT else f"begin; {ENGINE_ROLE}"
+        opening = begin_tenant_sql(self.stock.org_id) if verb in TENANT else f"begin; {ENGINE_ROLE_SQL}"
         await self.conn.execute(opening, prepare=False)
         done = await verb(self)
         assert done or in_vain
@@ -51,7 +55,7 @@ class Stage:
     async def claim(self) -> tuple[uuid.UUID, list[claims.ClaimedJob]]:
         """Jobs for a step that needs some; from here on only that step is seen."""
         who = uuid.uuid4()
-        taken = await claims.claim(
+        taken = await claims.claim_jobs(
             self.conn, worker_id=who, claim_id=uuid.uuid4(), lane="q:default", slots=BATCH, after_org=FIRST
         )
         self.seen.plans.clear()
@@ -64,7 +68,7 @@ Verb = Callable[[Stage], Awaitable[object]]
 async def claim(stage: Stage) -> object:
     """Twice: the second one goes on where the first has left the queue."""
     await stage.claim()
-    taken = await claims.claim(
+    taken = await claims.claim_jobs(
         stage.conn,
         worker_id=uuid.uuid4(),
         claim_id=uuid.uuid4(),
@@ -86,9 +90,9 @@ async def complete(stage: Stage) -> object:
 async def settle(stage: Stage) -> object:
     """Every other one is to be tried again."""
     who, held = await stage.claim()
-    endings = [Retry(ErrorInfo("boom", "it broke")) if n % 2 else Done() for n in range(len(held))]
+    endings = [Retried(ErrorInfo("boom", "it broke")) if n % 2 else Completed() for n in range(len(held))]
     decided = [
-        (job, decide(Hold(Status.RUNNING, job.attempt), ending, RetryPolicy(), datetime.now(UTC), 0.5))
+        (job, decide(JobState(Status.RUNNING, job.attempt), ending, RetryPolicy(), datetime.now(UTC), 0.5))
         for job, ending in zip(held, endings, strict=True)
     ]
     kept = await work.settle(
@@ -99,7 +103,7 @@ async def settle(stage: Stage) -> object:
 
 async def progress(stage: Stage) -> object:
     _, held = await stage.claim()
-    return await work.keep_progress(stage.conn, [Step(job, 40.0, "half") for job in held])
+    return await work.write_progress(stage.conn, [ProgressUpdate(job, 40.0, "half") for job in held])
 
 
 async def store_chunk(stage: Stage) -> object:
@@ -108,12 +112,12 @@ async def store_chunk(stage: Stage) -> object:
 
 
 async def peek(stage: Stage) -> object:
-    sight = await claims.peek(stage.conn, ["q:default", "q:critical"])
+    sight = await claims.peek_lanes(stage.conn, ["q:default", "q:critical"])
     return sight.lanes
 
 
 async def promote(stage: Stage) -> object:
-    return await claims.promote(stage.conn, limit=BATCH // 2)
+    return await claims.promote_due(stage.conn, limit=BATCH // 2)
 
 
 async def enqueue(stage: Stage) -> object:
@@ -128,27 +132,27 @@ async def _enqueue(stage: Stage, *, identified: bool) -> object:
     with context(org_id=stage.stock.org_id, actor=Actor.user("u1"), request_id="r"):
         which = [noop.options(run_identity=n) if identified else noop for n in range(BATCH)]
         specs = [job.options(idempotency_key=str(uuid.uuid4())).call(n).spec() for n, job in enumerate(which)]
-    return await jobs.enqueue(stage.conn, stage.stock.org_id, specs)
+    return await job_store.enqueue_jobs(stage.conn, stage.stock.org_id, specs)
 
 
 async def read(stage: Stage) -> object:
-    return await jobs.read(stage.conn, stage.stock.org_id, stage.stock.job_id)
+    return await job_store.read_job(stage.conn, stage.stock.org_id, stage.stock.job_id)
 
 
 async def lose(stage: Stage) -> object:
     """Nobody is silent: that is how it nearly always is."""
-    return not await workers.lose_silent(stage.conn)
+    return not await workers.declare_lost(stage.conn)
 
 
 async def abandoned(stage: Stage) -> object:
     await _lose_one(stage)
-    found = await workers.abandoned(stage.conn, limit=BATCH)
+    found = await workers.lock_abandoned(stage.conn, limit=BATCH)
     return found and found.jobs
 
 
 async def lost(stage: Stage) -> object:
     await _lose_one(stage)
-    return await suspects.lost(stage.conn, limit=BATCH)
+    return await stale_jobs.find_lost(stage.conn, limit=BATCH)
 
 
 async def _lose_one(stage: Stage) -> None:

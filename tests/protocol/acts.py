@@ -6,25 +6,29 @@ from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from duly.model.decide import Hold
-from duly.model.job import Actor, JobSpec, Origin
-from duly.model.outcome import Done, Ending, ErrorInfo, Failed, Lost, Overruled
-from duly.model.policy import JobPolicy, LifecyclePolicy, RetryPolicy
-from duly.model.reconciliation import ReconciliationKind
-from duly.model.states import HELD, Status
-from duly.store import claims, jobs, suspects, work, workers
-from duly.store.claims import ClaimedJob
-from duly.store.work import Step
-from duly.store.workers import Identity, News
+from duly.core.decide import JobState
+from duly.core.job import Actor, JobSpec, Origin
+from duly.core.outcome import AttemptOutcome, Completed, ErrorInfo, Failed, Lost, Reconciled
+from duly.core.policy import JobPolicy, LifecyclePolicy, RetryPolicy
+from duly.core.reconciliation import ReconciliationKind
+from duly.core.states import HELD, Status
+from duly.jobs import stale_jobs
+from duly.jobs import store as job_store
+from duly.worker import claim as claims
+from duly.worker import settle_store as work
+from duly.worker import workers_store as workers
+from duly.worker.claim import ClaimedJob
+from duly.worker.settle_store import ProgressUpdate
+from duly.worker.workers_store import HeldJobUpdate, WorkerIdentity
 from tests.protocol import model, rows
 from tests.protocol.sides import ASKED, Known, Life, Seen, Sides
 
 LEASE = timedelta(seconds=30)
 QUEUE = "q:default"
-ENDINGS: dict[str, Ending] = {
-    **{name: ending for name, ending in model.ENDINGS.items() if not isinstance(ending, Overruled)},
+ENDINGS: dict[str, AttemptOutcome] = {
+    **{name: ending for name, ending in model.ENDINGS.items() if not isinstance(ending, Reconciled)},
     "blocked": Failed(ErrorInfo("no.consent", "not allowed"), blocked=True),
-    "partly done": Done({"ok": 1}, partially=True),
+    "partly done": Completed({"ok": 1}, partially=True),
 }
 
 
@@ -63,7 +67,7 @@ class Acts(Sides):
 
     def submit(self, spec: JobSpec) -> bool:
         org = spec.origin.org_id
-        [written] = self.run(lambda conn: jobs.enqueue(conn, org, [spec]), org=org)
+        [written] = self.run(lambda conn: job_store.enqueue_jobs(conn, org, [spec]), org=org)
         assert written.job_id == spec.job_id
         return bool(written.created)
 
@@ -71,7 +75,7 @@ class Acts(Sides):
         life = self.life(job)
         org, job_id, status = life.spec.origin.org_id, life.spec.job_id, life.row.status
         told = self.run(
-            lambda conn: jobs.cancel(
+            lambda conn: job_store.cancel_job(
                 conn, org, job_id, by=ASKED.by, reason=ASKED.reason, actor=Actor.user("u1")
             ),
             org=org,
@@ -85,7 +89,7 @@ class Acts(Sides):
     def boot(self) -> None:
         if sum(not worker.gone for worker in self.known) >= 3:
             return
-        who = Identity(uuid4(), "w", "h", 1, "0", (QUEUE,), 5, LEASE)
+        who = WorkerIdentity(uuid4(), "w", "h", 1, "0", (QUEUE,), 5, LEASE)
         self.run(lambda conn: workers.register(conn, who))
         self.known.append(Known(who.worker_id, self.now))
 
@@ -93,7 +97,7 @@ class Acts(Sides):
         who %= len(self.known)
         worker, claim_id = self.known[who], self.fresh_id()
         taken = self.run(
-            lambda conn: claims.claim(
+            lambda conn: claims.claim_jobs(
                 conn,
                 worker_id=worker.worker_id,
                 claim_id=claim_id,
@@ -133,11 +137,11 @@ class Acts(Sides):
         found = [kinds[kind][n % len(kinds[kind])] for kind, n in which if kinds[kind]]
         return list({grip.key: grip for grip in found}.values())
 
-    def settle(self, batch: Iterable[ClaimedJob], ending: Ending, heard: bool, fate: str) -> None:
+    def settle(self, batch: Iterable[ClaimedJob], ending: AttemptOutcome, heard: bool, fate: str) -> None:
         decided = []
         for grip in batch:
             asked = ASKED if heard and self.is_held(grip) and self.lives[grip.job_id].row.cancel else None
-            hold = Hold(Status.RUNNING, grip.attempt, grip.returned, asked)
+            hold = JobState(Status.RUNNING, grip.attempt, grip.returned, asked)
             decided.append((grip, self.decided(grip, hold, ending)))
         done: dict[UUID, set[UUID]] = {}
         for grip, _ in decided:
@@ -160,8 +164,8 @@ class Acts(Sides):
             assert told == (life.row.partials if kept else None)
 
     def progress(self, which: list[tuple[str, int]], percent: float) -> None:
-        steps = [Step(grip, percent) for grip in self.picked(which)]
-        told = self.run(lambda conn: work.keep_progress(conn, steps))
+        steps = [ProgressUpdate(grip, percent) for grip in self.picked(which)]
+        told = self.run(lambda conn: work.write_progress(conn, steps))
         kept = set()
         for job in (step.job for step in steps):
             life = self.lives[job.job_id]
@@ -181,9 +185,9 @@ class Acts(Sides):
             self.news_of(worker), key=lambda news: news.key
         )
 
-    def news_of(self, worker: Known) -> list[News]:
+    def news_of(self, worker: Known) -> list[HeldJobUpdate]:
         return [
-            News(grip.key, not held, ASKED if held else None)
+            HeldJobUpdate(grip.key, not held, ASKED if held else None)
             for grip in worker.grips
             if not (held := self.is_held(grip)) or self.lives[grip.job_id].row.cancel
         ]
@@ -199,14 +203,14 @@ class Acts(Sides):
         worker = self.known[who]
         wanted = [c for c, (whose, _) in self.claims.items() if whose == who and c not in worker.heard_of]
         found = self.run(
-            lambda conn: workers.abandoned(
+            lambda conn: workers.lock_abandoned(
                 conn, limit=100, worker_id=worker.worker_id, known=worker.heard_of
             ),
         )
         self.check_found(found, wanted)
         if found is not None:
             free = ENDINGS["give back"]
-            holds = [(job, Hold(Status.RUNNING, job.attempt, job.returned)) for job, _ in found.jobs]
+            holds = [(job, JobState(Status.RUNNING, job.attempt, job.returned)) for job, _ in found.jobs]
             self.write([(job, self.decided(job, hold, free)) for job, hold in holds], found.claim_ids)
 
     # Time, reapers and reconcilers
@@ -216,13 +220,13 @@ class Acts(Sides):
 
     def promote(self) -> None:
         due = [life for life in self.lives.values() if rows.promote(life.row, self.now) != life.row]
-        assert self.run(lambda conn: claims.promote(conn, limit=100)) == len(due)
+        assert self.run(lambda conn: claims.promote_due(conn, limit=100)) == len(due)
         for life in due:
             life.row = rows.promote(life.row, self.now)
 
     def lose(self) -> None:
         silent = [w for w in self.known if not w.gone and w.beat_at + LEASE < self.now]
-        assert set(self.run(workers.lose_silent)) == {w.worker_id for w in silent}
+        assert set(self.run(workers.declare_lost)) == {w.worker_id for w in silent}
         for worker in silent:
             worker.gone = True
 
@@ -246,7 +250,7 @@ class Acts(Sides):
 
     def take_over(self, limit: int) -> None:
         """A reaper's sweep, as it should be."""
-        found = self.run(lambda conn: workers.abandoned(conn, limit=limit))
+        found = self.run(lambda conn: workers.lock_abandoned(conn, limit=limit))
         self.check_found(found, self.left_behind()[:limit])
         if found is not None:
             lost = Lost(record=self.record(ReconciliationKind.LOST_LEASE))
@@ -255,23 +259,25 @@ class Acts(Sides):
 
     def see_abandoned(self) -> None:
         """A reaper that is slow, or a second one."""
-        found = self.run(lambda conn: workers.abandoned(conn, limit=100))
+        found = self.run(lambda conn: workers.lock_abandoned(conn, limit=100))
         self.check_found(found, self.left_behind())
         self.sights += [Seen(job, hold, Lost()) for job, hold in (found.jobs if found else [])]
 
     def suspect(self, job: int) -> None:
         """A reconciler looks at a job; when it acts, much may have happened."""
         life = self.life(job)
-        [seen] = self.run(lambda conn: suspects.look(conn, [(life.spec.origin.org_id, life.spec.job_id)]))
+        [seen] = self.run(
+            lambda conn: stale_jobs.read_evidence(conn, [(life.spec.origin.org_id, life.spec.job_id)])
+        )
         row = life.row
         asked = ASKED if row.cancel else None
-        assert seen.hold.status is row.status
+        assert seen.state.status is row.status
         assert seen.queued == (row.waits_in is not None)
         if row.status is None or row.status.terminal:
             return
-        assert seen.hold == Hold(row.status, row.attempt, row.returned, asked)
+        assert seen.state == JobState(row.status, row.attempt, row.returned, asked)
         kind = ReconciliationKind.STALE_RUNNING if row.status in HELD else ReconciliationKind.STALE_QUEUED
-        self.sights.append(Seen(seen, seen.hold, Overruled(self.record(kind))))
+        self.sights.append(Seen(seen, seen.state, Reconciled(self.record(kind))))
 
     def look_away(self, job: int, ending: str) -> None:
         """A reconciler looks, and before it acts the job was claimed and waits again."""

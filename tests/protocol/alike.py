@@ -5,7 +5,7 @@ Sound only while every rule holds. With a rule switched off each world is looked
 
 from __future__ import annotations
 
-from duly.model.states import HELD
+from duly.core.states import HELD
 from tests.protocol.model import Grip, Job, Pending, Worker, World
 from tests.protocol.rows import Row
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from duly.model.events import TERMINAL_EVENT, EventType
-from duly.model.states import OUTCOMES, TRANSITIONS, Status, Trigger
+from duly.core.states import OUTCOMES, TERMINAL_EVENT, TRANSITIONS, EventType, Status, Trigger
 from tests.protocol.alike import alike
 from tests.protocol.explore import Move
 from tests.protocol.model import Job, Pulse, Scope, Step, World

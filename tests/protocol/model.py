@@ -11,27 +11,37 @@ from enum import IntEnum
 from functools import cache
 from typing import NamedTuple
 
-from duly.model.decide import Hold, Transition, decide
-from duly.model.outcome import Canceled, Done, Ending, ErrorInfo, Failed, Lost, Overruled, Retry, Snooze
-from duly.model.policy import RetryPolicy
-from duly.model.reconciliation import ReconciliationKind, ReconciliationRecord
-from duly.model.states import Status
+from duly.core.decide import JobState, Transition, decide
+from duly.core.outcome import (
+    AttemptOutcome,
+    Canceled,
+    Completed,
+    ErrorInfo,
+    Failed,
+    Lost,
+    Reconciled,
+    Retried,
+    Snoozed,
+)
+from duly.core.policy import RetryPolicy
+from duly.core.reconciliation import ReconciliationKind, ReconciliationRecord
+from duly.core.states import Status
 from tests.protocol.rows import EVERY_RULE, Row, Rules, Write
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _LATER = timedelta(hours=1)
 _ASKED = Canceled("user", "enough")
 _ERROR = ErrorInfo("boom", "it broke")
-ENDINGS: dict[str, Ending] = {
-    "done": Done({"ok": True}),
-    "retry": Retry(_ERROR),
+ENDINGS: dict[str, AttemptOutcome] = {
+    "done": Completed({"ok": True}),
+    "retry": Retried(_ERROR),
     "failed": Failed(_ERROR),
-    "snooze": Snooze(_LATER),
-    "give back": Snooze(timedelta(0)),
+    "snooze": Snoozed(_LATER),
+    "give back": Snoozed(timedelta(0)),
     "canceled": _ASKED,
     "lost": Lost(),
-    "stale": Overruled(ReconciliationRecord.of(ReconciliationKind.STALE_RUNNING, {}, NOW)),
-    "waited": Overruled(ReconciliationRecord.of(ReconciliationKind.STALE_QUEUED, {}, NOW)),
+    "stale": Reconciled(ReconciliationRecord.of(ReconciliationKind.STALE_RUNNING, {}, NOW)),
+    "waited": Reconciled(ReconciliationRecord.of(ReconciliationKind.STALE_QUEUED, {}, NOW)),
 }
 GONE = -1
 """Holds a job under an identity whose process is no more: its lease runs out, sooner or later."""
@@ -141,6 +151,6 @@ def decided(
     status: Status, attempt: int, returned: int, cancel: bool, ending: str, max_attempts: int
 ) -> Transition:
     """The product's own decision."""
-    hold = Hold(status, attempt, returned, _ASKED if cancel else None)
+    hold = JobState(status, attempt, returned, _ASKED if cancel else None)
     policy = RetryPolicy(max_attempts=max_attempts, delays=(_LATER,))
     return decide(hold, ENDINGS[ending], policy, NOW, 0.0)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from duly.model.decide import Transition
-from duly.model.events import EventType
-from duly.model.states import HELD, TRANSITIONS, Outcome, Status, Trigger
+from duly.core.decide import Transition
+from duly.core.states import HELD, TRANSITIONS, EventType, Outcome, Status, Trigger
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,16 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from duly.model.decide import Hold, Transition, decide
-from duly.model.job import JobSpec
-from duly.model.outcome import Canceled, Ending
-from duly.model.policy import stored_policy
-from duly.model.reconciliation import ReconciliationKind, ReconciliationRecord
-from duly.model.states import HELD, Outcome, Status
-from duly.store import work, workers
-from duly.store.claims import ClaimedJob
-from duly.store.work import Movable
+from duly.core.decide import JobState, Transition, decide
+from duly.core.job import JobSpec
+from duly.core.outcome import AttemptOutcome, Canceled
+from duly.core.policy import parse_stored_policy
+from duly.core.reconciliation import ReconciliationKind, ReconciliationRecord
+from duly.core.states import HELD, Outcome, Status
+from duly.worker import settle_store as work
+from duly.worker import workers_store as workers
+from duly.worker.claim import ClaimedJob
+from duly.worker.settle_store import Settleable
 from tests.protocol import rows
 from tests.protocol.invariants import AT_A_WRITE
 from tests.protocol.rows import Row, Write
@@ -28,9 +29,9 @@ ASKED = Canceled("user", "enough")
 class Seen(NamedTuple):
     """What somebody saw, and may act upon when it is no longer so."""
 
-    job: Movable
-    hold: Hold
-    ending: Ending
+    job: Settleable
+    hold: JobState
+    ending: AttemptOutcome
 
 
 @dataclass
@@ -93,7 +94,11 @@ class Sides:
         return self.stage.run(work, self.now, **how)
 
     def write(
-        self, decided: Sequence[tuple[Movable, Transition]], over: Iterable[UUID] = (), *, commit: bool = True
+        self,
+        decided: Sequence[tuple[Settleable, Transition]],
+        over: Iterable[UUID] = (),
+        *,
+        commit: bool = True,
     ) -> None:
         told = self.run(
             lambda conn: work.settle(conn, decided, actor_type="worker", actor_id="w", claim_ids=over),
@@ -109,8 +114,8 @@ class Sides:
             for claim in over:
                 self.claims.pop(claim, None)
 
-    def decided(self, job: Movable, hold: Hold, ending: Ending) -> Transition:
-        return decide(hold, ending, stored_policy(job.policy).retry, self.now, 0.0)
+    def decided(self, job: Settleable, hold: JobState, ending: AttemptOutcome) -> Transition:
+        return decide(hold, ending, parse_stored_policy(job.policy).retry, self.now, 0.0)
 
     def record(self, kind: ReconciliationKind) -> ReconciliationRecord:
         return ReconciliationRecord.of(kind, {}, self.now)
@@ -122,10 +127,10 @@ class Sides:
     def left_behind(self) -> list[UUID]:
         return sorted(claim for claim, (who, _) in self.claims.items() if self.known[who].gone)
 
-    def check_found(self, found: workers.Abandoned | None, wanted: Sequence[UUID]) -> None:
+    def check_found(self, found: workers.AbandonedJobs | None, wanted: Sequence[UUID]) -> None:
         assert (found.claim_ids if found else []) == sorted(wanted)
         held = [
-            (job_id, Hold(row.status, row.attempt, row.returned, ASKED if row.cancel else None))
+            (job_id, JobState(row.status, row.attempt, row.returned, ASKED if row.cancel else None))
             for claim in wanted
             for job_id in self.claims[claim][1]
             if (row := self.lives[job_id].row).status in HELD and row.holder == self.claims[claim][0]

@@ -11,11 +11,12 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import dict_row
 
-from duly.store import registry, workers
-from duly.store.pool import Connection
-from duly.store.session import Database
-from duly.store.workers import News
+from duly.db.database import Database
+from duly.db.pool import Connection
+from duly.jobs import registry
 from duly.testing import FreshDatabase
+from duly.worker import workers_store as workers
+from duly.worker.workers_store import HeldJobUpdate
 
 T = TypeVar("T")
 _CLOCK = "select set_config('duly.now', %s, {})"
@@ -97,7 +98,7 @@ class Stage:
             database = self._database
             answers: list[T] = []
             try:
-                async with database.engine_session() if org is None else database.tenant_session(org) as conn:
+                async with database.engine() if org is None else database.tenant(org) as conn:
                     await conn.execute(_CLOCK.format("true"), [now.isoformat()])
                     answers.append(await work(conn))
                     if not commit:
@@ -110,11 +111,11 @@ class Stage:
 
     def beat(
         self, worker_id: UUID, held: Sequence[tuple[UUID, UUID, int]], now: datetime
-    ) -> list[News] | None:
+    ) -> list[HeldJobUpdate] | None:
         """A heartbeat, on the connection that nothing else uses."""
         self._beating.execute(_CLOCK.format("false"), [now.isoformat()])
         heard = workers.beat(self._beating, worker_id, held, draining=False)
-        return None if heard is None else heard.news
+        return None if heard is None else heard.updates
 
     def picture(self, orgs: Sequence[UUID]) -> Picture:
         """What there is now."""

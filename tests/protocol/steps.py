@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duly.model.events import EventType
-from duly.model.states import HELD, Status
+from duly.core.states import HELD, EventType, Status
 from tests.protocol import rows
 from tests.protocol.model import GONE, NOW, Grip, Job, Pending, Pulse, Scope, Step, Worker, World, decided
 from tests.protocol.rows import Row, Write

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from duly.model.states import Status
+from duly.core.states import Status
 from tests.protocol import invariants as must
 from tests.protocol.alike import alike
 from tests.protocol.explore import Counterexample, Explored, Move, explore, unfinished

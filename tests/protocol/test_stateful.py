@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from duly.store.statements import statement
-from duly.testing import Cluster
+from duly.db.statements import statement
+from duly.testing import DatabaseCluster
 from tests.protocol.machine import Protocol
 from tests.protocol.stage import Stage
 
 
 @pytest.fixture(scope="module")
-def stage(cluster: Cluster) -> Iterator[Stage]:
+def stage(cluster: DatabaseCluster) -> Iterator[Stage]:
     with cluster.fresh() as fresh:
         made = Stage(fresh)
         yield made
@@ -45,33 +45,39 @@ def test_the_tables_always_say_what_the_model_says(stage: Stage, bounded: settin
 _FENCE = " and s.attempt = t.attempt"
 _HELD = "\n      and s.status in ('running', 'partial')"
 WRONG: dict[str, tuple[str, str, str, str, tuple[str, ...]]] = {
-    "settle does not compare the attempt": ("work", "jobs/settle", _FENCE, "", ("sleep", "end")),
-    "settle does not look at the status": ("work", "jobs/settle", _HELD, "", ("claim", "end")),
+    "settle does not compare the attempt": ("settle_store", "jobs/settle", _FENCE, "", ("sleep", "end")),
+    "settle does not look at the status": ("settle_store", "jobs/settle", _HELD, "", ("claim", "end")),
     "settle counts the events as decided": (
-        *("work", "jobs/settle"),
+        *("settle_store", "jobs/settle"),
         "then 1 + ('job.lease_lost' = any (t.events))::integer else",
         "then cardinality(t.events) else",
         ("cancel", "end"),
     ),
     "a chunk does not compare the attempt": (
-        *("work", "jobs/store_chunk", " and s.attempt = %(attempt)s", ""),
+        *("settle_store", "jobs/store_chunk", " and s.attempt = %(attempt)s", ""),
         ("sleep", "chunk"),
     ),
-    "progress does not compare the attempt": ("work", "jobs/progress", _FENCE, "", ("sleep", "progress")),
+    "progress does not compare the attempt": (
+        "settle_store",
+        "jobs/update_progress",
+        _FENCE,
+        "",
+        ("sleep", "progress"),
+    ),
     "the claim does not count the attempt": (
-        *("claims", "jobs/claim", "attempt = s.attempt + 1", "attempt = s.attempt"),
+        *("claim", "jobs/claim", "attempt = s.attempt + 1", "attempt = s.attempt"),
         ("sleep", "claim"),
     ),
     "a job is failed for an earlier wait": (
-        *("work", "jobs/fail_waiting", "where coalesce(s.attempt, 0) = t.attempt", ""),
+        *("settle_store", "jobs/fail_waiting", "where coalesce(s.attempt, 0) = t.attempt", ""),
         ("enqueue", "look_away", "overrule"),
     ),
     "a lost worker may claim": (
-        *("claims", "jobs/claim", "coalesce(w.lost_at, w.stopped_at) is not null", "false"),
+        *("claim", "jobs/claim", "coalesce(w.lost_at, w.stopped_at) is not null", "false"),
         ("enqueue", "sleep", "claim"),
     ),
     "a lost worker's heart beats again": (
-        *("workers", "workers/beat", " and lost_at is null", ""),
+        *("workers_store", "workers/beat", " and lost_at is null", ""),
         ("sleep", "beat"),
     ),
 }
@@ -90,7 +96,7 @@ def test_a_statement_that_is_wrong_is_found(
         text = statement(wanted)
         return text.replace(right, wrong) if wanted == file else text
 
-    monkeypatch.setattr(f"duly.store.{module}.statement", patched)
+    monkeypatch.setattr(f"duly.worker.{module}.statement", patched)
     quickly = settings(
         bounded, phases=[Phase.generate], derandomize=True, max_examples=300, stateful_step_count=15
     )

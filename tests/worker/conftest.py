@@ -22,6 +22,6 @@ async def isolated(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
         blobs_url=str(tmp_path / "blobs"),
         upkeep=False,
     )
-    vars(made).pop("place", None)
+    vars(made).pop("database_urls", None)
     yield made
     await made.close()

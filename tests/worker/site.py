@@ -12,7 +12,8 @@ from typing import Any
 
 import psycopg
 
-from duly import Actor, Duly, Handle, Worker, context
+from duly import Actor, Duly, Handle, context
+from duly.worker.worker import Worker
 
 ADMIN = Actor.user("admin")
 WHY: dict[str, Any] = {"actor": ADMIN, "reason": "because"}
@@ -110,8 +111,8 @@ async def working(app: Duly, workers: int = 1, **choices: Any) -> AsyncIterator[
 async def looked(*workers: Worker) -> None:
     """Until each has looked once more from the beginning, and found nothing to take."""
     for worker in workers:
-        seen = worker.steps.counts["idle"]
-        await worker.steps.wait("idle", seen + 2)
+        seen = worker.loop_events.counts["idle"]
+        await worker.loop_events.wait("idle", seen + 2)
 
 
 def counters(sql: psycopg.Connection[Any]) -> set[int]:

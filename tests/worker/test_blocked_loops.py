@@ -17,8 +17,8 @@ import pytest
 
 from duly import Actor, Context, Duly, context
 from duly.testing import FreshDatabase
-from duly.worker.executor import Executor
-from duly.worker.watchdog import Watchdog
+from duly.worker.execute import Executor
+from duly.worker.isolation.watchdog import Watchdog
 from tests.worker.working import (
     ONCE,
     PATIENCE,
@@ -83,7 +83,7 @@ async def test_a_blocked_loop_that_was_freed_lets_the_handler_clean_up(app: Duly
         job = await (await block.enqueue()).wait()
         await cleaned.wait()
     assert job.error_code == "run.timeout"
-    assert worker.steps.counts["abandoned"] == 0
+    assert worker.loop_events.counts["abandoned"] == 0
 
 
 async def test_a_loop_that_is_blocked_in_good_time_is_left_alone(app: Duly, acting: uuid.UUID) -> None:
@@ -123,11 +123,11 @@ async def test_a_loop_that_was_blocked_for_longer_than_the_lease_is_given_up_and
     }
     async with working(app, **choices) as worker:
         handle = await block.enqueue()
-        await worker.steps.wait("declared lost")
+        await worker.loop_events.wait("declared lost")
         assert await (await quick.enqueue(1)).result(PATIENCE) == 1
     assert len(stuck) == 1
     assert silent[0] > brief(0.5), "a worker that is stuck does not say that it is well"
-    assert worker.steps.counts["lost"] == 1 or (await handle.status()).outcome == "dead"
+    assert worker.loop_events.counts["lost"] == 1 or (await handle.status()).outcome == "dead"
 
 
 async def test_a_handler_that_blocks_the_loop_is_interrupted_whichever_worker_runs_it(
@@ -181,7 +181,7 @@ def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
 def test_a_process_that_stood_still_is_not_given_up_before_its_loop_had_a_chance() -> None:
     """As after SIGCONT: two looks come at once, and the loop has not moved for longer than the lease."""
     gave_up = []
-    still = SimpleNamespace(ticked_at=time.monotonic() - 60, strays={"abandoned": "before"}, runs={})
+    still = SimpleNamespace(ticked_at=time.monotonic() - 60, abandoned={"abandoned": "before"}, runs={})
     dog = Watchdog(cast(Executor, still), 3.0, lambda: gave_up.append(True))
     try:
         dog._looked_at = time.monotonic() - 60

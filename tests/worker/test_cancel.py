@@ -45,14 +45,14 @@ async def test_a_waiting_job_is_canceled_at_once_and_never_starts(app: Duly, act
     handle = await never.enqueue()
     assert await handle.cancel("changed my mind") is Status.CANCELED
     async with working(app) as worker:
-        await worker.steps.wait("idle", 2)
+        await worker.loop_events.wait("idle", 2)
     job = await handle.status()
     assert (job.canceled_by, job.cancel_reason, job.attempt) == ("user", "changed my mind", 0)
     assert await events(handle) == ["queued", "canceled"]
 
 
 @pytest.mark.parametrize(("actor", "by"), [(Actor.user("u1"), "user"), (Actor.system("nightly"), "system")])
-async def test_a_running_job_is_asked_and_stops_between_two_steps(
+async def test_a_running_job_stops_between_two_steps_after_a_cancel_request(
     app: Duly, acting: uuid.UUID, actor: Actor, by: str
 ) -> None:
     gate = Gate()
@@ -72,7 +72,7 @@ async def test_a_running_job_is_asked_and_stops_between_two_steps(
         with context(actor=actor):
             assert await handle.cancel("enough") is Status.PARTIAL
             assert await handle.cancel("once more") is Status.PARTIAL, "asking again changes nothing"
-        await worker.steps.wait("cancel heard")
+        await worker.loop_events.wait("cancel requested")
         gate.go.set()
         job = await handle.wait(PATIENCE)
     assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, by, "enough")
@@ -129,7 +129,7 @@ async def test_an_isolated_process_is_killed_after_the_grace(
 ) -> None:
     async with working(isolated, cancel_grace=brief(0.05)) as worker:
         handle = await theirs.deaf.enqueue(str(tmp_path / "started"))
-        await worker.steps.wait("started")
+        await worker.loop_events.wait("started")
         await handle.cancel("enough")
         job = await handle.wait(PATIENCE)
     assert (job.status, job.cancel_reason) == (Status.CANCELED, "enough")
@@ -144,7 +144,9 @@ async def test_a_handler_may_cancel_its_own_job(app: Duly, acting: uuid.UUID) ->
     assert (job.canceled_by, job.cancel_reason) == ("worker", "there is nothing to do")
 
 
-async def test_a_job_that_is_done_before_it_hears_of_the_cancel_is_done(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_job_that_finishes_before_it_receives_the_cancel_is_completed(
+    app: Duly, acting: uuid.UUID
+) -> None:
     gate = Gate()
 
     @app.job("test.quick")
@@ -191,7 +193,7 @@ async def test_a_thousand_cancels_in_a_race_with_finishes(
     balance(sql)
 
 
-async def test_a_plain_handler_is_asked_too(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_sync_handler_receives_the_cancel(app: Duly, acting: uuid.UUID) -> None:
     inside, go = threading.Event(), threading.Event()
 
     @app.job("test.polite")
@@ -206,13 +208,15 @@ async def test_a_plain_handler_is_asked_too(app: Duly, acting: uuid.UUID) -> Non
     async with working(app) as worker:
         await asyncio.to_thread(inside.wait)
         assert await handle.cancel("enough") is Status.RUNNING
-        await worker.steps.wait("cancel heard")
+        await worker.loop_events.wait("cancel requested")
         go.set()
         job = await handle.wait(PATIENCE)
     assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
 
 
-async def test_a_process_is_asked_too(isolated: Duly, acting: uuid.UUID, tmp_path: Path) -> None:
+async def test_an_isolated_handler_receives_the_cancel(
+    isolated: Duly, acting: uuid.UUID, tmp_path: Path
+) -> None:
     started = tmp_path / "started"
     async with working(isolated, isolated=1, cancel_grace=brief(PATIENCE)):
         handle = await theirs.patient.enqueue(str(started))
@@ -239,7 +243,7 @@ async def test_a_job_that_waits_for_its_next_try_is_canceled_at_once(app: Duly, 
 @pytest.mark.parametrize(
     "said", [ValueError("broken"), Retry("busy"), Snooze(60)], ids=["error", "retry", "snooze"]
 )
-async def test_a_cancel_that_was_not_heard_wins_over_the_next_try(
+async def test_a_cancel_that_was_not_received_wins_over_the_retry(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, said: Exception
 ) -> None:
     gate = Gate()
@@ -277,7 +281,7 @@ async def test_a_handler_that_is_stopped_by_force_may_clean_up(app: Duly, acting
         await inside.wait()
         await handle.cancel("enough")
         job = await handle.wait(PATIENCE)
-    assert (job.status, cleaned, worker.steps.counts["abandoned"]) == (Status.CANCELED, [True], 0)
+    assert (job.status, cleaned, worker.loop_events.counts["abandoned"]) == (Status.CANCELED, [True], 0)
 
 
 async def test_an_ended_job_stays_as_it_is(app: Duly, acting: uuid.UUID) -> None:

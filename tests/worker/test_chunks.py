@@ -203,7 +203,9 @@ async def test_what_was_kept_stays_readable_however_the_job_ends(
         assert await (await conn.execute(SNAPSHOTS)).fetchall() == [("partial", 1, None, {"page": 1})]
 
 
-async def test_failed_chunks_are_told_when_the_job_may_succeed_in_part(app: Duly, acting: uuid.UUID) -> None:
+async def test_failed_chunks_are_reported_when_the_job_may_succeed_partially(
+    app: Duly, acting: uuid.UUID
+) -> None:
     @app.job("read.pages", allows_partial=True)
     async def read(ctx: Context, pages: list[str]) -> int:
         async for chunk in ctx.chunks(pages):

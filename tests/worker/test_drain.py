@@ -39,13 +39,13 @@ async def test_a_drain_waits_for_what_runs(app: Duly, acting: uuid.UUID) -> None
     await worker.start()
     await inside.wait()
     stopping = asyncio.create_task(worker.stop())
-    await worker.steps.wait("draining")
+    await worker.loop_events.wait("draining")
     go.set()
     await stopping
     assert await handle.result() is True, "it was told that the worker is about to stop"
 
 
-async def test_a_worker_that_is_asked_to_drain_finishes_its_jobs_takes_no_more_and_says_goodbye(
+async def test_a_requested_drain_finishes_the_jobs_claims_no_more_and_stops_the_worker(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     inside, go = asyncio.Event(), asyncio.Event()
@@ -58,17 +58,17 @@ async def test_a_worker_that_is_asked_to_drain_finishes_its_jobs_takes_no_more_a
     first = await last.enqueue()
     async with working(app, heartbeat=brief(0.05), drain=brief(PATIENCE)) as worker:
         await inside.wait()
-        for reason in ("a new version", "nobody hears the second"):
-            asked = await app.queues.drain(worker.worker_id, actor=Actor.operator("anna"), reason=reason)
-            assert (asked.drain_requested_by, asked.drain_reason) == ("operator:anna", "a new version")
+        for reason in ("a new version", "the second request is ignored"):
+            drained = await app.queues.drain(worker.worker_id, actor=Actor.operator("anna"), reason=reason)
+            assert (drained.drain_requested_by, drained.drain_reason) == ("operator:anna", "a new version")
         await worker.retired.wait()
         second = await last.options(idempotency_key="2").enqueue()
-        assert worker.why_not_ready == ["it drains"]
+        assert worker.why_not_ready == ["it is draining"]
         await until(sql, "select draining_at is not null from duly.workers")
         go.set()
-        await worker.steps.wait("drained")
+        await worker.loop_events.wait("drained")
         gone = sql.execute("select stopped_at is not null from duly.workers").fetchone()
-        assert gone == (True,), "although nobody has left its block yet"
+        assert gone == (True,), "although its block is still open"
         with pytest.raises(errors.UnknownWorker):
             await app.queues.drain(str(worker.worker_id), actor=Actor.operator("anna"), reason="again")
     assert ((await first.status()).status, (await second.status()).status) == (
@@ -76,7 +76,7 @@ async def test_a_worker_that_is_asked_to_drain_finishes_its_jobs_takes_no_more_a
         Status.QUEUED,
     )
     audited = sql.execute("select action, reason, detail ->> 'name' from duly.audit_entries").fetchall()
-    assert audited == [("worker.drain_requested", "a new version", asked.name)]
+    assert audited == [("worker.drain_requested", "a new version", drained.name)]
 
 
 async def test_what_does_not_end_in_time_is_given_back_without_spending_the_attempt(
@@ -115,7 +115,7 @@ async def test_a_stop_that_is_cut_short_leaves_no_heart_beating(app: Duly, actin
     await worker.start()
     await inside.wait()
     stopping = asyncio.create_task(worker.stop())
-    await worker.steps.wait("draining")
+    await worker.loop_events.wait("draining")
     stopping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stopping
@@ -126,7 +126,7 @@ async def test_a_worker_that_cannot_register_leaves_nothing_behind(
     isolated: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     connections = "select count(*) from pg_stat_activity where datname = current_database()"
-    await isolated.ground()
+    await isolated.resources()
     [(before,)] = sql.execute(connections).fetchall()
     sql.execute("alter table duly.workers rename to hidden")
     with pytest.raises(psycopg.errors.UndefinedTable):
@@ -139,14 +139,14 @@ async def test_a_worker_that_cannot_register_leaves_nothing_behind(
 async def test_no_claim_is_left_when_everything_is_settled(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    said = [None, ValueError("no"), Retry("later", after=60), Snooze(60), Fail("no"), Cancel("no")]
+    verdicts = [None, ValueError("no"), Retry("later", after=60), Snooze(60), Fail("no"), Cancel("no")]
 
     @app.job("test.mixed", retry=ONCE)
     async def mixed(ctx: Context, n: int) -> None:
         if n % 2:
             async with ctx.transaction():
                 pass
-        error = said[n % len(said)]
+        error = verdicts[n % len(verdicts)]
         if error is not None:
             raise error
 
@@ -159,7 +159,7 @@ async def test_no_claim_is_left_when_everything_is_settled(
     await other.close()
     await app.enqueue_many([mixed.call(n) for n in range(60)])
     async with working(app) as worker:
-        await worker.steps.wait("settled", 61)
+        await worker.loop_events.wait("settled", 61)
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
 
 
@@ -194,11 +194,11 @@ async def test_a_stuck_thread_does_not_hold_up_the_drain(app: Duly, acting: uuid
     assert (job.status, job.attempt) == (Status.QUEUED, 0)
 
 
-async def test_a_worker_that_gathers_free_slots_hears_that_it_is_to_stop(
+async def test_a_worker_that_delays_its_claim_notices_that_it_is_to_stop(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although it resets the bell after that, and would look again in ten minutes."""
-    monkeypatch.setattr(worker_module, "_GATHER", 0.3)
+    """Although it clears the wake-up after that, and would poll again in ten minutes."""
+    monkeypatch.setattr(worker_module, "_BUSY_CLAIM_DELAY", 0.3)
     inside, go = asyncio.Event(), asyncio.Event()
 
     @app.job("test.held")

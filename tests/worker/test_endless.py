@@ -64,7 +64,7 @@ async def test_a_stuck_thread_is_replaced_and_reported(
             assert [await handle.result() for handle in pair] == ["met", "met"]
     finally:
         release.set()
-    reported = [line.message for line in caplog.records if "does not stop" in line.message]
+    reported = [line.message for line in caplog.records if "did not stop" in line.message]
     assert len(reported) == 4
 
 
@@ -90,7 +90,7 @@ async def test_a_handler_that_swallows_its_cancellation_is_abandoned(
     async with surviving(app, stop_grace=brief(0.2)) as worker:
         handle = await swallow.enqueue()
         job = await handle.wait()
-        assert worker.steps.counts["abandoned"] == 1
+        assert worker.loop_events.counts["abandoned"] == 1
         history = await events(handle)
         release.set()
         await over.wait()

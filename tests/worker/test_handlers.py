@@ -21,7 +21,7 @@ from duly import (
     errors,
 )
 from duly.blobs import BlobRef, BlobStore
-from duly.worker.run import Run
+from duly.worker.context.run import JobRun
 from tests.worker.working import AT_ONCE, ONCE, brief, done, events, work_off, working
 
 
@@ -157,7 +157,7 @@ def handle_of(app: Duly, handle: Handle[Any]) -> Handle[Any]:
     return app.handle(handle.job_id)
 
 
-async def test_a_policy_that_nobody_can_read_stops_no_other_job(
+async def test_an_unreadable_policy_stops_no_other_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("step.take")
@@ -170,7 +170,7 @@ async def test_a_policy_that_nobody_can_read_stops_no_other_job(
         [odd.job_id],
     )
     async with working(app) as worker:
-        await worker.steps.wait("settled", 2)
+        await worker.loop_events.wait("settled", 2)
         later = await take.enqueue(3)
         assert await later.result(30) == 3
     assert await even.result() == 2
@@ -246,8 +246,10 @@ async def test_a_run_that_is_over_leaves_nothing_for_the_garbage_collector(
     gc.disable()
     try:
         async with working(app) as worker:
-            await worker.steps.wait("settled", 50)
-            runs = [found for found in gc.get_objects() if type(found) is Run and found.job.org_id == acting]
+            await worker.loop_events.wait("settled", 50)
+            runs = [
+                found for found in gc.get_objects() if type(found) is JobRun and found.job.org_id == acting
+            ]
     finally:
         gc.enable()
     assert runs == []

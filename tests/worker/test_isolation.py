@@ -65,7 +65,7 @@ async def test_the_children_of_an_isolated_job_go_to_the_database_of_its_worker(
     handles = [await theirs.parent.enqueue(), await theirs.parent_softly.enqueue()]
     async with working(isolated, isolated=1) as worker:
         assert [(await handle.wait()).error_message for handle in handles] == [None, None]
-        await worker.steps.wait("settled", 6)
+        await worker.loop_events.wait("settled", 6)
     rows = sql.execute(
         "select parent_id, payload ->> 'kind' from duly.jobs "
         "where job_type = 'isolated.child' and status = 'completed' order by 2"
@@ -97,8 +97,8 @@ async def test_a_process_that_never_ends_is_killed_in_time(isolated: Duly, actin
 async def test_a_job_that_waits_for_a_process_can_be_stopped(isolated: Duly, acting: uuid.UUID) -> None:
     handles = [await theirs.hang.options(idempotency_key=str(n)).enqueue() for n in range(2)]
     async with working(isolated, isolated=1, drain=brief(0), stop_grace=brief(0.2)) as worker:
-        await worker.steps.wait("started", 2)
-    assert worker.steps.counts["abandoned"] == 0
+        await worker.loop_events.wait("started", 2)
+    assert worker.loop_events.counts["abandoned"] == 0
     for handle in handles:
         job = await handle.status()
         assert (job.status, job.attempt) == ("queued", 0)
@@ -121,5 +121,5 @@ async def test_300_mb_from_a_process_fail_clearly(isolated: Duly, acting: uuid.U
         small = await theirs.boast.enqueue(100_000)
         assert await small.result() == "x" * 100_000
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
-    assert "300000002 bytes are more than 67108864" in (job.error_message or "")
+    assert "300000002 bytes exceed the limit of 67108864" in (job.error_message or "")
     assert (nonsense.outcome, nonsense.error_code) == ("failed", "contract.invalid")

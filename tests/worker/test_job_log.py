@@ -11,14 +11,12 @@ import psycopg
 import pytest
 
 from duly import Context, Duly, Handle, SyncContext
-from duly.control.job_lines import LogPage
-from duly.model.errors import ContractError, UnknownJob
-from duly.store.claims import ClaimedJob
-from duly.store.job_logs import Line
-from duly.store.session import Database
-from duly.worker import lines
-from duly.worker.job_log import FIRST, LAST, JobLog
-from duly.worker.lines import LineKeeper
+from duly.core.errors import ContractError, UnknownJob
+from duly.db.database import Database
+from duly.features.job_logs.service import LogPage
+from duly.worker import job_log as lines
+from duly.worker.claim import ClaimedJob
+from duly.worker.job_log import FIRST, LAST, JobLog, JobLogWriter, NewLogLine
 from tests.worker import isolated_jobs
 from tests.worker.working import PATIENCE, TWICE, done, working
 
@@ -94,12 +92,12 @@ async def test_of_many_lines_the_first_and_the_last_are_kept(app: Duly, acting: 
     whole, cut = [(await _logs(app, handle, limit=500)).lines for handle in handles]
     assert [one.message for one in whole] == [f"line {one.line_seq}" for one in whole]
     assert len(whole) == FIRST + LAST
-    assert cut[FIRST].message == f"{1000 - FIRST - LAST} lines are left out here"
+    assert cut[FIRST].message == f"{1000 - FIRST - LAST} lines omitted"
     numbers = [*range(1, FIRST + 1), *range(1001 - LAST, 1001)]
     assert [one.message for one in (*cut[:FIRST], *cut[FIRST + 1 :])] == [f"line {n}" for n in numbers]
 
 
-async def test_what_cannot_be_written_holds_up_nobody(
+async def test_lines_that_cannot_be_written_delay_no_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("talk.on")
@@ -117,26 +115,26 @@ async def test_what_cannot_be_written_holds_up_nobody(
     assert [one.message for one in (await _logs(app, handle)).lines] == ["hello"]
 
 
-async def test_more_lines_than_can_be_held_are_dropped_and_that_is_said(
+async def test_lines_beyond_the_buffer_are_dropped_and_that_is_logged(
     database: Database,
     sql: psycopg.Connection[Any],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lines, "_MOST", 3)
-    keeper = LineKeeper(database, logging.INFO)
+    monkeypatch.setattr(lines, "_MAX_PENDING", 3)
+    writer = JobLogWriter(database, logging.INFO)
     org, job = uuid.uuid4(), uuid.uuid4()
-    keeper.put([Line(org, job, 1, number, 0.0, "info", "x", {}) for number in range(1, 6)])
+    writer.put([NewLogLine(org, job, 1, number, 0.0, "info", "x", {}) for number in range(1, 6)])
     sql.execute("revoke insert on duly.job_logs from duly_engine")
-    await keeper.close()
+    await writer.close()
     sql.execute("grant insert on duly.job_logs to duly_engine")
-    said = [record.message for record in caplog.records]
-    assert said == [
-        "2 lines of jobs are dropped: they could not be written in time",
-        "3 lines of jobs are lost",
+    messages = [record.message for record in caplog.records]
+    assert messages == [
+        "dropped 2 job log lines: they could not be stored in time",
+        "lost 3 job log lines",
     ]
-    keeper.put([Line(org, job, 1, 1, 0.0, "info", "x", {})] * 2)
-    await keeper.close()
+    writer.put([NewLogLine(org, job, 1, 1, 0.0, "info", "x", {})] * 2)
+    await writer.close()
     assert sql.execute("select count(*) from duly.job_logs").fetchone() == (1,), "one number, one line"
 
 
@@ -146,21 +144,21 @@ async def test_lines_of_a_process_that_is_killed_are_kept(isolated: Duly, acting
     assert [one.message for one in (await _logs(isolated, handle)).lines] == ["about to hang"]
 
 
-def test_a_line_names_who_wrote_it_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    class Kept(list[Line]):
+def test_a_line_names_its_caller_and_harms_no_job(caplog: pytest.LogCaptureFixture) -> None:
+    class Sink(list[NewLogLine]):
         level = logging.WARNING
 
-        def put(self, lines: Sequence[Line], *, last: bool = False) -> None:
+        def put(self, lines: Sequence[NewLogLine], *, last: bool = False) -> None:
             self.extend(lines)
 
     values = dict.fromkeys(ClaimedJob._fields) | {"job_type": "talk.here", "job_id": uuid.UUID(int=1)}
-    log = JobLog(ClaimedJob(**values), kept := Kept())  # type: ignore[arg-type]
+    log = JobLog(ClaimedJob(**values), sink := Sink())  # type: ignore[arg-type]
     with caplog.at_level(logging.INFO):
         log.info("here", extra={"queue": "q", "job_id": "another"})
     with caplog.at_level(logging.CRITICAL):
         log.warning("%d rows", "not a number")
         log.error("%(rows)s rows", {"rows": 3})
-    assert [line.message for line in kept] == ["a line that cannot be read: TypeError", "3 rows"]
+    assert [line.message for line in sink] == ["log line could not be formatted: TypeError", "3 rows"]
     [record] = caplog.records
     assert (record.filename, record.name) == ("test_job_log.py", "duly.job.talk.here")
     assert vars(record).items() >= {"queue": "q", "job_id": str(uuid.UUID(int=1))}.items()

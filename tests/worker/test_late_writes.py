@@ -63,7 +63,7 @@ async def test_who_lost_the_lease_writes_nothing_any_more(
         await lose_everything(app, sql)
         before = picture(sql)
         taken_over.set()
-        await worker.steps.wait("lost")
+        await worker.loop_events.wait("lost")
         assert picture(sql) == before
     assert len(said) == 1
     await done(app, handle)
@@ -108,7 +108,7 @@ async def test_a_plain_handler_that_lost_the_lease_writes_nothing_any_more(
         await lose_everything(app, sql)
         before = picture(sql)
         taken_over.set()
-        await worker.steps.wait("lost")
+        await worker.loop_events.wait("lost")
         assert picture(sql) == before
     assert len(refused) == 9
     await done(app, handle)

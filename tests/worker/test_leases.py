@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from duly import Context, Duly, Status, errors
+from duly.maintenance.reaper import Reaper
 from duly.testing import FreshDatabase
-from duly.upkeep.reaper import Reaper
 from tests.worker.working import (
     AT_ONCE,
     ONCE,
@@ -31,7 +31,7 @@ def forget_heartbeat(sql: psycopg.Connection) -> None:
     sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour'")
 
 
-async def test_a_worker_introduces_itself_beats_and_says_goodbye(
+async def test_a_worker_registers_beats_and_stops(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     async with working(app, heartbeat=brief(0.02), lease=brief(5), slots=7) as worker:
@@ -71,14 +71,14 @@ async def test_handlers_that_hold_every_connection_stop_neither_heartbeats_nor_f
         await holding.acquire()
         beat = worker_row(sql, "heartbeat_at")
         await until(sql, f"select heartbeat_at > '{beat}' from duly.workers")
-        settled = worker.steps.counts["settled"]
+        settled = worker.loop_events.counts["settled"]
         go.set()
-        await worker.steps.wait("settled", settled + 2)
+        await worker.loop_events.wait("settled", settled + 2)
     assert sql.execute("select count(*) from duly.jobs where status = 'completed'").fetchone() == (2,)
     await app.close()
 
 
-async def test_a_worker_that_is_declared_lost_hears_of_it_and_starts_over(
+async def test_a_worker_that_is_declared_lost_registers_again(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     inside, told = asyncio.Event(), asyncio.Event()
@@ -106,7 +106,7 @@ async def test_a_worker_that_is_declared_lost_hears_of_it_and_starts_over(
             forget_heartbeat(sql)
             sql.execute("update duly.workers set lost_at = now()")
         await Reaper(app).once()
-        await worker.steps.wait("declared lost")
+        await worker.loop_events.wait("declared lost")
         await told.wait()
         assert await handle.result(PATIENCE) == "the second"
         assert worker.worker_id != first_id
@@ -125,7 +125,7 @@ async def test_a_lost_lease_spends_the_attempt_and_the_last_one_is_a_dead_letter
     handle = await once.enqueue()
     worker = app.worker(heartbeat=brief(5), lease=brief(30), drain=brief(0))
     await worker.start()
-    await worker.steps.wait("started")
+    await worker.loop_events.wait("started")
     sql.execute("update duly.workers set lost_at = now()")
     await Reaper(app).once()
     await worker.stop()
@@ -133,7 +133,7 @@ async def test_a_lost_lease_spends_the_attempt_and_the_last_one_is_a_dead_letter
     assert (job.status, job.outcome, job.error_code) == (Status.FAILED, "dead", "lease_lost")
     assert await events(handle) == ["queued", "started", "lease_lost", "deadlettered", "failed"]
     assert sql.execute("select count(*) from duly.dead_letters").fetchone() == (1,)
-    assert worker.steps.counts["lost"] == 1, "what the old worker wrote at its end changed nothing"
+    assert worker.loop_events.counts["lost"] == 1, "what the old worker wrote at its end changed nothing"
 
 
 async def test_a_silent_worker_is_lost_only_after_its_lease(
@@ -170,10 +170,10 @@ async def test_polling_alone_suffices(app: Duly, acting: uuid.UUID) -> None:
     async def quick(n: int) -> int:
         return n
 
-    await app.ground()  # checked at the true address
-    vars(app)["place"] = app.place._replace(direct_url="postgresql://127.0.0.1:1/nowhere")
+    await app.resources()  # checked at the true address
+    vars(app)["database_urls"] = app.database_urls._replace(direct_url="postgresql://127.0.0.1:1/nowhere")
     async with working(app, poll=brief(0.05)) as worker:
-        await worker.steps.wait("idle")
+        await worker.loop_events.wait("idle")
         assert await (await quick.enqueue(1)).result(PATIENCE) == 1
         assert not worker.listening.is_set()
 
@@ -189,11 +189,11 @@ async def test_a_worker_that_is_lost_and_does_not_know_it_claims_nothing_more(
         assert await (await quick.enqueue(1)).result(PATIENCE) == 1
         await lose_everything(app, sql)
         handle = await quick.enqueue(2)
-        looked = worker.steps.counts["idle"]
-        await worker.steps.wait("idle", looked + 3)
+        looked = worker.loop_events.counts["idle"]
+        await worker.loop_events.wait("idle", looked + 3)
         assert (await handle.status()).status is Status.QUEUED
         assert await handle.result(PATIENCE) == 2, "it has introduced itself again"
-        assert worker.steps.counts["declared lost"] == 1
+        assert worker.loop_events.counts["declared lost"] == 1
     assert sql.execute("select count(*), count(stopped_at) from duly.workers").fetchone() == (2, 1)
 
 
@@ -213,7 +213,7 @@ async def test_a_heartbeat_that_is_cut_off_beats_again(
         assert worker.worker_id == first_id
 
 
-async def test_a_policy_that_nobody_can_read_stops_no_takeover(
+async def test_an_unreadable_policy_stops_no_takeover(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("test.long", retry=AT_ONCE)
@@ -228,7 +228,7 @@ async def test_a_policy_that_nobody_can_read_stops_no_takeover(
         [handles[0].job_id],
     )
     async with deaf(app, sql, drain=brief(0)) as worker:
-        await worker.steps.wait("started", 3)
+        await worker.loop_events.wait("started", 3)
         await lose_everything(app, sql)
     async with working(app):
         assert [await handle.result(PATIENCE) for handle in handles] == [0, 1, 2]
@@ -244,7 +244,7 @@ async def test_many_claims_of_a_lost_worker_are_taken_over_bit_by_bit(
     async with deaf(app, sql, drain=brief(0), poll=brief(0.01)) as worker:
         for n in range(25):
             await long.enqueue(n)
-            await worker.steps.wait("started", n + 1)
+            await worker.loop_events.wait("started", n + 1)
         sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour'")
         reaper = Reaper(app)
         assert [await reaper.once() == brief(0) for _ in range(2)] == [True, False]

@@ -47,7 +47,7 @@ async def test_files_are_listed_and_read_back(app: Duly, acting: uuid.UUID) -> N
         await handle.read("c.txt")
 
 
-async def test_nobody_else_reads_them(app: Duly, acting: uuid.UUID) -> None:
+async def test_no_other_org_reads_them(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.secret")
     async def secret(ctx: Context) -> None:
         await ctx.partial({"secret": 1})
@@ -86,7 +86,7 @@ async def test_a_job_whose_chunks_all_failed_tells_which_and_why(
     assert "!" * 300 not in caplog.text, "a line has the beginning only"
 
 
-async def test_chunks_that_nobody_works_on_are_an_error(app: Duly, acting: uuid.UUID) -> None:
+async def test_chunks_that_are_never_entered_are_an_error(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.forgot")
     async def forgot(ctx: Context) -> None:
         async for chunk in ctx.chunks(["a", "b"]):
@@ -94,7 +94,7 @@ async def test_chunks_that_nobody_works_on_are_an_error(app: Duly, acting: uuid.
 
     job = await done(app, await forgot.enqueue())
     assert (job.status, job.error_code) == (Status.FAILED, "contract.invalid")
-    assert "no chunk was worked on" in (job.error_message or "")
+    assert "chunks was entered" in (job.error_message or "")
 
 
 async def test_a_worker_for_queues_that_do_not_exist_does_not_start(app: Duly, acting: uuid.UUID) -> None:

@@ -61,7 +61,7 @@ async def test_the_effects_of_a_transaction_happen_once(
     async with working(app) as worker:
         await proxy.lost.wait()
         assert await handle.result(PATIENCE) == "done"
-        await worker.steps.wait("lost")
+        await worker.loop_events.wait("lost")
     assert ran == [1]
     assert sql.execute("select job_id from effects").fetchall() == [(handle.job_id,)]
     assert await events(handle) == ["queued", "started", "completed"]

@@ -157,7 +157,7 @@ async def test_a_result_of_another_type_than_declared_fails_the_job(app: Duly, a
 
     job = await done(app, await softly.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
-    assert "not what the handler declares" in (job.error_message or "")
+    assert "not of the declared return type" in (job.error_message or "")
 
 
 async def test_300_mb_on_the_loop_fail_clearly(app: Duly, acting: uuid.UUID) -> None:
@@ -168,7 +168,7 @@ async def test_300_mb_on_the_loop_fail_clearly(app: Duly, acting: uuid.UUID) -> 
     async with surviving(app):
         job = await (await boast.enqueue()).wait()
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
-    assert "300000002 bytes are more than 67108864" in (job.error_message or "")
+    assert "300000002 bytes exceed the limit of 67108864" in (job.error_message or "")
 
 
 async def test_counts_that_overflow_fail_their_own_job_only(app: Duly, acting: uuid.UUID) -> None:

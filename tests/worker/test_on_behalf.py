@@ -21,7 +21,7 @@ from duly.blobs import BlobRef
 from tests.worker.working import AT_ONCE, done, work_off
 
 
-async def test_children_carry_who_asked_for_what(
+async def test_children_inherit_org_actor_and_correlation(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("child.do")
@@ -163,7 +163,7 @@ async def test_an_artifact_is_kept_and_the_same_name_replaces_it(
         (handles[1].job_id, "report.bin", "application/octet-stream", 1, await handles[1].result(), None),
         (handles[0].job_id, "report.csv", "text/csv", 4, await handles[0].result(), timedelta(days=2)),
     ]
-    blobs = (await app.ground()).blobs
+    blobs = (await app.resources()).blobs
     assert await blobs.get(BlobRef.parse(rows[1][4]), org_id=acting) == b"a;b\n"
 
 

@@ -12,11 +12,11 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.store import workers
-from duly.testing import Cluster, FreshDatabase
-from duly.upkeep.reaper import Reaper
+from duly.maintenance.reaper import Reaper
+from duly.testing import DatabaseCluster, FreshDatabase
 from duly.worker import heartbeat
-from tests.control.test_doctor import pooled
+from duly.worker import workers_store as workers
+from tests.features.doctor.test_doctor import pooled
 from tests.worker.working import PATIENCE, brief, until, worker_row, working
 
 HOLDERS = """
@@ -82,7 +82,7 @@ async def test_a_worker_whose_connection_is_ended_by_the_server_comes_back_and_l
 async def test_a_connection_that_was_good_is_replaced_at_once(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "_AGAIN", 3600)
+    monkeypatch.setattr(heartbeat, "_RETRY_PAUSE", 3600)
     async with working(app, heartbeat=brief(9)) as worker:
         pid = await until_present(sql, worker.worker_id)
         sql.execute("select pg_terminate_backend(%s, 5000)", [pid])
@@ -97,7 +97,7 @@ async def test_a_worker_that_starts_over_is_present_under_its_new_id(
         first_id = worker.worker_id
         await until_present(sql, first_id)
         sql.execute("update duly.workers set lost_at = now()")
-        await worker.steps.wait("declared lost")
+        await worker.loop_events.wait("declared lost")
         await until_present(sql, worker.worker_id)
         assert worker.worker_id != first_id
         assert sql.execute(HOLDERS.format(first_id)).fetchall() == []
@@ -109,14 +109,14 @@ async def test_a_worker_before_its_first_heartbeat_has_its_whole_lease(
     def refuse(*_: Any, **__: Any) -> None:
         raise psycopg.OperationalError("too many clients already")
 
-    monkeypatch.setattr(workers, "attend", refuse)
+    monkeypatch.setattr(workers, "hold_presence", refuse)
     async with working(app, heartbeat=brief(0.05)):
         await until(sql, "select now() > started_at + interval '0.3 s' from duly.workers")
-        async with (await app.ground()).database.engine_session() as conn:
-            assert await workers.absent(conn) == {}
+        async with (await app.resources()).database.engine() as conn:
+            assert await workers.list_absent(conn) == {}
 
 
-async def test_behind_a_pooler_nobody_is_present_and_the_lease_counts(
+async def test_behind_a_pooler_no_worker_is_present_and_the_lease_counts(
     fresh: FreshDatabase, acting: uuid.UUID, sql: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
     direct, blobs = fresh.direct_url, str(tmp_path)
@@ -127,11 +127,11 @@ async def test_behind_a_pooler_nobody_is_present_and_the_lease_counts(
         assert sql.execute(HOLDERS.format(worker.worker_id)).fetchall() == []
 
 
-async def test_a_pooler_that_nobody_told_of_is_noticed(
-    cluster: Cluster, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+async def test_an_undeclared_pooler_is_noticed(
+    cluster: DatabaseCluster, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     who = uuid.uuid4()
     with pooled(cluster, "transaction", sql.info.dbname, monkeypatch) as url:
         with psycopg.connect(url, autocommit=True, prepare_threshold=None) as conn:
-            assert not workers.attend(conn, who)
+            assert not workers.hold_presence(conn, who)
         assert sql.execute(HOLDERS.format(who)).fetchall() == []

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from duly import Context, Duly, Retry, Status, SyncContext
-from duly.store import session
+from duly.db import database as session
 from duly.testing import FreshDatabase
 from tests.worker import isolated_jobs as theirs
 from tests.worker.proxy import Proxy
@@ -32,7 +32,7 @@ def well(app: Duly):
     return well
 
 
-async def test_an_account_of_an_absurd_name_stops_nobody(app: Duly, acting: uuid.UUID, well) -> None:
+async def test_an_absurd_dependency_name_stops_no_job(app: Duly, acting: uuid.UUID, well) -> None:
     @app.job("test.absurd", retry=AT_ONCE)
     async def absurd(ctx: Context, names: str) -> int:
         if ctx.attempt == 1:
@@ -67,10 +67,10 @@ async def test_a_handler_that_cancels_its_own_task_ends_like_any_other(
     assert (job.status, count) in ((Status.COMPLETED, 1), (Status.FAILED, 0))
 
 
-async def test_somebodys_open_transaction_holds_up_only_the_job_it_locks(
+async def test_an_open_transaction_delays_only_the_job_it_locks(
     app: Duly, acting: uuid.UUID, well, monkeypatch: pytest.MonkeyPatch, fresh: FreshDatabase
 ) -> None:
-    monkeypatch.setattr(session, "_HURRY", "lock_timeout = '100ms'")
+    monkeypatch.setattr(session, "_LOCK_TIMEOUT", "lock_timeout = '100ms'")
     inside, go = asyncio.Event(), asyncio.Event()
 
     @app.job("test.single")
@@ -87,7 +87,7 @@ async def test_somebodys_open_transaction_holds_up_only_the_job_it_locks(
             joined = await alone.options(conn=conn, idempotency_key="second").enqueue(2)
             assert joined.job_id == handle.job_id
             go.set()
-            await worker.steps.wait("ended")
+            await worker.loop_events.wait("ended")
             others = [await well.enqueue(n) for n in range(5)]
             assert [await other.result(PATIENCE) for other in others] == list(range(5))
             assert (await handle.status()).status is Status.RUNNING
@@ -104,7 +104,7 @@ async def test_retries_beyond_the_budget_come_one_after_the_other(
 
     await app.enqueue_many([broken.call(n) for n in range(20)])
     async with working(app, retries_per_second=0.1, retry_burst=1) as worker:
-        await worker.steps.wait("settled", 20)
+        await worker.loop_events.wait("settled", 20)
     waits = [row[0] for row in sql.execute("select run_at from duly.scheduled order by run_at").fetchall()]
     gaps = [later - sooner for sooner, later in pairwise(waits)]
     assert len(gaps) >= 16
@@ -116,7 +116,7 @@ async def test_jobs_that_wait_for_a_process_do_not_stop_the_others(
 ) -> None:
     async with working(isolated, isolated=1, cancel_grace=brief(0.05)) as worker:
         waiting = [await theirs.deaf.options(priority=9).enqueue(str(tmp_path / str(n))) for n in range(5)]
-        await worker.steps.wait("started", 2)
+        await worker.loop_events.wait("started", 2)
         child = await theirs.child.enqueue("free")
         assert (await child.wait(PATIENCE)).status is Status.COMPLETED
         for handle in waiting:
@@ -185,7 +185,7 @@ async def test_connections_that_lead_nowhere_are_given_up(
 
     async with working(app, lease=brief(1.5), heartbeat=brief(0.2), poll=brief(0.1)) as worker:
         assert await (await well.enqueue(1)).result(PATIENCE) == 1
-        await worker.steps.wait("idle", worker.steps.counts["idle"] + 1)
+        await worker.loop_events.wait("idle", worker.loop_events.counts["idle"] + 1)
         hole.swallow()
         [job] = await _enqueue_directly(fresh, tmp_path, acting)
         done = "select status = 'completed' from duly.jobs where job_id = %s"

@@ -1,4 +1,4 @@
-"""A round of claims: when it takes nothing, there is nothing to take."""
+"""A claim round that returns no job has found no claimable one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.control.limits import Limits
-from duly.model.policy import QUEUES, stored_policy
-from duly.store import claims
-from duly.store.session import Database
-from duly.worker import claimer as claimer_module
-from duly.worker.claimer import Claimer, Clock
+from duly.core.policy import QUEUES, parse_stored_policy
+from duly.db.database import Database
+from duly.features.limits.service import Limits
+from duly.worker import claim as claims
+from duly.worker.claim import Claimer, Clock
 from tests.worker.site import WHY, Site, enqueue, make_orgs, shut_orgs
 
 WORKER = uuid.uuid4()
@@ -30,33 +29,33 @@ def claimer(database: Database) -> Claimer:
     return Claimer(database, QUEUES[:-1], Clock())
 
 
-async def test_a_round_that_takes_nothing_has_looked_at_every_org(
+async def test_a_round_without_jobs_has_visited_every_org(
     app: Duly, site: Site, org: uuid.UUID, claimer: Claimer, database: Database, sql: psycopg.Connection
 ) -> None:
     await shut_orgs(app, site, sql, 30)
     await enqueue(site.build, org, [1])
-    async with database.engine_session() as conn:
+    async with database.engine() as conn:
         short = [
-            await claims.claim(
+            await claims.claim_jobs(
                 conn,
                 worker_id=WORKER,
                 claim_id=uuid.uuid4(),
                 lane="q:default",
                 slots=1,
                 after_org=org,
-                sight=10,
+                max_orgs=10,
             )
         ]
         while short[-1].more and not short[-1].jobs:
             short.append(
-                await claims.claim(
+                await claims.claim_jobs(
                     conn,
                     worker_id=WORKER,
                     claim_id=uuid.uuid4(),
                     lane="q:default",
                     slots=1,
                     after_org=short[-1].after_org,
-                    sight=10,
+                    max_orgs=10,
                 )
             )
     assert [len(claim.jobs) for claim in short] == [0, 0, 0, 1]
@@ -83,7 +82,7 @@ async def test_a_round_goes_on_with_jobs_that_it_moved_to_their_lane(
     assert [len(await claimer.round(WORKER, 1)) for _ in range(5)] == [1, 1, 1, 0, 0]
 
 
-async def test_what_was_taken_before_the_trouble_is_handed_over_and_the_trouble_told_after(
+async def test_jobs_claimed_before_an_error_are_returned_and_the_next_round_raises_it(
     app: Duly, site: Site, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection
 ) -> None:
     await enqueue(site.build, org, [1])
@@ -104,15 +103,15 @@ async def test_what_was_taken_before_the_trouble_is_handed_over_and_the_trouble_
     assert [job.job_type for job in await claimer.round(WORKER, 10)] == ["site.ship"]
 
 
-async def test_a_job_one_is_told_of_is_claimed_without_looking_around(
+async def test_a_hinted_job_is_claimed_without_a_peek(
     site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await enqueue(site.build, org, [1])
 
-    async def blind(*_: object) -> None:
-        raise AssertionError("it looked around")
+    async def forbidden(*_: object) -> None:
+        raise AssertionError("it peeked")
 
-    monkeypatch.setattr(claims, "peek", blind)
+    monkeypatch.setattr(claims, "peek_lanes", forbidden)
     claimer.hint("q:default")
     assert len(await claimer.round(WORKER, 5)) == 1
 
@@ -140,54 +139,54 @@ async def test_each_job_of_a_claim_has_its_own_policy(
     async def long(n: int) -> None: ...
 
     await app.enqueue_many([(long if n % 3 else short).call(n) for n in range(12)])
-    async with database.engine_session() as conn:
-        taken = await claims.claim(
+    async with database.engine() as conn:
+        taken = await claims.claim_jobs(
             conn, worker_id=WORKER, claim_id=uuid.uuid4(), lane="q:default", slots=20, after_org=org
         )
-    told = {(job.job_type, stored_policy(job.policy).timeout) for job in taken.jobs}
-    assert told == {("step.short", timedelta(seconds=10)), ("step.long", timedelta(seconds=20))}
+    policies = {(job.job_type, parse_stored_policy(job.policy).timeout) for job in taken.jobs}
+    assert policies == {("step.short", timedelta(seconds=10)), ("step.long", timedelta(seconds=20))}
     assert len(taken.jobs) == 12
 
 
-async def test_hints_never_keep_a_worker_from_looking_around(
+async def test_hints_never_keep_a_worker_from_peeking(
     site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claimer_module, "_FRESH", 0.0)
-    looks = count_looks(monkeypatch)
+    monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)
+    peeks = count_peeks(monkeypatch)
     await enqueue(site.build, org, range(6))
     for _ in range(6):
         claimer.hint("q:default")
         assert len(await claimer.round(WORKER, 1)) == 1
-    assert len(looks) == 6, "every second round, before its claim and after"
+    assert len(peeks) == 6, "every second round, before its claim and after"
 
 
-async def test_who_got_all_they_asked_for_claims_on_without_looking_first(
+async def test_a_full_claim_is_followed_by_another_without_a_peek(
     site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claimer_module, "_FRESH", 3600.0)
-    looks = count_looks(monkeypatch)
+    monkeypatch.setattr(claims, "_PEEK_TTL", 3600.0)
+    peeks = count_peeks(monkeypatch)
     await enqueue(site.build, org, range(7))
     assert [len(await claimer.round(WORKER, 3)) for _ in range(2)] == [3, 3]
-    assert len(looks) == 1
+    assert len(peeks) == 1
     assert [len(await claimer.round(WORKER, 3)) for _ in range(2)] == [1, 0]
-    assert len(looks) == 2, "what was seen does not count once less was there"
+    assert len(peeks) == 2, "a claim that was not full makes the peek stale"
 
 
-async def test_a_sight_that_is_old_is_renewed_before_the_jobs_are_handed_over(
+async def test_a_stale_peek_is_renewed_before_the_jobs_are_returned(
     site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claimer_module, "_FRESH", 0.0)
-    looks = count_looks(monkeypatch)
+    monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)
+    peeks = count_peeks(monkeypatch)
     await enqueue(site.build, org, range(3))
     assert len(await claimer.round(WORKER, 3)) == 3
-    assert len(looks) == 2
+    assert len(peeks) == 2
 
 
 async def test_a_lane_that_fills_up_meanwhile_gets_its_share(
     site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although the lane that was seen never runs dry."""
-    monkeypatch.setattr(claimer_module, "_FRESH", 0.001)
+    """Although the lane of the peek never runs dry."""
+    monkeypatch.setattr(claims, "_PEEK_TTL", 0.001)
     await enqueue(site.build, org, range(60))
     assert len(await claimer.round(WORKER, 4)) == 4
     await enqueue(site.ship, org, range(4))
@@ -195,18 +194,18 @@ async def test_a_lane_that_fills_up_meanwhile_gets_its_share(
     assert types.count("site.ship") == 4
 
 
-async def test_trouble_of_the_look_ahead_costs_no_job(
+async def test_an_error_while_peeking_ahead_costs_no_job(
     site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claimer_module, "_FRESH", 0.0)
-    real, looks = claims.peek, iter([True, False])
+    monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)
+    real, answers = claims.peek_lanes, iter([True, False])
 
-    async def sometimes(*values: object) -> claims.Sight:
-        if not next(looks, True):
+    async def sometimes(*values: object) -> claims.LaneSnapshot:
+        if not next(answers, True):
             raise psycopg.errors.InsufficientPrivilege("not now")
         return await real(*values)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(claims, "peek", sometimes)
+    monkeypatch.setattr(claims, "peek_lanes", sometimes)
     await enqueue(site.build, org, range(3))
     assert len(await claimer.round(WORKER, 2)) == 2
     with pytest.raises(psycopg.Error, match="not now"):
@@ -214,13 +213,13 @@ async def test_trouble_of_the_look_ahead_costs_no_job(
     assert len(await claimer.round(WORKER, 2)) == 1
 
 
-def count_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    looks: list[int] = []
-    real = claims.peek
+def count_peeks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    peeks: list[int] = []
+    real = claims.peek_lanes
 
-    async def counted(*values: object) -> claims.Sight:
-        looks.append(1)
+    async def counted(*values: object) -> claims.LaneSnapshot:
+        peeks.append(1)
         return await real(*values)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(claims, "peek", counted)
-    return looks
+    monkeypatch.setattr(claims, "peek_lanes", counted)
+    return peeks

@@ -242,7 +242,7 @@ async def test_a_job_whose_transaction_was_ended_behind_our_back_does_not_comple
 
     job = await done(app, await (softly if kind == "async" else plainly).enqueue())
     assert (job.outcome, job.error_code, effects()) == ("dead", "store.error", [])
-    assert "had ended" in (job.error_message or "")
+    assert "ended before its job" in (job.error_message or "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -304,7 +304,7 @@ async def test_effects_never_happen_when_the_lease_was_lost_meanwhile(
         await written.wait()
         await lose_everything(app, sql)
         taken_over.set()
-        await worker.steps.wait("lost")
+        await worker.loop_events.wait("lost")
     assert effects() == []
     job = await done(app, handle)
     assert (job.outcome, job.attempt) == ("succeeded", 2)

@@ -20,7 +20,7 @@ from duly import (
     Snooze,
     errors,
 )
-from duly.model.verdict import Verdict
+from duly.core.outcome import HandlerSignal
 from tests.worker.working import AT_ONCE, TWICE, done, events, work_off
 
 
@@ -142,7 +142,7 @@ async def test_an_answer_that_makes_no_sense_sets_no_floor(
     assert job.error_code == type(error).__name__.lower()
 
 
-SAID: dict[str, tuple[Verdict, dict[str, Any]]] = {
+SAID: dict[str, tuple[HandlerSignal, dict[str, Any]]] = {
     "retry": (
         Retry("busy", after=100, code="provider.busy"),
         {"status": "queued", "attempt": 1, "error_code": "provider.busy", "error_message": "busy"},

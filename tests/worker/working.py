@@ -12,13 +12,13 @@ from typing import Any
 
 import psycopg
 
-from duly import Duly, Handle, JobSnapshot, RetryPolicy, Worker
-from duly.store import claims
-from duly.store.workers import Identity, register
-from duly.upkeep.reaper import Reaper
-from duly.wiring import open_ground
-from duly.worker.options import WorkerOptions
-from duly.worker.places import Places
+from duly import Duly, Handle, JobSnapshot, RetryPolicy
+from duly.app import open_resources
+from duly.maintenance.reaper import Reaper
+from duly.worker import claim as claims
+from duly.worker.options import WorkerConnections, WorkerOptions
+from duly.worker.worker import Worker
+from duly.worker.workers_store import WorkerIdentity, register
 
 AT_ONCE = RetryPolicy(max_attempts=5, delays=(timedelta(milliseconds=1),))
 """Tried again without delay."""
@@ -43,11 +43,13 @@ async def working(app: Duly, **choices: Any) -> AsyncIterator[Worker]:
 
 @asynccontextmanager
 async def deaf(app: Duly, sql: psycopg.Connection[Any], **choices: Any) -> AsyncIterator[Worker]:
-    """A worker whom nobody tells anything, and who has just sent its last heartbeat for a while."""
+    """A worker without notifications that has just sent its last heartbeat for a while."""
     options = WorkerOptions(**{"heartbeat": brief(10), "drain": brief(10), **choices})
-    places = Places(app.place.url, NOWHERE, partial(open_ground, app.settings, app.place.url))
+    connections = WorkerConnections(
+        app.database_urls.url, NOWHERE, partial(open_resources, app.settings, app.database_urls.url)
+    )
     async with asyncio.timeout(PATIENCE):
-        async with Worker(app, options, places) as worker:
+        async with Worker(app, options, connections) as worker:
             await until(sql, f"select heartbeat_at > started_at from duly.workers where {_is(worker)}")
             yield worker
 
@@ -94,7 +96,7 @@ async def surviving(app: Duly, **choices: Any) -> AsyncIterator[Worker]:
 async def work_off(app: Duly, attempts: int = 1, **choices: Any) -> Worker:
     """Work until so many attempts are settled."""
     async with working(app, **choices) as worker:
-        await worker.steps.wait("settled", attempts)
+        await worker.loop_events.wait("settled", attempts)
     return worker
 
 
@@ -117,14 +119,14 @@ async def lose_everything(app: Duly, sql: psycopg.Connection[Any]) -> None:
 
 
 async def claim_and_vanish(app: Duly, job_id: uuid.UUID) -> uuid.UUID:
-    """A worker takes this job, which is the only one, and is never seen again."""
-    who = Identity(uuid.uuid4(), "gone", "h", 1, "0", ("q:default",), 1, brief(30))
+    """Claim this job, the only one, by a worker that vanishes."""
+    worker = WorkerIdentity(uuid.uuid4(), "gone", "h", 1, "0", ("q:default",), 1, brief(30))
     lane = {"lane": "q:default", "slots": 1, "after_org": uuid.UUID(int=0)}
-    async with (await app.ground()).database.engine_session() as conn:
-        await register(conn, who)
-        taken = await claims.claim(conn, worker_id=who.worker_id, claim_id=uuid.uuid4(), **lane)
+    async with (await app.resources()).database.engine() as conn:
+        await register(conn, worker)
+        taken = await claims.claim_jobs(conn, worker_id=worker.worker_id, claim_id=uuid.uuid4(), **lane)
     assert [job.job_id for job in taken.jobs] == [job_id]
-    return who.worker_id
+    return worker.worker_id
 
 
 def worker_row(sql: psycopg.Connection[Any], column: str) -> Any:

@@ -73,7 +73,7 @@ class Ours(Adapter):
     async def open(self) -> None:
         """Connect."""
         self.client, self.jobs = self.app()
-        await self.client.ground()
+        await self.client.resources()
         self.watching = await psycopg.AsyncConnection.connect(postgres(), autocommit=True)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The name of a blob, and what can be wrong with it."""
+"""References of blobs, and their errors."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _REF = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class BlobRef:
-    """A blob's owner, content hash and size: everything needed to find it and to verify it."""
+    """The org, content hash and size of a blob: everything needed to find and to verify it."""
 
     org_id: UUID
     sha256: str
@@ -29,12 +29,12 @@ class BlobRef:
 
     @property
     def key(self) -> str:
-        """Where the blob lives in the store."""
+        """The key of the blob in the store."""
         return f"org/{self.org_id}/{self.sha256[:2]}/{self.sha256}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read back what `str(ref)` wrote; raise BadBlobRef for any other spelling."""
+        """Parse the result of `str(ref)`; raise BadBlobRef for any other text."""
         match = _REF.fullmatch(text)
         if match is None:
             raise BadBlobRef(text)
@@ -43,7 +43,7 @@ class BlobRef:
 
 
 class BlobError(Exception):
-    """Base of everything this package raises about a blob; `args[0]` is the reference as text."""
+    """The base class of the errors of blobs; `args[0]` is the reference as text."""
 
     explanation: ClassVar[str] = "{ref}: blob storage failed"
 
@@ -64,13 +64,13 @@ class BadBlobRef(BlobError, ValueError):
 
 
 class BlobNotFound(BlobError):
-    """The reader's organisation has no such blob, whether or not another organisation has."""
+    """The reader's org has no such blob, whether or not another org has it."""
 
     explanation = "{ref} was not found; check the reference and the organisation, or put the content again"
 
 
 class BlobCorrupted(BlobError):
-    """The stored bytes are not the ones the reference names."""
+    """The stored bytes do not match the reference."""
 
     explanation = (
         "{ref} does not match its stored bytes; restore it from a backup, "

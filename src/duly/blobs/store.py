@@ -1,4 +1,4 @@
-"""Where blobs are kept: written once under their own hash, verified on every read."""
+"""The blob store: blobs are written once under their hash, and verified on every read."""
 
 import asyncio
 import hashlib
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _CHUNK = 1024 * 1024
 
 
-class Kept(NamedTuple):
-    """A tenant's file."""
+class TenantFile(NamedTuple):
+    """A named file of a tenant."""
 
     name: str
     sha256: str
@@ -53,7 +53,7 @@ class BlobStore:
             self._objects = LocalStore(self._root)
 
     async def put(self, org_id: UUID, data: bytes) -> BlobRef:
-        """Keep `data` and return its reference; the same content twice is one blob.
+        """Store `data` and return its reference; equal content is stored once.
 
         An existing object of the wrong size is replaced. One of the right size is trusted, not read.
         """
@@ -68,9 +68,9 @@ class BlobStore:
         return ref
 
     async def put_stream(self, org_id: UUID, chunks: AsyncIterator[bytes]) -> BlobRef:
-        """Keep the concatenated `chunks` as `put` does, without holding them all in memory.
+        """Store the concatenated `chunks` like `put`, without holding them all in memory.
 
-        If `chunks` raises or the call is cancelled, nothing is kept. S3 copies at most 5 GB at once,
+        If `chunks` raises or the call is cancelled, nothing is stored. S3 copies at most 5 GB at once,
         which bounds a streamed blob there.
         """
         digest = hashlib.sha256()
@@ -84,7 +84,7 @@ class BlobStore:
         return ref
 
     async def get(self, ref: BlobRef, *, org_id: UUID) -> bytes:
-        """Return the whole blob; raise BlobNotFound or BlobCorrupted rather than anything else's bytes."""
+        """Return the whole blob; raise BlobNotFound or BlobCorrupted rather than return other bytes."""
         found = await self._open(ref, org_id)
         data = (await found.bytes_async()).to_bytes()
         if await asyncio.to_thread(_sha256, data) != ref.sha256:
@@ -92,9 +92,9 @@ class BlobStore:
         return data
 
     async def stream(self, ref: BlobRef, *, org_id: UUID) -> AsyncIterator[bytes]:
-        """Yield the blob in chunks, the last one only once all of them are verified.
+        """Yield the blob in chunks, the last one only after all of them are verified.
 
-        A reader that must not act on bad bytes therefore waits for the end of the iteration.
+        A reader that must not use corrupted bytes therefore waits for the end of the iteration.
         """
         found = await self._open(ref, org_id)
         digest, held = hashlib.sha256(), b""
@@ -109,23 +109,23 @@ class BlobStore:
             yield held
 
     async def exists(self, ref: BlobRef, *, org_id: UUID) -> bool:
-        """Whether this organisation has the blob at its full size; the content is not read."""
+        """Return whether this org has the blob at its full size; the content is not read."""
         if org_id == ref.org_id:
             with suppress(FileNotFoundError):
                 return (await self._objects.head_async(ref.key))["size"] == ref.size
         return False
 
     async def delete(self, ref: BlobRef, *, org_id: UUID) -> None:
-        """Forget the blob; deleting an unknown one, or another organisation's, changes nothing."""
+        """Delete the blob; deleting an unknown one, or that of another org, changes nothing."""
         if org_id == ref.org_id:
             await self._discard(ref.key)
 
-    async def keep(
+    async def write_file(
         self, org_id: UUID, chunks: AsyncIterator[bytes], name: str | Callable[[str], str]
-    ) -> Kept:
-        """Keep the concatenated `chunks` as a file of a tenant; of the same name, in place of the one before.
+    ) -> TenantFile:
+        """Write the concatenated `chunks` as a file of a tenant, replacing one of the same name.
 
-        Such files are the application's to name and to remove. A name may depend on the content's hash.
+        The application names and deletes such files. A name may depend on the hash of the content.
         """
         digest = hashlib.sha256()
         temporary = f"tenant/{org_id}/tmp/{uuid4()}"  # noqa: S108 - a key in the store, not a shared path
@@ -138,9 +138,9 @@ class BlobStore:
             await self._sync(*Path(key).parents)
         finally:
             await self._discard(temporary)
-        return Kept(final, digest.hexdigest(), size)
+        return TenantFile(final, digest.hexdigest(), size)
 
-    async def read(self, org_id: UUID, name: str) -> AsyncIterator[bytes]:
+    async def read_file(self, org_id: UUID, name: str) -> AsyncIterator[bytes]:
         """Yield a tenant's file in chunks; raise BlobNotFound if there is none of this name."""
         try:
             found = await self._objects.get_async(_tenant_key(org_id, name))
@@ -149,29 +149,29 @@ class BlobStore:
         async for chunk in found.stream(_CHUNK):
             yield bytes(chunk)
 
-    async def has(self, org_id: UUID, name: str) -> int | None:
-        """The size of a tenant's file, or None."""
+    async def file_size(self, org_id: UUID, name: str) -> int | None:
+        """Return the size of a tenant's file, or None if there is none of this name."""
         with suppress(FileNotFoundError):
             return int((await self._objects.head_async(_tenant_key(org_id, name)))["size"])
         return None
 
-    async def names(self, org_id: UUID, folder: str) -> list[str]:
-        """The names of a tenant's files in a folder and below, in their order."""
+    async def list_files(self, org_id: UUID, folder: str) -> list[str]:
+        """Return the names of a tenant's files in a folder and below, sorted."""
         start = f"tenant/{org_id}/"
         pages = self._objects.list(prefix=_tenant_key(org_id, folder))
         return sorted([meta["path"].removeprefix(start) async for page in pages for meta in page])
 
-    async def remove(self, org_id: UUID, *names: str) -> None:
-        """Remove a tenant's files; what is not there stays away."""
+    async def delete_files(self, org_id: UUID, *names: str) -> None:
+        """Delete a tenant's files; missing ones are ignored."""
         for name in names:
             await self._discard(_tenant_key(org_id, name))
 
     async def sweep(self, org_id: UUID, before: datetime) -> int:
-        """Remove what uploads of an org that died with their process have left before then; how many."""
+        """Delete what interrupted uploads of an org left before that time; return the number of objects."""
         old = [
             meta["path"]
-            for room in ("org", "tenant")
-            async for page in self._objects.list(prefix=f"{room}/{org_id}/tmp")  # noqa: S108 - a key
+            for kind in ("org", "tenant")
+            async for page in self._objects.list(prefix=f"{kind}/{org_id}/tmp")  # noqa: S108 - a key
             for meta in page
             if meta["last_modified"] < before
         ]
@@ -180,7 +180,7 @@ class BlobStore:
         return len(old)
 
     async def _open(self, ref: BlobRef, org_id: UUID) -> "GetResult":
-        # One raise for both cases: another organisation's blob must look exactly like no blob.
+        # One raise for both cases: the blob of another org must look exactly like no blob.
         if org_id == ref.org_id:
             with suppress(FileNotFoundError):
                 found = await self._objects.get_async(ref.key)
@@ -219,10 +219,10 @@ class BlobStore:
 
 
 def _tenant_key(org_id: UUID, name: str) -> str:
-    """Where a tenant's file lives: below its org, whatever the name says."""
+    """Return the key of a tenant's file, always below its org."""
     parts = name.split("/")
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise ValueError(f"{name!r} is no name of a file: it must stay below its folder")
+        raise ValueError(f"{name!r} is not a valid file name: it must stay below its folder")
     return f"tenant/{UUID(str(org_id))}/{name}"
 
 

@@ -1,8 +1,8 @@
-"""The command line: parsing and showing, and nothing else. What is done, the lower floors do.
+"""The command line: it parses options, calls services and prints results.
 
-A file per group of commands. `program` puts them together and turns errors into exit codes; `application`
-finds the application and runs one piece of work with it; `show` prints tables or JSON; `supervisor` keeps
-workers alive.
+`program` holds all commands and turns errors into exit codes. `command` builds commands from typed functions;
+its docstring says how to add one. `options` and `output` are shared by all commands. `app_loader` loads the
+application; `serve` and `worker` run it.
 """
 
 from duly.cli.program import main

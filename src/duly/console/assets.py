@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from duly.http.pages.static_files import kind, version_of
+from duly.pages.static_files import kind, version_of
 
 
 class Assets(NamedTuple):

@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-from duly.model.errors import ContractError, MissingField
+from duly.core.errors import ContractError, MissingField
 
 KIND = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 1_000

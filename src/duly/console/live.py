@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from duly.console.routing import Show
 from duly.console.visit import Visit
-from duly.http import streams
-from duly.model.errors import DulyError
+from duly.core.errors import DulyError
+from duly.http import sse as streams
 
 Makes = Callable[[], Awaitable[str]]
 _LONGEST = 30.0
@@ -65,23 +65,23 @@ async def told(boards: Boards, visit: Visit, show: Show) -> AsyncIterator[str]:
     with visit.service.stream_of(visit.caller.org_id):
         look = _Look(boards, visit, show)
         text = await look.changed()
-        yield streams.OPENING
+        yield streams.PREAMBLE
         spoken_at = time.monotonic()
         while not closing.is_set():
             if text is not None or time.monotonic() > spoken_at + beat:
                 spoken_at = time.monotonic()
-                yield streams.SIGN_OF_LIFE if text is None else _event(look.digest, text)
+                yield streams.HEARTBEAT if text is None else _event(look.digest, text)
             with suppress(TimeoutError):
                 await asyncio.wait_for(closing.wait(), show.every)
             try:
-                await visit.caller.again()
+                await visit.caller.reauthenticate()
                 text = await look.changed()
             except DulyError:
                 return  # they come again, and are told then what is wrong
 
 
 def _event(digest: str, text: str) -> str:
-    return streams.line(digest, "page", json.dumps(text, ensure_ascii=False))
+    return streams.sse_event(digest, "page", json.dumps(text, ensure_ascii=False))
 
 
 class _Look:

@@ -6,22 +6,23 @@ import base64
 import json
 from collections.abc import Mapping
 from datetime import timedelta
+from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader
+from jinja2 import FileSystemLoader
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from duly.console.assets import Assets
 from duly.console.extras import Extras
 from duly.console.visit import PREFIX, Page, Visit
-from duly.console.words import all_words
-from duly.http import cookies
-from duly.http.pages.render import HEADERS, LANGUAGE_COOKIE, switch_to
-from duly.http.pages.static_files import static
-from duly.http.pages.texts import LANGUAGES
+from duly.core.principal import Scope
+from duly.http.authentication import cookies
 from duly.http.templating import environment
-from duly.model.access import Scope
+from duly.i18n import LANGUAGES, messages
+from duly.pages.render import HEADERS, LANGUAGE_COOKIE, other_languages
+from duly.pages.static_files import static
 
 if TYPE_CHECKING:
     from duly.console.menu import Menu
@@ -38,19 +39,21 @@ class Renderer:
     def __init__(self, extras: Extras, menu: Menu) -> None:
         self._menu = menu
         self._strip = extras.strip
-        self._words = all_words(extras.words)
+        self._messages = {
+            language: messages(language).extended({key: texts[i] for key, texts in extras.words.items()})
+            for i, language in enumerate(LANGUAGES)
+        }
         self.assets = Assets.gathered(extras.static)
-        own = [FileSystemLoader(extras.templates)] if extras.templates else []
-        self._jinja = environment(ChoiceLoader([PackageLoader("duly.console"), *own]))
+        own = [extras.templates] if extras.templates else []
+        self._jinja = environment(FileSystemLoader([*_template_folders(), *own]))
 
     def text(self, language: str, key: str, values: Mapping[str, object]) -> str:
         """A text with its gaps filled."""
-        said = self._words[language][key]
-        return said.format_map({name: _plain(value) for name, value in values.items()}) if values else said
+        return self._messages[language].text(key, **values)
 
     def has_text(self, key: str) -> bool:
         """Whether there is a text of that key."""
-        return key in self._words[LANGUAGES[0]]
+        return key in self._messages[LANGUAGES[0]]
 
     def fill(self, visit: Visit, template: str, values: Mapping[str, Any]) -> Markup:
         """A template with its values, and what every template may use."""
@@ -83,12 +86,13 @@ class Renderer:
             "base": base,
             "static": base + static().place,
             "assets": base + PREFIX + self.assets.place,
+            "page": name,
             "styles": [file for file in ("strip.css", f"{name}.css") if file in self.assets.files],
             "modules": [f"{name}.js"] if f"{name}.js" in self.assets.files else [],
             "menu": self._menu.of(visit),
             "role": _role(visit),
             "said": self._said(visit),
-            "switches": switch_to(request, visit.language),
+            "switches": other_languages(request, visit.language),
             "live": page.status == 200 and visit.problem is None,
             "body": await self.body(visit, page),
         }
@@ -132,8 +136,15 @@ class Renderer:
         answer.set_cookie(name, value, max_age=age, secure=secure, httponly=True, samesite="lax")
 
     def _csrf(self, visit: Visit) -> str:
-        token = cookies.token_in(visit.request, secure=visit.service.secure)
-        return cookies.csrf(token) if token else ""
+        token = cookies.session_token(visit.request, secure=visit.service.secure)
+        return cookies.csrf_token(token) if token else ""
+
+
+def _template_folders() -> list[Path]:
+    """Return the folders with templates of the console and of the features."""
+    root = Path(str(resources.files("duly")))
+    features = sorted(root.glob("features/*/templates"))
+    return [root / "console" / "templates", *features, root / "apps" / "documents" / "templates"]
 
 
 def _role(visit: Visit) -> str:

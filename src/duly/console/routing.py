@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from duly.model.access import Scope
+from duly.core.principal import Scope
 
 if TYPE_CHECKING:
     from duly.console.form import Form

@@ -12,24 +12,24 @@ from uuid import UUID
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import RedirectResponse, Response
 
-from duly.client.context import Surroundings, enter, surroundings
 from duly.console.extras import Extras
+from duly.console.feature_pages import PAGES
 from duly.console.form import read_form
 from duly.console.live import Boards, told
 from duly.console.menu import Menu
-from duly.console.pages import PAGES
 from duly.console.render import Renderer
 from duly.console.routing import Act, Show
 from duly.console.visit import PREFIX, Page, Visit, as_id
-from duly.http import streams
-from duly.http.caller import Caller
-from duly.http.pages.render import language_of
-from duly.http.pages.static_files import served
+from duly.core.errors import DulyError, NotFound, Unauthenticated
+from duly.core.job import Actor
+from duly.core.principal import Scope
+from duly.http import sse as streams
 from duly.http.problems import status_of
+from duly.http.requester import Requester
 from duly.http.service import Service
-from duly.model.access import Scope
-from duly.model.errors import DulyError, NotFound, Unauthenticated
-from duly.model.job import Actor
+from duly.jobs.request_context import RequestContext, current_context, enter_context
+from duly.pages.render import language_of
+from duly.pages.static_files import served
 
 _NAMED_FOR = 60.0
 _MOST_NAMES = 10_000
@@ -80,7 +80,7 @@ class _Site:
             async def answer(visit: Visit) -> Response:
                 self._check(visit, show.scope)
                 if streams.MEDIA_TYPE in request.headers.get("accept", ""):
-                    return await streams.streaming(told(self._boards, visit, show))
+                    return await streams.stream_response(told(self._boards, visit, show))
                 return await self._renderer.whole(visit, await show.page(visit))
 
             return await self._visited(request, answer)
@@ -136,7 +136,7 @@ class _Site:
 
     async def _arrived(self, request: Request) -> Visit:
         """Somebody who is logged in, at home."""
-        caller = await self._service.caller(request, None)
+        caller = await self._service.authenticate(request, None)
         if caller.may(Scope.PLATFORM):
             caller = _operating(caller, caller.org_id)
         return Visit(
@@ -179,10 +179,10 @@ class _Site:
         return RedirectResponse(f"{self._service.path(request)}/login?{there}", 303)
 
 
-def _operating(caller: Caller, org_id: UUID) -> Caller:
+def _operating(caller: Requester, org_id: UUID) -> Requester:
     """Whoever operates the installation, in one of its orgs: they may do everything, under their own name."""
-    actor, outer = Actor.operator(caller.actor.id), surroundings()
-    enter(lambda: Surroundings(org_id=org_id, actor=actor).over(outer))
+    actor, outer = Actor.operator(caller.actor.id), current_context()
+    enter_context(lambda: RequestContext(org_id=org_id, actor=actor).completed_by(outer))
     who = replace(caller.principal, org_id=org_id, actor=actor, scopes=frozenset(Scope))
     return replace(caller, principal=who)
 

@@ -12,11 +12,11 @@ from fastapi import Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from duly.http.caller import Caller
+from duly.core.errors import DulyError, NotFound
+from duly.core.job import Actor
+from duly.core.principal import Scope
+from duly.http.requester import Requester
 from duly.http.service import Service
-from duly.model.access import Scope
-from duly.model.errors import DulyError, NotFound
-from duly.model.job import Actor
 
 if TYPE_CHECKING:
     from duly.console.form import Form
@@ -41,7 +41,7 @@ class Visit:
 
     service: Service
     request: Request
-    caller: Caller
+    caller: Requester
     renderer: Renderer = field(repr=False)
     language: str
     org_id: UUID
@@ -100,11 +100,11 @@ class Visit:
 
     async def sees(self, subject_id: str | None, action: str = "read") -> bool:
         """Whether they may see jobs about this subject."""
-        return await self.service.sees(self.caller, subject_id, action)
+        return await self.service.is_visible(self.caller, subject_id, action)
 
     async def seen(self, subject_ids: Iterable[str | None], action: str = "read") -> Set[str | None]:
         """Those of the subjects that they may see jobs about, and None."""
-        return await self.service.seen(self.caller, subject_ids, action)
+        return await self.service.visible_subjects(self.caller, subject_ids, action)
 
     def page(self, template: str, *, title: str, status: int = 200, **values: Any) -> Page:
         """A page from a template; `title` is a text, not a key."""

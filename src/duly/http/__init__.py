@@ -1,5 +1,4 @@
-"""The HTTP service: one FastAPI application, thin over control, that can be mounted into another.
+"""The HTTP API: one FastAPI application over the services of the features; it can be mounted into another.
 
-Routes turn requests into callers and calls, and what comes back into JSON; what it means and what is written
-is decided below. They may touch analyze, control, the client and the model.
+Routes authenticate the request, call a service, and return its resources as JSON.
 """

@@ -1,4 +1,4 @@
-"""Whether this process lives, whether it can serve, what it has counted. Nobody has to log in for these."""
+"""Health of the process and the installation, and metrics; none of these needs a credential."""
 
 import asyncio
 import time
@@ -9,117 +9,115 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from duly.http.answers import as_json
+from duly.core.errors import DulyError
+from duly.http.responses import json_response
 from duly.http.service import Service
-from duly.model.errors import DulyError
-from duly.observe import exposition, metrics
+from duly.observability import exposition, metrics
+
+_LAG_SAMPLE_SECONDS = 0.005
+_CACHE_TTL = 1.0
+_PUBLIC: dict[str, Any] = {"security": []}
 
 
 class Health(BaseModel):
-    """How it is."""
+    """The state of a process or of the installation."""
 
-    status: str = Field(description="`ok`, or `unavailable`.")
-    reasons: list[str] = Field(default=[], description="Why not.")
-
-
-_A_MOMENT = 0.005
-_FRESH = 1.0
-_ANYBODY: dict[str, Any] = {"security": []}
+    status: str = Field(description="`ok` or `unavailable`.")
+    reasons: list[str] = Field(default=[], description="What is wrong.")
 
 
 def routes(service: Service) -> APIRouter:
-    """For those who look after processes."""
+    """Return the routes for monitoring."""
     api = APIRouter(tags=["health"])
-    lately = _Lately(service)
+    installation = _InstallationHealth(service)
 
-    @api.get("/livez", response_model=Health, openapi_extra=_ANYBODY)
+    @api.get("/livez", response_model=Health, openapi_extra=_PUBLIC)
     async def alive() -> Response:
-        """Always, while the process runs."""
-        return as_json(Health(status="ok"))
+        """Report that the process runs."""
+        return _response([])
 
     @api.get(
         "/readyz",
         response_model=Health,
-        responses={503: {"model": Health, "description": "Not now."}},
-        openapi_extra=_ANYBODY,
+        responses={503: {"model": Health, "description": "Not ready."}},
+        openapi_extra=_PUBLIC,
     )
     async def ready() -> Response:
-        """If the database answers and has the schema of this version."""
-        reasons = await _reasons(service)
-        return as_json(
-            Health(status="unavailable" if reasons else "ok", reasons=reasons), 503 if reasons else 200
-        )
+        """Report whether the database answers and has the schema of this version."""
+        return _response(await _database_problems(service))
 
     @api.get(
         "/healthz",
         response_model=Health,
-        responses={503: {"model": Health, "description": "Somebody should look."}},
-        openapi_extra=_ANYBODY,
+        responses={503: {"model": Health, "description": "Needs attention."}},
+        openapi_extra=_PUBLIC,
     )
     async def healthy() -> Response:
-        """If the installation works: the database answers, workers live, and no critical alert is open.
+        """Report whether the database answers, workers are alive and no critical alert is open.
 
-        For those who watch the installation; the answer may be a second old. A process that can serve is
-        ready, whether anybody works or not.
+        For monitoring of the installation; the answer may be one second old. A process is ready whether
+        workers are alive or not.
         """
-        reasons = await lately.reasons()
-        return as_json(
-            Health(status="unavailable" if reasons else "ok", reasons=reasons), 503 if reasons else 200
-        )
+        return _response(await installation.problems())
 
     @api.get(
         "/metrics",
         response_class=Response,
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-        openapi_extra=_ANYBODY,
+        openapi_extra=_PUBLIC,
     )
     async def metrics() -> Response:
-        """What was counted, and what the database says, for Prometheus; no org and no id is in it."""
-        await service.figures.refresh()
-        await _look_around(service)
-        # Many series take a while to write down, and of several processes there are files to read.
-        told = await asyncio.to_thread(exposition.text, service.figures)
-        return Response(told, media_type=exposition.CONTENT_TYPE)
+        """Export the metrics of the process and of the database for Prometheus; without orgs and ids."""
+        await service.metrics.refresh()
+        await _sample_process(service)
+        # Many series take a while to format, and those of several processes are read from files.
+        text = await asyncio.to_thread(exposition.render, service.metrics)
+        return Response(text, media_type=exposition.CONTENT_TYPE)
 
     return api
 
 
-class _Lately:
-    """What is wrong with the installation, asked once a second at most, however many want to know."""
+def _response(problems: list[str]) -> Response:
+    health = Health(status="unavailable" if problems else "ok", reasons=problems)
+    return json_response(health, 503 if problems else 200)
+
+
+class _InstallationHealth:
+    """Problems of the installation, looked up once a second at most, however many clients ask."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._asking = asyncio.Lock()
-        self._reasons: list[str] = []
+        self._lock = asyncio.Lock()
+        self._problems: list[str] = []
         self._until = 0.0
 
-    async def reasons(self) -> list[str]:
-        async with self._asking:
+    async def problems(self) -> list[str]:
+        async with self._lock:
             if time.monotonic() >= self._until:
-                self._reasons = await _reasons(self._service) or await _ills(self._service)
-                self._until = time.monotonic() + _FRESH
-        return self._reasons
+                self._problems = await _database_problems(self._service) or await _open_alerts(self._service)
+                self._until = time.monotonic() + _CACHE_TTL
+        return self._problems
 
 
-async def _look_around(service: Service) -> None:
-    metrics.lagged(await metrics.late_by(_A_MOMENT))
+async def _sample_process(service: Service) -> None:
+    metrics.loop_lagged(await metrics.measure_lag(_LAG_SAMPLE_SECONDS))
     with suppress(DulyError):
-        metrics.pooled("app", **(await service.app.ground()).database.use._asdict())
+        metrics.pool_used("app", **(await service.app.resources()).database.usage._asdict())
 
 
-async def _ills(service: Service) -> list[str]:
-    """The kinds of what is wrong, and no more: everybody can ask."""
+async def _open_alerts(service: Service) -> list[str]:
+    """Return the kinds of critical alerts, and no more: the route is public."""
     try:
         return [kind.value for kind in await service.alerts.unwell(service.options.no_worker)]
     except DulyError as error:
         return [error.code]
 
 
-async def _reasons(service: Service) -> list[str]:
+async def _database_problems(service: Service) -> list[str]:
     try:
-        async with (await service.app.ground()).database.engine_session() as conn:
+        async with (await service.app.resources()).database.engine() as conn:
             await conn.execute("select 1")
     except DulyError as error:
-        # The code and no more: the text may name hosts, and everybody can ask.
+        # The code and no more: the text may name hosts, and the route is public.
         return [error.code]
     return []

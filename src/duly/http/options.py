@@ -1,4 +1,4 @@
-"""What the service can be told."""
+"""Options of the HTTP service."""
 
 from __future__ import annotations
 
@@ -7,68 +7,69 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from duly.documents.options import DocumentOptions
-from duly.http.tokens import Issuer, SignIn
-from duly.model.access import Principal
-from duly.model.alerts import Thresholds
-from duly.model.errors import ConfigurationError
-from duly.model.retention import Retention
+from duly.apps.documents.options import DocumentOptions
+from duly.core.errors import ConfigurationError
+from duly.core.policy import Retention
+from duly.core.principal import Principal
+from duly.features.alerts.rules import Thresholds
+from duly.http.authentication.jwt import Issuer, OidcClient
 
 if TYPE_CHECKING:
-    from duly.observe.traces import Traces
+    from duly.observability.traces import Traces
 
 EVERY_SUBJECT = "*"
-"""What `may` is asked about where jobs are not told apart: the feed, kinds of dead letters, many replays."""
+"""The subject of `may` where jobs are not told apart: the feed, groups of dead letters, bulk changes."""
 May = Callable[[Principal, str, str], Awaitable[bool]]
-"""`await may(principal, subject_id, action)`: may they `submit`, `read` or `change` jobs about it?"""
+"""`await may(principal, subject_id, action)`: whether they may `submit`, `read` or `change` its jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Limits and trust."""
+    """Limits, authentication and URLs of one service."""
 
     public_url: str = ""
-    """Where callers find the service, as they see it; without it, links are paths."""
+    """The URL at which clients reach the service; without it, links are paths."""
     issuers: tuple[Issuer, ...] = ()
-    """Whose tokens are believed."""
-    sign_in: SignIn | None = None
-    """What we are to that issuer, if people are to log in there; else they log in with keys and tokens."""
+    """The issuers whose tokens are accepted."""
+    sign_in: OidcClient | None = None
+    """The client at the issuer, if users sign in there; else they sign in with keys and tokens."""
     may: May | None = None
-    """Asked about every job that has a subject. Without it, whoever sees the org's jobs sees all of them."""
+    """Called for every job with a subject; without it, every reader of the org sees all of its jobs."""
     keep: Retention = Retention()  # noqa: RUF009 - frozen
-    """How long things are kept: results say when they expire."""
+    """The retention; results say when they expire."""
     body_max: int = 2 * 2**20
     upload_max: int = 32 * 2**20
     webhook_allow: tuple[str, ...] = ()
-    """Hosts and networks that webhooks may be at although they are not public."""
+    """Private hosts and networks at which webhooks may be."""
     no_worker: timedelta = Thresholds().no_worker
-    """How long there may be no living worker before the installation is said to be unwell."""
+    """How long the installation may be without a living worker before `/healthz` reports it."""
     requests_per_second: float = 100.0
     """Of an org, in one process, once the burst is spent."""
     burst: int = 500
     streams_max: int = 1_000
     """Open streams of an org, in one process."""
     wait_max: timedelta = timedelta(seconds=60)
-    """The longest that a poll may wait for news."""
+    """The longest `Prefer: wait` of a poll."""
     stream_heartbeat: timedelta = timedelta(seconds=15)
-    believed_for: timedelta = timedelta(seconds=5)
-    """How long a credential that was checked is believed without asking again: the longest that one which
-    was revoked still works."""
+    authentication_ttl: timedelta = timedelta(seconds=5)
+    """How long the result of an authentication is cached: how long a revoked credential still works."""
 
     documents: DocumentOptions | None = None
-    """How documents are read; without it, as the application was told when it included them."""
+    """How documents are read; by default as the application included them."""
     traces: Traces | None = None
-    """Where spans of requests are made, if they are wanted."""
+    """Where the spans of requests go, if anywhere."""
 
     def __post_init__(self) -> None:
         if len(self.issuers) > 1:
-            # Members are known by the `sub` of their tokens: two issuers could mean two people by the same.
-            raise ConfigurationError("more than one", field="issuers", fix="trust one issuer")
+            # Members are known by the `sub` of their tokens: two issuers could give it to two people.
+            raise ConfigurationError("more than one issuer", field="issuers", fix="trust one issuer")
         if self.sign_in is not None and not self.issuers:
             raise ConfigurationError(
-                "there is no issuer", field="sign_in", fix="say whose tokens are believed"
+                "sign-in needs an issuer", field="sign_in", fix="configure the issuer of the tokens"
             )
         if self.requests_per_second <= 0 or self.burst < 1:
             raise ConfigurationError(
-                "nobody could ask anything", field="requests_per_second", fix="use more than 0, and a burst"
+                f"rate {self.requests_per_second} with burst {self.burst} admits no request",
+                field="requests_per_second",
+                fix="use a rate above 0 and a burst of at least 1",
             )

@@ -1,4 +1,4 @@
-"""What the routes share: the application, its verbs, and the limits of this process."""
+"""The state that routes share: the services of the features, authentication, authorization and limits."""
 
 from __future__ import annotations
 
@@ -13,47 +13,49 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from duly.bulk import Bulk
-from duly.client.app import App, SubjectRule
-from duly.client.context import Surroundings, enter, surroundings
-from duly.control.alerts import Alerts
-from duly.control.audit import Audit
-from duly.control.deadletter import DeadLetters
-from duly.control.feed import Feed
-from duly.control.figures import Figures
-from duly.control.jobs import Jobs
-from duly.control.keys import Keys
-from duly.control.limits import Limits
-from duly.control.members import Members
-from duly.control.orgs import Orgs
-from duly.control.overview import Overview
-from duly.control.queues import Queues
-from duly.control.results import Results
-from duly.control.schedules import Schedules
-from duly.control.sessions import Sessions
-from duly.control.watch import Watch
-from duly.documents.documents import Documents
-from duly.http.auth import Authenticator
-from duly.http.caller import Caller
-from duly.http.log_ins import LogIns
+from duly.apps.documents.documents import Documents
+from duly.core.errors import Forbidden, LimitExceeded, UnknownJob
+from duly.core.job import JobSnapshot
+from duly.core.principal import Principal, Scope
+from duly.features.alerts.service import Alerts
+from duly.features.api_keys.service import Keys
+from duly.features.audit.service import Audit
+from duly.features.bulk.service import Bulk
+from duly.features.dead_letters.service import DeadLetters
+from duly.features.events.service import Feed
+from duly.features.job_results.service import Results
+from duly.features.jobs.service import Jobs
+from duly.features.jobs.status_watcher import Watch
+from duly.features.limits.service import Limits
+from duly.features.members.service import Members
+from duly.features.metrics.service import Figures
+from duly.features.notifications.service import Notifications
+from duly.features.orgs.service import Orgs
+from duly.features.overview.service import Overview
+from duly.features.queues.service import Queues
+from duly.features.schedules.service import Schedules
+from duly.features.sessions.service import Sessions
+from duly.features.subscriptions.service import Subscriptions
+from duly.features.webhooks.allowed_urls import Places
+from duly.features.webhooks.service import Webhooks
+from duly.http.authentication.authenticator import Authenticator
+from duly.http.authentication.jwt import TokenVerifier
 from duly.http.options import EVERY_SUBJECT, HttpOptions, May
-from duly.http.rates import Rates
-from duly.http.tokens import Tokens
-from duly.model.access import Principal, Scope
-from duly.model.errors import Forbidden, LimitExceeded, UnknownJob
-from duly.model.job import JobSnapshot
-from duly.notify import Notifications, Subscriptions
-from duly.webhooks.endpoints import Webhooks
-from duly.webhooks.places import Places
+from duly.http.rate_limit import RequestRateLimit, SignInThrottle
+from duly.http.requester import Requester
+from duly.jobs.application import App, SubjectRule
+from duly.jobs.request_context import RequestContext, current_context, enter_context
 
 
 class Service:
-    """One process of the service."""
+    """One process of the HTTP service."""
 
     def __init__(self, app: App, options: HttpOptions) -> None:
         self.app = app
         self.options = options
+
         self.jobs = Jobs(app)
+        self.status_watcher = Watch(app)
         self.results = Results(app, options.keep)
         self.dead_letters = DeadLetters(app)
         self.bulk = Bulk(app)
@@ -61,122 +63,126 @@ class Service:
         self.queues = Queues(app)
         self.limits = Limits(app)
         self.feed = Feed(app)
-        self.audit = Audit(app)
-        self.alerts = Alerts(app)
-        self.keys = Keys(app)
-        self.members = Members(app)
-        self.orgs = Orgs(app)
-        self.overview = Overview(app)
-        self.figures = Figures(app)
+        self.webhooks = Webhooks(app, Places(options.webhook_allow))
         self.notifications = Notifications(app)
         self.subscriptions = Subscriptions(app)
+        self.orgs = Orgs(app)
+        self.members = Members(app)
+        self.api_keys = Keys(app)
         self.sessions = Sessions(app)
-        self.webhooks = Webhooks(app, Places(options.webhook_allow))
-        self.watch = Watch(app)
-        self.rules = [*app.subject_rules, *([one_by_one(options.may)] if options.may else [])]
-        """Who may see jobs about a subject: all must agree."""
-        self.rates = Rates(options.requests_per_second, options.burst)
+        self.audit = Audit(app)
+        self.alerts = Alerts(app)
+        self.overview = Overview(app)
+        self.metrics = Figures(app)
+
         self.secure = options.public_url.startswith("https:")
-        """Whether callers come by https, whatever the last proxy speaks."""
+        """Whether clients connect by https, whatever the last proxy speaks."""
         self.authenticator = Authenticator(
             app,
-            Tokens(options.issuers),
-            believed_for=options.believed_for.total_seconds(),
+            TokenVerifier(options.issuers),
+            cache_ttl=options.authentication_ttl.total_seconds(),
             secure=self.secure,
         )
+        self.rate_limit = RequestRateLimit(options.requests_per_second, options.burst)
+        self.sign_in_throttle = SignInThrottle()
+        self.rules = [*app.subject_rules, *([_rule_of(options.may)] if options.may else [])]
+        """The rules that decide about subjects; all of them must allow an action."""
+
         self.console: str | None = None
-        """Where the console is, behind our prefix, if somebody has added it."""
-        self.log_ins = LogIns()
+        """The path of the console below the prefix of the service, where it is installed."""
         self.closing = asyncio.Event()
-        """Whoever waits here for something else waits for this too."""
+        """Set when the service closes; long waits end then."""
         self._streams: Counter[UUID] = Counter()
 
     @cached_property
     def documents(self) -> Documents:
-        """Documents of the orgs, where the application includes them."""
+        """The documents of the orgs, if the application includes them."""
         return Documents(self.app, self.options.documents)
 
     async def close(self) -> None:
-        """Let nobody wait any longer; the application is its owner's to close."""
+        """End all waits. The owner of the application closes it."""
         self.closing.set()
-        await self.watch.close()
+        await self.status_watcher.close()
 
     def allows(self, scope: Scope) -> Any:
-        """For routes, `who: Annotated[Caller, service.allows(...)]`: the request goes on in their name."""
+        """Return the dependency of a route: `Annotated[Requester, service.allows(Scope.READ)]`."""
 
-        async def caller(request: Request) -> Caller:
-            return await self.caller(request, scope)
+        async def authenticated(request: Request) -> Requester:
+            return await self.authenticate(request, scope)
 
-        caller.scope = scope  # type: ignore[attr-defined] # for the document
-        return Depends(caller)
+        authenticated.scope = scope  # type: ignore[attr-defined] # for the OpenAPI document
+        return Depends(authenticated)
 
-    async def caller(self, request: Request, scope: Scope | None) -> Caller:
-        """Whoever sent it, if they may; what follows in this task is in their name."""
-        found = await self.authenticator.principal(request)
-        request.scope["duly.org_id"] = found.org_id
-        self.rates.admit(request, found)
+    async def authenticate(self, request: Request, scope: Scope | None) -> Requester:
+        """Return the sender of a request if it has the scope; the rest of the task acts in its name."""
+        principal = await self.authenticator.principal(request)
+        request.scope["duly.org_id"] = principal.org_id
+        self.rate_limit.admit(request, principal)
         if scope is not None:
-            found.require(scope)
-        outer = surroundings()
-        enter(lambda: Surroundings(org_id=found.org_id, actor=found.actor).over(outer))
-        needed = found.scopes if scope is None else {scope}
-        return Caller(found, self.base(request), partial(self._again, request, needed))
+            principal.require(scope)
+        outer = current_context()
+        enter_context(
+            lambda: RequestContext(org_id=principal.org_id, actor=principal.actor).completed_by(outer)
+        )
+        scopes = principal.scopes if scope is None else {scope}
+        return Requester(principal, self.base(request), partial(self._reauthenticate, request, scopes))
 
-    async def _again(self, request: Request, needed: Set[Scope]) -> None:
-        """Who has lost a right that they were shown something by must come anew."""
-        found = await self.authenticator.principal(request)
-        for scope in needed:
-            found.require(scope)
+    async def _reauthenticate(self, request: Request, scopes: Set[Scope]) -> None:
+        principal = await self.authenticator.principal(request)
+        for scope in scopes:
+            principal.require(scope)
 
     def base(self, request: Request) -> str:
-        """What comes before our paths in links: where we are said to be, or where we are mounted."""
+        """Return the prefix of links: the public URL, or the path at which the service is mounted."""
         return self.options.public_url or request.scope.get("root_path", "")
 
     def path(self, request: Request) -> str:
-        """The same for our own pages, which stay with the host that they came from."""
+        """Return the prefix of links between pages, which stay on the host of the request."""
         return urlsplit(self.options.public_url).path or request.scope.get("root_path", "")
 
-    async def check_subject(self, who: Caller, job: JobSnapshot, action: str = "read") -> None:
-        """Raise as for an unknown job unless they may see what it is about."""
-        if not await self.sees(who, job.subject_id, action):
+    async def check_subject(self, requester: Requester, job: JobSnapshot, action: str = "read") -> None:
+        """Raise as for an unknown job unless the requester may act on its subject."""
+        if not await self.is_visible(requester, job.subject_id, action):
             raise unknown_job(job.job_id)
 
-    async def check_still(self, who: Caller, job: JobSnapshot) -> None:
-        """Raise unless they may still see it: asked after a wait."""
-        await who.again()
-        await self.check_subject(who, job)
+    async def check_still_visible(self, requester: Requester, job: JobSnapshot) -> None:
+        """Raise unless the requester may still see a job, after a wait."""
+        await requester.reauthenticate()
+        await self.check_subject(requester, job)
 
-    async def check_about(self, who: Caller, subject_id: str | None) -> None:
-        """Raise unless they may have jobs done about this subject."""
-        check_among(await self.seen(who, [subject_id], "submit"), subject_id)
+    async def check_submit(self, requester: Requester, subject_id: str | None) -> None:
+        """Raise unless the requester may submit jobs about a subject."""
+        check_may_submit(await self.visible_subjects(requester, [subject_id], "submit"), subject_id)
 
-    async def check_everything(self, who: Caller, action: str = "read") -> None:
-        """Raise unless they may do it with jobs about every subject: asked where jobs are not told apart."""
-        if not await self.sees(who, EVERY_SUBJECT, action):
+    async def check_everything(self, requester: Requester, action: str = "read") -> None:
+        """Raise unless the requester may act on every subject: where jobs are not told apart."""
+        if not await self.is_visible(requester, EVERY_SUBJECT, action):
             raise Forbidden(
                 "you may not see every subject of the org", field="authorization", fix="ask for single jobs"
             )
 
-    async def sees(self, who: Caller, subject_id: str | None, action: str = "read") -> bool:
-        """Whether they may do it with jobs about this subject."""
-        return subject_id in await self.seen(who, [subject_id], action)
+    async def is_visible(self, requester: Requester, subject_id: str | None, action: str = "read") -> bool:
+        """Return whether the requester may act on jobs about a subject."""
+        return subject_id in await self.visible_subjects(requester, [subject_id], action)
 
-    async def seen(
-        self, who: Caller, subject_ids: Iterable[str | None], action: str = "read"
+    async def visible_subjects(
+        self, requester: Requester, subject_ids: Iterable[str | None], action: str = "read"
     ) -> Set[str | None]:
-        """Those of the subjects that they may do it with jobs about, and None: no rule asks about that."""
-        left: Set[str] = {one for one in subject_ids if one is not None}
+        """Return the subjects on whose jobs the requester may act, and None: jobs without one are open."""
+        visible: Set[str] = {subject_id for subject_id in subject_ids if subject_id is not None}
         for rule in self.rules:
-            if left:
-                left = left & await rule(who.principal, left, action)
-        return {*left, None}
+            if visible:
+                visible = visible & await rule(requester.principal, visible, action)
+        return {*visible, None}
 
     @contextmanager
     def stream_of(self, org_id: UUID) -> Iterator[None]:
-        """A place for one open stream."""
-        most = self.options.streams_max
-        if self._streams[org_id] >= most:
-            raise LimitExceeded(f"{most} streams are open", field="events", fix="close some, or poll instead")
+        """Count an open stream of an org; raise if it has too many."""
+        limit = self.options.streams_max
+        if self._streams[org_id] >= limit:
+            raise LimitExceeded(
+                f"{limit} streams are open", field="events", fix="close some, or poll instead"
+            )
         self._streams[org_id] += 1
         try:
             yield
@@ -186,23 +192,23 @@ class Service:
                 del self._streams[org_id]
 
 
-def check_among(open_to_them: Set[str | None], subject_id: str | None) -> None:
-    """Raise unless it is one of the subjects that they may have jobs done about."""
-    if subject_id not in open_to_them:
+def check_may_submit(visible: Set[str | None], subject_id: str | None) -> None:
+    """Raise unless a subject is one of those that the requester may submit jobs about."""
+    if subject_id not in visible:
         raise Forbidden(
-            "you may not have jobs done about this subject", field="subject_id", fix="ask for access to it"
+            "you may not submit jobs about this subject", field="subject_id", fix="ask for access to it"
         )
 
 
-def one_by_one(may: May) -> SubjectRule:
-    """A rule that asks about one subject at a time."""
+def _rule_of(may: May) -> SubjectRule:
+    """Return the rule that calls `may` for one subject after the other."""
 
-    async def rule(who: Principal, subject_ids: Set[str], action: str) -> Set[str]:
-        return {one for one in subject_ids if await may(who, one, action)}
+    async def rule(principal: Principal, subject_ids: Set[str], action: str) -> Set[str]:
+        return {subject_id for subject_id in subject_ids if await may(principal, subject_id, action)}
 
     return rule
 
 
 def unknown_job(job_id: UUID) -> UnknownJob:
-    """The same answer for an unknown job, for another org's, and for one they may not see."""
+    """Return the one error of a job that is unknown, of another org, or invisible to the requester."""
     return UnknownJob(f"no job {job_id} in this org", field="job_id", fix="check the id and the org")

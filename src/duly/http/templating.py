@@ -1,4 +1,4 @@
-"""How templates become HTML: every value is escaped, and one that is missing is an error."""
+"""The Jinja environment of all HTML: values are escaped, and a missing one is an error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jinja2 import BaseLoader, Environment, StrictUndefined
 
 
 def environment(loader: BaseLoader) -> Environment:
-    """Templates from there."""
+    """Return an environment with the templates of a loader."""
     return Environment(
         loader=loader,
         autoescape=True,

@@ -1,10 +1,10 @@
-"""For tests: real databases, made fresh from a template.
+"""For tests: real databases, created fresh from a template.
 
-`Cluster` is one PostgreSQL server (the embedded one, or `DULY_TEST_DATABASE_URL`) with a migrated
+`DatabaseCluster` is one PostgreSQL server (the embedded one, or `DULY_TEST_DATABASE_URL`) with a migrated
 template; `cluster.fresh()` gives a test a database of its own in a few milliseconds, behind pgbouncer if
 `DULY_TEST_POOLER` is set. Nothing in the product imports this package.
 """
 
-from duly.testing.cluster import Cluster, FreshDatabase
+from duly.testing.cluster import DatabaseCluster, FreshDatabase
 
-__all__ = ["Cluster", "FreshDatabase"]
+__all__ = ["DatabaseCluster", "FreshDatabase"]

@@ -1,6 +1,5 @@
-"""The worker: claims jobs, runs their handlers, and writes down how each attempt ended.
+"""The worker claims jobs, executes their handlers and settles how each attempt ended.
 
-`worker.py` is the whole; `claimer` takes jobs, `executor` runs them, `finisher` settles them, `heartbeat`
-keeps the lease. `context` is what a handler is given. It may touch the client, the store, the blobs and
-the model.
+The pipeline is `claim` -> `execute` -> `settle`; `worker` runs it, `heartbeat` renews the lease. `handler`
+calls the function of the user with a `context`: on the loop, on a thread or in an isolated process.
 """

@@ -1,49 +1,49 @@
-"""Histories of what was asked, done and seen; and the promises that must hold of every one of them.
+"""Check recorded histories of runs against the promises I1 to I19.
 
-Clients, handlers and observers keep logs (`Recorder`, `Observer`); `export` reads the tables when all is
-quiet; `check` examines the promises I1 to I19 and says of each how many facts it saw.
+Clients, handlers and observers write logs (`Recorder`, `Observer`); `export` reads the tables when the run is
+quiet; `check` examines every promise and counts the facts.
 """
 
-from duly.testing.history.export import export, export_jobs, look_at
-from duly.testing.history.observe import Observer, watch
+from duly.testing.history.checker import CheckResult
+from duly.testing.history.export import export, export_jobs, observe_jobs
+from duly.testing.history.observer import Observer, watch
 from duly.testing.history.promises import PROMISES, check
 from duly.testing.history.recorder import Recorder, by_field, load
 from duly.testing.history.records import (
-    AuditSight,
+    AuditObservation,
     Cancellation,
     Effect,
     FeedRead,
     History,
-    LeaseSight,
-    Probe,
-    Sight,
+    IsolationProbe,
+    JobObservation,
+    JobSubmission,
+    LeaseObservation,
+    PromiseViolation,
     StreamRead,
-    Submission,
-    Violation,
 )
-from duly.testing.history.verdict import Verdict
 
 __all__ = [
     "PROMISES",
-    "AuditSight",
+    "AuditObservation",
     "Cancellation",
+    "CheckResult",
     "Effect",
     "FeedRead",
     "History",
-    "LeaseSight",
+    "IsolationProbe",
+    "JobObservation",
+    "JobSubmission",
+    "LeaseObservation",
     "Observer",
-    "Probe",
+    "PromiseViolation",
     "Recorder",
-    "Sight",
     "StreamRead",
-    "Submission",
-    "Verdict",
-    "Violation",
     "by_field",
     "check",
     "export",
     "export_jobs",
     "load",
-    "look_at",
+    "observe_jobs",
     "watch",
 ]

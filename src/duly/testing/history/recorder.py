@@ -1,4 +1,4 @@
-"""Logs of clients, handlers and observers: one JSON line per record, shared by processes, fit for kill -9."""
+"""Logs of clients, handlers and observers: one JSON line per record, shared by processes, kill-safe."""
 
 from __future__ import annotations
 
@@ -15,91 +15,103 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from duly.testing.history.records import (
-    AuditSight,
+    AuditObservation,
     Cancellation,
     Effect,
     FeedRead,
-    LeaseSight,
-    Probe,
-    Sight,
+    IsolationProbe,
+    JobObservation,
+    JobSubmission,
+    LeaseObservation,
     StreamRead,
-    Submission,
 )
 
-Record = Submission | Cancellation | StreamRead | FeedRead | Probe | Effect | Sight | LeaseSight | AuditSight
-Question = TypeVar("Question", Submission, Cancellation)
+Record = (
+    JobSubmission
+    | Cancellation
+    | StreamRead
+    | FeedRead
+    | IsolationProbe
+    | Effect
+    | JobObservation
+    | LeaseObservation
+    | AuditObservation
+)
+Request = TypeVar("Request", JobSubmission, Cancellation)
 
 _FIELDS: dict[str, tuple[str, Any]] = {
     kind.__name__: (field, kind)
     for field, kind in {
-        "submissions": Submission,
+        "submissions": JobSubmission,
         "cancellations": Cancellation,
         "streams": StreamRead,
         "feeds": FeedRead,
-        "probes": Probe,
+        "probes": IsolationProbe,
         "effects": Effect,
-        "sights": Sight,
-        "leases": LeaseSight,
-        "audit_sights": AuditSight,
+        "observations": JobObservation,
+        "leases": LeaseObservation,
+        "audit_observations": AuditObservation,
     }.items()
 }
-"""Where a history keeps a kind of record."""
+"""The field of a history for each kind of record."""
 
 
 class Recorder:
-    """An append-only log. Each record is one write, so that lines of several processes never mix."""
+    """An append-only log of several processes: each record is one write, on a line of its own."""
 
     def __init__(self, path: Path | str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     def write(self, record: Record) -> None:
-        """Keep a record. When this returns, a kill of the process does not lose it."""
+        """Write a record. Once this returns, killing the process does not lose it."""
         kind = type(record).__name__
         line = {"kind": kind, "record": _adapter(kind).dump_python(record, mode="json")}
-        os.write(self._file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        # A kill can tear a write in the middle. The newline in front keeps the torn line of another process
+        # from swallowing this one.
+        os.write(self._file, b"\n" + json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
-    def ask(self, question: Question) -> Question:
-        """Keep a question before it is asked. Should nobody live to write its answer, that is unknown.
+    def begin(self, request: Request) -> Request:
+        """Write a request before it is sent. If the process dies before the answer, that stays unknown.
 
-        Write what came of it as `replace(asked, answer=..., ...)`.
+        Write the answer as `replace(begun, answer=..., ...)`.
         """
-        asked = replace(question, answer="unknown", asked=uuid.uuid4().hex)
-        self.write(asked)
-        return asked
+        begun = replace(request, answer="unknown", request=uuid.uuid4().hex)
+        self.write(begun)
+        return begun
 
     def close(self) -> None:
-        """Nothing more will be written here."""
+        """Close the log."""
         os.close(self._file)
 
 
 def load(paths: Iterable[Path | str]) -> list[Record]:
-    """Every whole record of these logs, in their order; of a question only its last word."""
-    found: dict[object, Record] = {}
+    """Return every complete record of the logs, in order; of a request only its last state."""
+    records: dict[object, Record] = {}
     for path in paths:
         for number, line in enumerate(Path(path).read_bytes().splitlines(keepends=True)):
             record = _read(line)
             if record is not None:
-                found[getattr(record, "asked", "") or (path, number)] = record
-    return list(found.values())
+                records[getattr(record, "request", "") or (path, number)] = record
+    return list(records.values())
 
 
 def by_field(records: Iterable[Record]) -> dict[str, list[Any]]:
-    """Records under the names by which a history knows them: `export(conn, **by_field(load(paths)))`."""
-    sorted_out: dict[str, list[Any]] = defaultdict(list)
+    """Group records by the fields of a history: `export(conn, **by_field(load(paths)))`."""
+    fields: dict[str, list[Any]] = defaultdict(list)
     for record in records:
-        sorted_out[_FIELDS[type(record).__name__][0]].append(record)
-    return dict(sorted_out)
+        fields[_FIELDS[type(record).__name__][0]].append(record)
+    return dict(fields)
 
 
 def _read(line: bytes) -> Record | None:
-    """A line that was torn by a kill is no record, nor is the one that was written behind a torn one."""
+    """Return the record of a line; None if the line is empty or a kill tore it."""
     if not line.endswith(b"\n"):
         return None
     try:
-        said = json.loads(line)
+        document = json.loads(line)
     except ValueError:
         return None
-    return _adapter(said["kind"]).validate_python(said["record"])
+    return _adapter(document["kind"]).validate_python(document["record"])
 
 
 @cache

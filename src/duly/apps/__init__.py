@@ -1,0 +1,1 @@
+"""Applications built on the public API: text analysis and documents."""

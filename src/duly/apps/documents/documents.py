@@ -1,0 +1,146 @@
+"""Documents for the doors: everything that visitors do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from uuid import UUID
+
+from duly.apps.documents import removal
+from duly.apps.documents.access import Visitor, check_open
+from duly.apps.documents.classes.classes import Classes
+from duly.apps.documents.elements import Engine
+from duly.apps.documents.errors import UnknownFile
+from duly.apps.documents.exports.exports import Exports
+from duly.apps.documents.extraction import records
+from duly.apps.documents.extraction.asking import REMOTE, Begun, Target, begin
+from duly.apps.documents.filing import locked
+from duly.apps.documents.folders import Folders
+from duly.apps.documents.imports.connectors import Connectors
+from duly.apps.documents.library import Library
+from duly.apps.documents.schema import rows
+from duly.apps.documents.search.search import search
+from duly.apps.documents.search.shapes import Filters, Found
+from duly.apps.documents.shapes import Extraction, PassageShown
+from duly.apps.documents.standing import Reading, Standing, lately, standing
+from duly.apps.documents.uploads import Uploads
+from duly.features.pagination import page_size
+
+
+class Documents(Library):
+    """The documents of an application."""
+
+    @cached_property
+    def folders(self) -> Folders:
+        """Folders, and whom they are for."""
+        return Folders(self._app)
+
+    @cached_property
+    def uploads(self) -> Uploads:
+        """Files that come in parts."""
+        return Uploads(self._app, self)
+
+    @cached_property
+    def classes(self) -> Classes:
+        """What documents are, and where they belong."""
+        return Classes(self._app)
+
+    @cached_property
+    def connectors(self) -> Connectors:
+        """Accounts elsewhere that documents are brought in from."""
+        return Connectors(self._app)
+
+    @cached_property
+    def exports(self) -> Exports:
+        """Documents that are given out."""
+        return Exports(self._app)
+
+    async def extract(
+        self, who: Visitor, document_id: UUID, engine: Engine = "fast", *, consent: bool = False
+    ) -> Begun:
+        """Have the current version read; `consent` allows engines that send it elsewhere to do so."""
+        pages = (await self.get(who, document_id)).page_count
+        async with self._app.tenant_session(who.org_id) as conn:
+            found = await locked(conn, who, document_id)
+            target = Target(document_id, found.version, pages)
+            begun = await begin(
+                self._app, conn, who, target, engine,
+                consent=consent, cents_per_page=self.options.cents_per_page,
+            )  # fmt: skip
+            if begun.created:
+                said = {"engine": engine, "consent": consent and engine in REMOTE, "version": found.version}
+                await self._note(conn, who, "document.extraction_asked", document_id, **said)
+            return begun
+
+    async def extractions(
+        self, who: Visitor, document_id: UUID, *, before: UUID | None = None, limit: int = 50
+    ) -> Sequence[Extraction]:
+        """What was, and is being, read out of a document; the newest first, or those before another."""
+        size = page_size(limit)
+        await self.get(who, document_id)
+        async with self._app.tenant_session(who.org_id) as conn:
+            return await records.list_of(conn, who.org_id, document_id, before, size)
+
+    async def elements(self, who: Visitor, document_id: UUID) -> tuple[UUID, bytes]:
+        """The extraction that its text is from, and the pages that it has left, as JSON."""
+        found, name = await self._current(who, document_id)
+        try:
+            return found, await self.derived(who, document_id, name)
+        except UnknownFile:
+            newer, name = await self._current(who, document_id)
+            if newer == found:
+                raise
+            return newer, await self.derived(who, document_id, name)  # it was replaced meanwhile
+
+    async def _current(self, who: Visitor, document_id: UUID) -> tuple[UUID, str]:
+        await self.get(who, document_id)
+        async with self._app.tenant_session(who.org_id) as conn:
+            found = await records.current(conn, who.org_id, document_id)
+        if found is None or not found.result_json:
+            raise UnknownFile("it has not been read", field="document_id", fix="ask for an extraction")
+        return found.extraction_id, str(found.result_json["derived"])
+
+    async def passages(
+        self, who: Visitor, document_id: UUID, *, start: int = 0, limit: int = 50
+    ) -> Sequence[PassageShown]:
+        """What search finds of a document, in its order, from one passage on."""
+        await self.get(who, document_id)
+        values = {"org_id": who.org_id, "document_id": document_id, "start": start, "limit": page_size(limit)}
+        async with self._app.tenant_session(who.org_id) as conn:
+            found = await rows(conn, "passages/list", values)
+        fields = tuple(PassageShown.model_fields)
+        return [PassageShown.model_validate(dict(zip(fields, row, strict=True))) for row in found]
+
+    async def search(
+        self,
+        who: Visitor,
+        query: str,
+        filters: Filters | None = None,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        group: bool = False,
+    ) -> Found:
+        """The passages that fit a query, the best first; with `group` the best of each document.
+
+        A folder among the filters that is unknown, or closed to them, raises.
+        """
+        asked = filters or Filters()
+        async with self._app.tenant_session(who.org_id) as conn:
+            await check_open(conn, who, asked.nodes or ())
+            return await search(conn, who, query, asked, limit=limit, offset=offset, group=group)
+
+    async def standing(self, who: Visitor) -> Standing:
+        """How the documents of the org stand: what waits for review, what is being read, what is kept."""
+        async with self._app.tenant_session(who.org_id) as conn:
+            return await standing(conn, who, self.options.quotas)
+
+    async def lately(self, who: Visitor, *, limit: int = 50) -> Sequence[Reading]:
+        """The readings under way, then those of the last seven days that did not end well."""
+        size = page_size(limit)
+        async with self._app.tenant_session(who.org_id) as conn:
+            return await lately(conn, who, size)
+
+    async def remove(self, who: Visitor, document_id: UUID, *, reason: str | None = None) -> None:
+        """Delete a document and everything that was made of it."""
+        await removal.remove(self._app, who, document_id, reason=reason)

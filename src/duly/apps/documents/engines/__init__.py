@@ -1,0 +1,12 @@
+"""Reads files of all kinds into pages of elements, each file in a process of its own.
+
+`open_file` is the door. `inside` is what runs in that process; it knows nothing of the rest of Duly.
+"""
+
+from duly.apps.documents.engines.codes import CODES, WARNINGS, sentence
+from duly.apps.documents.engines.limits import Limits
+from duly.apps.documents.engines.opening import open_file
+from duly.apps.documents.engines.reader import Reader
+from duly.apps.documents.engines.remote import Unavailable, Unstructured
+
+__all__ = ["CODES", "WARNINGS", "Limits", "Reader", "Unavailable", "Unstructured", "open_file", "sentence"]

@@ -1,0 +1,1 @@
+"""Customer pages of documents."""

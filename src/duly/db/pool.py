@@ -1,0 +1,78 @@
+"""The connection pool and its connections."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool
+
+from duly.core.errors import StoreError
+from duly.db.traced_cursor import StatementTracer, traced_cursor
+
+
+class Connection(AsyncConnection[TupleRow]):
+    """A connection inside a session. The session owns its transaction, which carries the role and the org."""
+
+    is_engine = False
+    """Whether the connection has the engine's role permanently; never behind a pooler."""
+    planned_at = 0.0
+    """The age of its cached plans, by the monotonic clock."""
+    prepared: frozenset[str] = frozenset()
+    """The names of its prepared statements."""
+
+    async def commit(self) -> None:
+        """Refuse: statements after a commit would run without role and org."""
+        raise StoreError("a session commits at its end", fix="leave the session, and open another one")
+
+    async def rollback(self) -> None:
+        """Refuse, like a commit; use a savepoint."""
+        raise StoreError("a session rolls back when an error leaves it", fix="use conn.transaction()")
+
+
+Pool = AsyncConnectionPool[Connection]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSize:
+    """The number of connections of a process, and the seconds to wait for a free one."""
+
+    min_size: int = 1
+    max_size: int = 10
+    timeout: float = 30.0
+
+
+class PoolUsage(NamedTuple):
+    """The current usage of a pool."""
+
+    used: int
+    idle: int
+    waiting: int
+    """Requests that wait for a connection."""
+
+
+def make_pool(
+    url: str,
+    size: PoolSize,
+    *,
+    pooled: bool,
+    configure: Callable[[Connection], Awaitable[None]],
+    tracer: StatementTracer | None = None,
+) -> Pool:
+    """Return a closed pool. Behind a transaction pooler no prepared statement may outlive its transaction."""
+    traced: dict[str, Any] = {} if tracer is None else {"cursor_factory": traced_cursor(tracer)}
+    return AsyncConnectionPool(
+        url,
+        min_size=size.min_size,
+        max_size=size.max_size,
+        timeout=size.timeout,
+        open=False,
+        name="duly",
+        connection_class=Connection,
+        configure=configure,
+        # Sessions open transactions themselves, in one round trip with the role and the org.
+        kwargs={"autocommit": True, "prepare_threshold": None if pooled else 5, **traced},
+    )

@@ -1,0 +1,23 @@
+"""Run a statement and return its rows as dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from duly.db.pool import Connection
+from duly.db.statements import statement
+
+
+async def rows(conn: Connection, name: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return all rows of the statement of that name."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement(name), values)
+        return await cursor.fetchall()
+
+
+async def first(conn: Connection, name: str, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the first row, if there is one."""
+    return next(iter(await rows(conn, name, values)), None)

@@ -1,0 +1,1 @@
+"""Features of the platform, one folder each: service, store, HTTP routes, CLI commands and console pages."""

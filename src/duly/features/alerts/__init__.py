@@ -1,0 +1,1 @@
+"""Alerts: conditions that need attention, raised once and resolved once."""

@@ -1,0 +1,1 @@
+"""API keys: created, listed, rotated and revoked."""

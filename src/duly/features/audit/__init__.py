@@ -1,0 +1,1 @@
+"""The audit trail: entries, hash chain, seals and verification."""

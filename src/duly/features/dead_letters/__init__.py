@@ -1,0 +1,1 @@
+"""Dead letters: jobs that failed for good, and their replay, fix or discard."""

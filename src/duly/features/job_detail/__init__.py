@@ -1,0 +1,1 @@
+"""One job in detail: timeline, explanation, related jobs."""

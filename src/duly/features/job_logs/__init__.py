@@ -1,0 +1,1 @@
+"""Log lines of a job, by attempt."""

@@ -1,0 +1,1 @@
+"""Results under their permalinks, and files of jobs."""

@@ -1,0 +1,1 @@
+"""Submission of jobs over HTTP and the CLI."""

@@ -1,0 +1,193 @@
+"""Routes that submit jobs, one with an idempotency key or many at once, and list the job types."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Annotated, Any, Self
+
+from fastapi import APIRouter, Header
+from pydantic import Field
+from starlette.responses import Response
+
+from duly.core.errors import DulyError, Forbidden, KeyInFlight, StoreUnavailable, UnknownJobType
+from duly.core.policy import Category
+from duly.core.principal import Scope
+from duly.db.pool import Connection
+from duly.features.job_submission.idempotency import KEY_FIELD, check_same
+from duly.features.jobs.models import Accepted, BulkAccepted, BulkItemAccepted, BulkRequest, JobRequest
+from duly.features.jobs.responses import accepted, links
+from duly.http.problems import problem_responses
+from duly.http.requester import Requester
+from duly.http.responses import ResponseModel, json_response, list_model
+from duly.http.service import Service, check_may_submit, unknown_job
+from duly.http.strict_requests import StrictRoute
+from duly.jobs import store as job_store
+from duly.jobs.enqueue_options import EnqueueOptions
+from duly.jobs.handle import Handle
+from duly.jobs.job import Call, Job
+from duly.jobs.registry import Registry
+
+_ENQUEUE_TIMEOUT = 10.0
+_SYSTEM_PREFIX = "duly."
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        description="The same key with the same request returns the same job; with another request, 422.",
+    ),
+]
+
+
+class JobTypeResponse(ResponseModel):
+    """A job type and the default policy of its jobs."""
+
+    job_type: str
+    category: Category
+    queue: str
+    max_attempts: int
+    timeout: timedelta = Field(description="The seconds that one attempt may take.")
+    schedulable: bool = Field(description="Whether jobs may be delayed or scheduled.")
+    payload_schema: dict[str, Any] = Field(description="The JSON Schema of the payload.")
+
+    @classmethod
+    def of(cls, job: Job[..., Any]) -> Self:
+        """Return the response of a job type."""
+        return cls(
+            job_type=job.name,
+            category=job.policy.category,
+            queue=job.policy.queue,
+            max_attempts=job.policy.retry.max_attempts,
+            timeout=job.policy.timeout,
+            schedulable=job.policy.schedulable,
+            payload_schema=job.codec.schema(),
+        )
+
+
+JobTypeList = list_model("job_types", JobTypeResponse, "JobTypes")
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the routes of submission."""
+    api = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
+    reads = Annotated[Requester, service.allows(Scope.READ)]
+    writes = Annotated[Requester, service.allows(Scope.WRITE)]
+    refusals = problem_responses(409, 413, 415)
+
+    @api.post("/jobs", status_code=202, response_model=Accepted, responses=refusals)
+    async def submit(
+        request: JobRequest, requester: writes, idempotency_key: IdempotencyKey = None
+    ) -> Response:
+        """Submit a job."""
+        await service.check_submit(requester, request.subject_id)
+        handle = await enqueued(service, requester, call_of(service, request, idempotency_key))
+        return accepted(requester, handle.job_id, request.subject_id, replayed=not handle.created)
+
+    @api.post("/jobs/bulk", status_code=202, response_model=BulkAccepted, responses=refusals)
+    async def submit_many(request: BulkRequest, requester: writes) -> Response:
+        """Submit many jobs: all are accepted, or none."""
+        calls: list[Call[Any]] = []
+        visible = await service.visible_subjects(
+            requester, [item.subject_id for item in request.jobs], "submit"
+        )
+        for number, item in enumerate(request.jobs):
+            with _name_item(number):
+                check_may_submit(visible, item.subject_id)
+                calls.append(call_of(service, item, item.idempotency_key))
+        async with service.app.tenant_session(requester.org_id) as conn:
+            handles = await _enqueue(service, calls, conn)
+            for number, (handle, call) in enumerate(zip(handles, calls, strict=True)):
+                with _name_item(number):
+                    await _check_existing(service, requester, conn, handle, call)
+        items = [
+            BulkItemAccepted(
+                **dict(links(requester, handle.job_id, item.subject_id)), replayed=not handle.created
+            )
+            for handle, item in zip(handles, request.jobs, strict=True)
+        ]
+        return json_response(BulkAccepted(jobs=items), 202)
+
+    @api.get("/job-types", response_model=JobTypeList, responses=problem_responses())
+    async def job_types(requester: reads) -> dict[str, object]:
+        """List the job types of the application by name."""
+        found = sorted(offered_job_types(service.app.registry), key=lambda job: job.name)
+        return {"job_types": [JobTypeResponse.of(job) for job in found]}
+
+    return api
+
+
+def offered_job_types(registry: Registry) -> Iterator[Job[..., Any]]:
+    """Yield the job types of the application, without Duly's own maintenance jobs."""
+    return (job for job in registry if not job.name.startswith(_SYSTEM_PREFIX))
+
+
+def check_offered(job_type: str) -> None:
+    """Raise as for an unknown job type if it is one of Duly's own."""
+    if job_type.startswith(_SYSTEM_PREFIX):
+        raise UnknownJobType(
+            f"{job_type!r} is not declared", field="job_type", fix="list the job types of the application"
+        )
+
+
+def call_of(service: Service, request: JobRequest, idempotency_key: str | None) -> Call[Any]:
+    """Return the call of the job type that a request asks for."""
+    check_offered(request.job_type)
+    job = service.app.registry.get(request.job_type)
+    return Call(
+        job, job.codec.encode_mapping(request.payload), EnqueueOptions.of(**request.choices(idempotency_key))
+    )
+
+
+async def enqueued(service: Service, requester: Requester, call: Call[Any]) -> Handle[Any]:
+    """Enqueue a job, or return the one of its key; raise if the key belongs to another request."""
+    [handle] = await _enqueue(service, [call])
+    if not handle.created:
+        async with service.app.tenant_session(requester.org_id) as conn:
+            await _check_existing(service, requester, conn, handle, call)
+    return handle
+
+
+async def _check_existing(
+    service: Service, requester: Requester, conn: Connection, handle: Handle[Any], call: Call[Any]
+) -> None:
+    """Raise unless an existing job is the one that was requested, and visible to the requester."""
+    if handle.created:
+        return
+    first = await job_store.read_job(conn, requester.org_id, handle.job_id)
+    if first is None:
+        raise unknown_job(handle.job_id)  # the key outlived its job
+    if call.options.idempotency_key is not None:
+        await check_same(service.app, conn, first, call)
+    if not await service.is_visible(requester, first.subject_id):
+        raise Forbidden(
+            "a run with this identity is in flight for another subject",
+            field="run_identity",
+            fix="use another identity",
+        )
+
+
+@contextmanager
+def _name_item(number: int) -> Iterator[None]:
+    """Add the number of the item to the field of an error."""
+    try:
+        yield
+    except DulyError as error:
+        field = "idempotency_key" if error.field == KEY_FIELD else error.field
+        error.field = f"jobs.{number}.{field}"
+        raise
+
+
+async def _enqueue(
+    service: Service, calls: list[Call[Any]], conn: Connection | None = None
+) -> list[Handle[Any]]:
+    """Enqueue calls, but do not wait forever for another transaction that holds one of the keys."""
+    try:
+        async with asyncio.timeout(_ENQUEUE_TIMEOUT):
+            return await service.app.enqueue_many(calls, conn=conn)
+    except TimeoutError:
+        if all(call.options.idempotency_key is None for call in calls):
+            raise StoreUnavailable("enqueueing timed out", fix="retry in a moment") from None
+        raise KeyInFlight(
+            "a request with the same key is in flight", field=KEY_FIELD, fix="retry in a moment"
+        ) from None

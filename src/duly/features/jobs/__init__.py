@@ -1,0 +1,1 @@
+"""Jobs: list, filter, status and cancel."""

@@ -1,0 +1,173 @@
+"""Requests and responses about jobs, as the OpenAPI document describes them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+
+from duly.core.freshness import Assessment
+from duly.core.job import JobEvent, JobSnapshot
+from duly.core.states import Status
+from duly.features.jobs.service import Glance
+from duly.http.params import NUMERIC, StrictModel, Timestamp
+from duly.http.requester import Requester
+from duly.http.responses import ResponseModel, list_model, page_model, response_model
+from duly.jobs.enqueue_options import EnqueueKeywords
+
+API_PREFIX = "/v1"
+"""The prefix of the routes about jobs of all types."""
+
+
+class JobRequest(StrictModel):
+    """A job to submit."""
+
+    job_type: str = Field(min_length=1, max_length=200, examples=["analyze.run"])
+    payload: dict[str, Any] = Field(default={}, description="The arguments of the job type, by name.")
+    subject_id: str | None = Field(
+        default=None, min_length=1, max_length=500, description="The thing in your product that it is about."
+    )
+    project_id: UUID | None = None
+    correlation_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=500,
+        description="Stored with the job; by default the id of the request.",
+    )
+    priority: Annotated[int, Field(ge=-1000, le=1000), NUMERIC] | None = None
+    expedite: bool = Field(default=False, strict=True)
+    critical: bool = Field(default=False, strict=True)
+    scheduled_for: Timestamp | None = Field(default=None, description="The earliest start.")
+    run_identity: Any = Field(
+        default=None, description="Of the jobs with the same identity, one is in flight at a time."
+    )
+    metadata: dict[str, Any] | None = None
+
+    def choices(self, idempotency_key: str | None) -> EnqueueKeywords:
+        """Return the options of the job."""
+        options: Any = self.model_dump(
+            exclude={"job_type", "payload", "idempotency_key"}, exclude_defaults=True
+        )
+        return EnqueueKeywords(**options, **({"idempotency_key": idempotency_key} if idempotency_key else {}))
+
+
+class BulkItem(JobRequest):
+    """One of many jobs to submit."""
+
+    idempotency_key: str | None = Field(
+        default=None, min_length=1, max_length=255, description="Like the header of a single request."
+    )
+
+
+class BulkRequest(StrictModel):
+    """Jobs to submit: all are accepted, or none."""
+
+    jobs: list[BulkItem] = Field(min_length=1, max_length=1_000)
+
+
+class CancelRequest(StrictModel):
+    """The reason of a cancellation, if there is one."""
+
+    reason: str = Field(default="asked for", min_length=1, max_length=500)
+
+
+class Accepted(BaseModel):
+    """An accepted job, and where to follow it."""
+
+    job_id: UUID
+    subject_id: str | None
+    status: Status
+    status_url: str
+    events_url: str
+
+
+class BulkItemAccepted(Accepted):
+    """One of many accepted jobs."""
+
+    replayed: bool = Field(
+        description="Whether a job with this idempotency key or run identity existed already."
+    )
+
+
+class BulkAccepted(BaseModel):
+    """Accepted jobs, in the order of the request."""
+
+    jobs: list[BulkItemAccepted]
+
+
+FreshnessResponse = response_model(
+    Assessment, "FreshnessAssessment", include=("state", "shown", "evaluated_at")
+)
+JobStatus = response_model(
+    JobSnapshot,
+    "JobStatus",
+    exclude={
+        *("org_id", "category", "actor_type", "actor_id", "traceparent", "idempotency_key"),
+        *("run_identity_hash", "request_payload_hash", "request_payload_ref", "failure_summary"),
+        *("attempt_started_at", "finished_at", "canceled_at", "failed_at"),
+    },
+    completed_at=(datetime | None, "When the job ended, in any status."),
+    result_id=(UUID | None, "The permalink of the result, once there is one."),
+    result_url=str | None,
+    status_url=str,
+    events_url=str,
+    freshness=FreshnessResponse,
+    reconciled=bool,
+)
+CurrentJobStatus = response_model(
+    JobStatus,
+    "CurrentJobStatus",
+    event_seq=(int, "The number of the last event."),
+    result_seq=(int, "The number of the latest snapshot; 0 if there is none."),
+)
+JobPage = page_model("jobs", JobStatus, "JobPage")
+EVENT_FIELDS: Any = {"actor_type": str, "payload": dict[str, Any]}
+"""The fields of an event that differ in responses."""
+EventResponse = response_model(JobEvent, "Event", exclude=("actor_id", "payload_json"), **EVENT_FIELDS)
+EventPage = list_model("events", EventResponse, "EventPage", after=(int, "The number of the last event."))
+_UNCHANGED_FIELDS = set(JobStatus.model_fields) & set(JobSnapshot.model_fields) - {"result_id"}
+
+
+def event_response(event: JobEvent) -> Any:
+    """Return the response of an event, without validating it again."""
+    return EventResponse.model_construct(**dict(event), payload=event.payload_json)
+
+
+def job_status(
+    requester: Requester, job: JobSnapshot, freshness: Assessment, prefix: str = API_PREFIX
+) -> ResponseModel:
+    """Return the response of a job in lists."""
+    return JobStatus.model_construct(
+        **_status_fields(requester, job, prefix),
+        freshness=FreshnessResponse.model_construct(**_freshness_fields(freshness)),
+    )
+
+
+def current_job_status(requester: Requester, found: Glance, prefix: str = API_PREFIX) -> bytes:
+    """Return a job as the JSON of `CurrentJobStatus`: the most frequent response, so no model is built."""
+    fields = _status_fields(requester, found.job, prefix)
+    fields["freshness"] = _freshness_fields(found.freshness)
+    fields["event_seq"], fields["result_seq"] = found.event_seq, found.latest_result_seq or 0
+    return to_json(fields)
+
+
+def _status_fields(requester: Requester, job: JobSnapshot, prefix: str) -> dict[str, Any]:
+    """Return the fields of a status; they were validated when the row was read."""
+    has_result = job.partial_count > 0 or job.status is Status.COMPLETED
+    status_url = requester.link(f"{prefix}/jobs/{job.job_id}")
+    return {
+        **{name: value for name, value in job.__dict__.items() if name in _UNCHANGED_FIELDS},
+        "completed_at": job.finished_at,
+        "result_id": job.result_id if has_result else None,
+        "result_url": requester.link(f"{prefix}/results/{job.result_id}") if has_result else None,
+        "status_url": status_url,
+        "events_url": f"{status_url}/events",
+        "reconciled": job.reconciled,
+    }
+
+
+def _freshness_fields(freshness: Assessment) -> dict[str, Any]:
+    return {name: getattr(freshness, name) for name in FreshnessResponse.model_fields}

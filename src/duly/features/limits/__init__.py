@@ -1,0 +1,1 @@
+"""Limits per org and job type: concurrency, rate, quota, pause."""

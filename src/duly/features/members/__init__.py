@@ -1,0 +1,1 @@
+"""Members of orgs and their roles."""

@@ -1,0 +1,1 @@
+"""Orgs, their projects, and their fair shares of the workers."""

@@ -1,0 +1,1 @@
+"""Figures of an org and of the installation."""

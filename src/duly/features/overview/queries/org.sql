@@ -1,0 +1,49 @@
+-- Purpose: what else an org has: jobs of the future, held ones, open dead letters, those that ended since a time, each
+-- counted no further than `most` + 1; who could work for it; and which jobs to ask whether they can be believed: the first
+-- `heads` that are held, and those of the first `heads` of the future whose time came long ago.
+-- Index: scheduled_by_org and the head of scheduled; claims and workers are few; dead_letters_open; job_states_ended.
+with claimed as materialized (
+    select distinct j.job_id
+    from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
+    where j.org_id = %(org_id)s
+    limit %(most)s + 1
+), held as materialized (
+    select s.job_id, s.status
+    from claimed j
+    join duly.job_states s on s.org_id = %(org_id)s and s.job_id = j.job_id and s.status in ('running', 'partial')
+), ended as materialized (
+    select e.status, n.n
+    from unnest(array['completed', 'failed', 'canceled']) e(status)
+    cross join lateral (
+        select count(*) as n
+        from (
+            select from duly.job_states s
+            where s.org_id = %(org_id)s and s.status = e.status and s.finished_at is not null
+              and s.finished_at >= duly.now() - %(since)s
+            limit %(most)s + 1
+        ) c
+    ) n
+), workers as materialized (
+    select count(*) as n, coalesce(sum(w.slots), 0) as slots from duly.workers w
+    where w.stopped_at is null and w.lost_at is null and w.heartbeat_at + w.lease >= duly.now()
+)
+select duly.now() as looked_at,
+       (select count(*) from (select from duly.scheduled s where s.org_id = %(org_id)s limit %(most)s + 1) c) as scheduled,
+       (select count(*) from held h where h.status = 'running') as running,
+       (select count(*) from held h where h.status = 'partial') as partial,
+       (select count(*) from (
+            -- In the order of the index: without it a table of few orgs is read from end to end.
+            select from duly.dead_letters d where d.org_id = %(org_id)s and d.resolution is null
+            order by d.org_id, d.fingerprint limit %(most)s + 1) c) as dead_letters,
+       (select jsonb_object_agg(e.status, e.n) from ended e) as ended,
+       (select w.n from workers w) as workers,
+       (select w.slots from workers w) as slots,
+       array(select h.job_id from held h order by h.job_id limit %(heads)s)
+       || array(
+           select q.job_id
+           from (
+               select s.org_id, s.job_id from duly.scheduled s
+               where s.run_at < duly.now() - interval '1 minute' order by s.run_at limit %(heads)s
+           ) q
+           where q.org_id = %(org_id)s
+       ) as doubtful

@@ -1,0 +1,1 @@
+"""Queues and workers: weights, pauses, statistics, drain."""

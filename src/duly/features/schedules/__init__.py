@@ -1,0 +1,1 @@
+"""Schedules: cron expressions, ticks and the scheduler."""

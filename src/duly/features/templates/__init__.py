@@ -1,0 +1,1 @@
+"""Message templates: built-in and per org."""

@@ -1,0 +1,74 @@
+"""Routes of the org's own templates of notifications."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from duly.core.principal import Scope
+from duly.features.templates.service import OwnTemplate, TemplatePage
+from duly.http.params import After, PageSize, ReasonBody, ReasonParam
+from duly.http.problems import problem_responses
+from duly.http.requester import Requester
+from duly.http.responses import page_model, response_model
+from duly.http.service import Service
+from duly.http.strict_requests import StrictRoute
+
+_LOCALE_PATTERN = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$"
+_KEY_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$"
+MAX_BODY_LENGTH = 32 * 1024
+Locale = Annotated[str, Field(pattern=_LOCALE_PATTERN, max_length=12, examples=["de"])]
+Key = Annotated[str, Field(pattern=_KEY_PATTERN, max_length=100, examples=["job.completed"])]
+KeyPath = Annotated[str, Path(pattern=_KEY_PATTERN, max_length=100)]
+LocaleParam = Annotated[str, Query(pattern=_LOCALE_PATTERN, max_length=12)]
+
+TemplateResponse = response_model(OwnTemplate, "Template")
+TemplatePageResponse = page_model("templates", TemplateResponse)
+
+
+class TemplateContent(ReasonBody):
+    """The subject and the body of a template."""
+
+    subject: str = Field(min_length=1, max_length=1_000)
+    body: str = Field(max_length=MAX_BODY_LENGTH)
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the routes of templates."""
+    api = APIRouter(prefix="/v1/notification-templates", tags=["notifications"], route_class=StrictRoute)
+    operates = Annotated[Requester, service.allows(Scope.OPERATE)]
+    administers = Annotated[Requester, service.allows(Scope.ADMIN)]
+    templates = service.notifications.templates
+
+    @api.get("", response_model=TemplatePageResponse, responses=problem_responses())
+    async def list_templates(requester: operates, limit: PageSize = 50, after: After = None) -> TemplatePage:
+        """List the org's own templates by key and language, without the built-in ones."""
+        return await templates.list(requester.org_id, limit=limit, after=after)
+
+    @api.get("/{template_key}", response_model=TemplateResponse, responses=problem_responses(404))
+    async def show_template(
+        template_key: KeyPath, requester: operates, locale: LocaleParam = "en"
+    ) -> OwnTemplate:
+        """Get the org's own template of a language."""
+        return await templates.get(requester.org_id, template_key, locale)
+
+    @api.put(
+        "/{template_key}", response_model=TemplateResponse, responses=problem_responses(404, 409, 413, 415)
+    )
+    async def set_template(
+        template_key: KeyPath, request: TemplateContent, requester: administers, locale: LocaleParam = "en"
+    ) -> OwnTemplate:
+        """Set the org's own template of a language."""
+        return await templates.set(
+            requester.org_id, template_key, locale, actor=requester.actor, **dict(request)
+        )
+
+    @api.delete("/{template_key}", status_code=204, response_class=Response, responses=problem_responses(404))
+    async def remove_template(
+        template_key: KeyPath, reason: ReasonParam, requester: administers, locale: LocaleParam = "en"
+    ) -> None:
+        """Delete the org's own template; the built-in one applies again."""
+        await templates.remove(requester.org_id, template_key, locale, actor=requester.actor, reason=reason)
+
+    return api

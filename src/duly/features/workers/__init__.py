@@ -1,0 +1,1 @@
+"""Workers as operators see them."""

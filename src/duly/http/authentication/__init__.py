@@ -1,0 +1,1 @@
+"""Authentication: API keys, JWTs, sessions and their cookies, OpenID Connect."""

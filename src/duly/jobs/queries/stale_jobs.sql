@@ -1,0 +1,29 @@
+-- name: list_existing
+-- Purpose: which of these few jobs exist in any org. Index: that of the organizations, then the primary key of the records.
+select distinct r.job_id
+from unnest(%(job_ids)s::uuid[]) k(job_id)
+cross join duly.organizations o
+join duly.job_records r on r.org_id = o.org_id and r.job_id = k.job_id
+
+-- name: find_running
+-- Purpose: jobs whose attempt has run for longer than its policy allows, found by the claims of their workers, which are few.
+select s.org_id, s.job_id
+from duly.claims c
+cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
+join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id and s.status in ('running', 'partial')
+join duly.job_records r on r.org_id = s.org_id and r.job_id = s.job_id
+where c.claimed_at < duly.now() - %(at_least)s
+  and s.attempt_started_at < duly.now() - duly.stale_after(r.policy, 'running_stale_after', %(usual)s)
+  and duly.is_judged(r.policy)
+limit %(limit)s
+
+-- name: find_scheduled
+-- Purpose: scheduled jobs that are long due, but were never promoted to their queue.
+-- Index: the primary key, which begins with the time.
+select q.org_id, q.job_id
+from duly.scheduled q
+join duly.job_records r using (org_id, job_id)
+where q.run_at < duly.now() - %(at_least)s
+  and q.run_at < duly.now() - duly.stale_after(r.policy, 'queued_stale_after', %(usual)s)
+  and duly.is_judged(r.policy) and not duly.is_paused(r.org_id, r.queue, r.job_type)
+order by q.run_at limit %(limit)s

@@ -1,0 +1,321 @@
+"""Storage of jobs, their events, results, artifacts and payloads, and of audit entries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from json.encoder import encode_basestring_ascii as quoted
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from uuid import UUID, uuid4
+
+from psycopg.rows import class_row, dict_row, scalar_row
+from psycopg.types.json import Jsonb
+
+from duly.blobs import BlobRef
+from duly.core.job import Actor, JobEvent, JobSnapshot, JobSpec
+from duly.core.outcome import CanceledBy
+from duly.core.states import Status
+from duly.db.database import Database
+from duly.db.pool import Connection
+from duly.db.rows import first, rows
+from duly.db.statements import statement
+
+if TYPE_CHECKING:
+    from duly.jobs.application import App
+
+
+class EnqueuedJob(NamedTuple):
+    """An enqueued job: its id, and whether it is new."""
+
+    job_id: UUID
+    created: bool
+
+
+class EnqueueBatch(NamedTuple):
+    """Jobs as two JSON documents, which are much cheaper for a driver than an array per column."""
+
+    policies: str
+    jobs: str
+
+
+def encode_batch(specs: Sequence[JobSpec]) -> EnqueueBatch:
+    """Encode jobs for `duly.enqueue_jobs`. Jobs of one type share their policy, which is sent once."""
+    policies: dict[str, int] = {}
+    shared: dict[tuple[int, int, str], str] = {}
+    jobs: list[str] = []
+    for spec in specs:
+        key = (id(spec.origin), id(spec.policy), spec.job_type)
+        if key not in shared:
+            shared[key] = _shared_fields(spec, policies.setdefault(spec.policy.as_json, len(policies)))
+        jobs.append(f'{shared[key]}, "payload": {spec.payload}{_own_fields(spec)}}}')
+    return EnqueueBatch(f"[{','.join(policies)}]", f"[{','.join(jobs)}]")
+
+
+def _shared_fields(spec: JobSpec, policy: int) -> str:
+    """Return the fields that many jobs of a batch share, as the beginning of a JSON object."""
+    origin = spec.origin
+    head: dict[str, Any] = {
+        "job_type": spec.job_type,
+        "policy": policy,
+        "actor_type": origin.actor.type,
+        "actor_id": origin.actor.id,
+        "request_id": origin.request_id,
+        "correlation_id": origin.correlation_id,
+        "project_id": origin.project_id and str(origin.project_id),
+        "traceparent": origin.traceparent,
+        "parent_id": origin.parent_id and str(origin.parent_id),
+    }
+    return json.dumps({name: value for name, value in head.items() if value is not None})[:-1]
+
+
+def _own_fields(spec: JobSpec) -> str:
+    """Return the fields of one job, as the end of a JSON object."""
+    own = f', "job_id": "{spec.job_id.hex}", "result_id": "{spec.result_id.hex}"'
+    if spec.idempotency_key is not None:
+        own += f', "idempotency_key": {quoted(spec.idempotency_key)}'
+    rest = {
+        "payload_ref": spec.payload_ref,
+        "payload_hash": spec.payload_hash,
+        "subject_id": spec.subject_id,
+        "scheduled_for": spec.scheduled_for and spec.scheduled_for.isoformat(),
+        "run_identity_hash": spec.run_identity_hash,
+        "metadata": spec.metadata,
+    }
+    given = {name: value for name, value in rest.items() if value is not None}
+    return f"{own}, {json.dumps(given)[1:-1]}" if given else own
+
+
+async def enqueue_and_commit(
+    database: Database,
+    org_id: UUID,
+    specs: Sequence[JobSpec],
+    *,
+    wake: bool,
+    lock_timeout: timedelta | None = None,
+) -> list[EnqueuedJob]:
+    """Write the jobs of one org in a transaction of their own, which may also wake the workers."""
+    values = {"org_id": org_id, "wake": wake, **encode_batch(specs)._asdict()}
+    written = await database.tenant_statement(
+        org_id, statement("jobs/enqueue"), values, lock_timeout=lock_timeout
+    )
+    return [EnqueuedJob(*row) for row in written]
+
+
+async def enqueue_jobs(conn: Connection, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
+    """Write the jobs of one org in a session, and return them in order."""
+    values = {"org_id": org_id, "wake": False, **encode_batch(specs)._asdict()}
+    cursor = await conn.execute(statement("jobs/enqueue"), values, prepare=True)
+    return [EnqueuedJob(*row) for row in await cursor.fetchall()]
+
+
+async def read_job(conn: Connection, org_id: UUID, job_id: UUID) -> JobSnapshot | None:
+    """Return one job, or None if this org has no job of that id."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement("jobs/read"), {"org_id": org_id, "job_id": job_id})
+        row = await cursor.fetchone()
+    return JobSnapshot.model_validate(row) if row else None
+
+
+async def read_jobs(conn: Connection, org_id: UUID, job_ids: Sequence[UUID]) -> dict[UUID, JobSnapshot]:
+    """Return jobs of an org by their id."""
+    found = await rows(conn, "jobs/read_many", {"org_id": org_id, "job_ids": list(job_ids)})
+    return {row["job_id"]: JobSnapshot.model_validate(row) for row in found}
+
+
+async def cancel_job(
+    conn: Connection, org_id: UUID, job_id: UUID, *, by: CanceledBy, reason: str, actor: Actor
+) -> str | None:
+    """Cancel a queued job, or request it from its worker.
+
+    Return `canceled`, `requested` or `finished`, or None if this org has no job of that id.
+    """
+    cursor = await conn.execute(
+        statement("jobs/cancel"),
+        {
+            "org_id": org_id,
+            "job_id": job_id,
+            "canceled_by": by,
+            "reason": reason,
+            "actor_type": actor.type,
+            "actor_id": actor.id,
+        },
+    )
+    row = await cursor.fetchone()
+    return row[0] if row else None
+
+
+_EVENTS_PAGE_SIZE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPartial:
+    """A partial result with its value, or the reference of its blob."""
+
+    result_seq: int
+    chunk_key: str | None
+    payload: Any
+    payload_ref: str | None
+    created_at: datetime
+
+
+async def read_events_after(conn: Connection, org_id: UUID, job_id: UUID, seq: int) -> list[JobEvent]:
+    """Return a page of the events of a job after a number, oldest first."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(
+            statement("events/read_after"),
+            {"org_id": org_id, "job_id": job_id, "after_seq": seq, "limit": _EVENTS_PAGE_SIZE},
+        )
+        return [JobEvent.model_validate(row) async for row in cursor]
+
+
+async def read_partial_results(conn: Connection, org_id: UUID, job_id: UUID) -> list[StoredPartial]:
+    """Return the partial results of a job, oldest first."""
+    async with conn.cursor(row_factory=class_row(StoredPartial)) as cursor:
+        await cursor.execute(statement("results/read_partials"), {"org_id": org_id, "job_id": job_id})
+        return await cursor.fetchall()
+
+
+async def read_final_result(conn: Connection, org_id: UUID, job_id: UUID) -> tuple[Any, str | None] | None:
+    """Return the final result of a job as value and blob reference, if there is one."""
+    cursor = await conn.execute(statement("results/read_final"), {"org_id": org_id, "job_id": job_id})
+    row = await cursor.fetchone()
+    return (row[0], row[1]) if row else None
+
+
+async def read_event_heads(conn: Connection, keys: Sequence[tuple[UUID, UUID]]) -> list[tuple[int, Status]]:
+    """Return the number of the last event and the status of each of these jobs."""
+    values = {"org_ids": [org for org, _ in keys], "job_ids": [job for _, job in keys]}
+    rows = await (await conn.execute(statement("events/heads"), values)).fetchall()
+    found = {row[0]: (row[1], Status(row[2])) for row in rows}
+    return [found[number] for number in range(1, len(keys) + 1)]
+
+
+ResultKind = Literal["partial", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A partial or final result with its value, or the reference of its blob."""
+
+    result_kind: ResultKind
+    result_seq: int
+    chunk_key: str | None
+    created_at: datetime
+    payload: Any = None
+    payload_ref: str | None = None
+    large: bool = False
+    """Whether the value was left out for its size."""
+    summary: dict[str, Any] | None = field(default=None, hash=False)
+
+
+async def find_result_job(conn: Connection, org_id: UUID, result_id: UUID) -> UUID | None:
+    """Return the job of a permalink."""
+    row = await first(conn, "results/find", {"org_id": org_id, "result_id": result_id})
+    return row["job_id"] if row else None
+
+
+async def read_result(conn: Connection, org_id: UUID, job_id: UUID, seq: int) -> StoredResult | None:
+    """Return one result of a job, unless retention deleted it."""
+    row = await first(conn, "results/read", {"org_id": org_id, "job_id": job_id, "seq": seq})
+    return StoredResult(**row) if row else None
+
+
+async def list_results_after(
+    conn: Connection, org_id: UUID, job_id: UUID, seq: int, *, limit: int, size: int
+) -> list[StoredResult]:
+    """Return the next results of a job, without values beyond `size` bytes in total."""
+    values = {"org_id": org_id, "job_id": job_id, "after": seq, "limit": limit, "bytes": size}
+    return [StoredResult(**row) for row in await rows(conn, "results/list", values)]
+
+
+async def erase_results(conn: Connection, org_id: UUID, subject_id: str) -> tuple[int, int]:
+    """Erase the results of ended jobs about a subject; return the numbers of results and artifacts."""
+    row = await first(conn, "results/erase", {"org_id": org_id, "subject_id": subject_id})
+    assert row is not None
+    return row["snapshots"], row["files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that a job has stored."""
+
+    artifact_id: UUID
+    name: str
+    content_type: str
+    blob_ref: str
+    sha256: str
+    size: int
+
+
+async def write_artifact(
+    conn: Connection, fence: Mapping[str, Any], file: Artifact, *, keep_for: timedelta | None
+) -> Artifact | None:
+    """Write an artifact of a held job, or replace that of the same name. None if the lease is lost."""
+    values = {name: getattr(file, name) for name in Artifact.__dataclass_fields__}
+    cursor = await conn.execute(statement("artifacts/write"), {**fence, **values, "keep_for": keep_for})
+    row = await cursor.fetchone()
+    return None if row is None else Artifact(row[0], *list(values.values())[1:])
+
+
+async def list_artifacts(conn: Connection, org_id: UUID, job_id: UUID) -> list[Artifact]:
+    """Return the artifacts of a job, by name."""
+    cursor = await conn.execute(statement("artifacts/list"), {"org_id": org_id, "job_id": job_id})
+    return [Artifact(*row) for row in await cursor.fetchall()]
+
+
+def new_artifact(name: str, content_type: str, blob_ref: str, sha256: str, size: int) -> Artifact:
+    """Return an artifact with a new id, which is not stored yet."""
+    return Artifact(uuid4(), name, content_type, blob_ref, sha256, size)
+
+
+async def read_payload(app: App, conn: Connection, job: JobSnapshot) -> dict[str, Any]:
+    """Return the payload of a job from its row, or from its blob if it is large."""
+    if job.request_payload_ref is not None:
+        blobs = (await app.resources()).blobs
+        found = await blobs.get(BlobRef.parse(job.request_payload_ref), org_id=job.org_id)
+        loaded: dict[str, Any] = json.loads(found)
+        return loaded
+    async with conn.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute(statement("jobs/read_payload"), {"org_id": job.org_id, "job_id": job.job_id})
+        inline: dict[str, Any] = await cursor.fetchone() or {}
+        return inline
+
+
+async def record_audit_entry(
+    conn: Connection,
+    *,
+    org_id: UUID,
+    actor: Actor,
+    action: str,
+    target_type: str,
+    target_id: str,
+    reason: str | None = None,
+    request_id: str | None = None,
+    correlation_id: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+    entry_id: UUID | None = None,
+    occurred_at: datetime | None = None,
+) -> None:
+    """Write an audit entry, in the engine session of the change or in an auditor session.
+
+    With `entry_id` and `occurred_at` the write is idempotent.
+    """
+    await conn.execute(
+        statement("audit/record"),
+        {
+            "org_id": org_id,
+            "entry_id": entry_id,
+            "occurred_at": occurred_at,
+            "actor_type": actor.type,
+            "actor_id": actor.id,
+            "action": action,
+            "target_type": target_type,
+            "target_id": target_id,
+            "reason": reason,
+            "request_id": request_id,
+            "correlation_id": correlation_id,
+            "detail": Jsonb(dict(detail or {})),
+        },
+    )

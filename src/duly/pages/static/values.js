@@ -1,0 +1,127 @@
+/** How the values of results are shown: analyses and pages of documents in their own way, all others as a tree. */
+
+import { isFindings, isNumber, isSummary, showFindings, showSummary, titleOf } from "./analysis.js";
+import { base, get } from "./api.js";
+import { el } from "./dom.js";
+import { t, time } from "./i18n.js";
+import { isLeaf, leaf, leafState, leafTitle } from "./page_text.js";
+
+const ANALYZE = "analyze.run";
+const EXTRACT = "extract_document";
+
+/** The final value of a job. @param {string} jobType @param {any} value */
+export function whole(jobType, value) {
+  if (jobType === ANALYZE && isSummary(value)) {
+    const all = el("details", { class: "card" }, el("summary", {}, t("result.raw")), tree(value));
+    return el("div", { class: "analysis" }, ...showSummary(value), all);
+  }
+  return el("section", { class: "card" }, value === null ? el("p", {}, t("result.nothing")) : tree(value));
+}
+
+/**
+ * A part of it: what it is called, and the value.
+ * @param {string} jobType
+ * @param {{seq: number, chunk_key: string | null, value: any, large: boolean}} snapshot
+ * @param {string} path of the result, which has the values that are too large for a list
+ * @returns {[string, Node]}
+ */
+export function part(jobType, { seq, chunk_key: key, value, large }, path) {
+  if (jobType === ANALYZE && isFindings(value)) return [titleOf(value), showFindings(value)];
+  if (jobType === EXTRACT && isLeaf(value)) return [leafTitle(value), el("div", {}, leafState(value), leaf(value))];
+  const name = key ?? t("partials.part", { n: seq });
+  if (!large) return [name, tree(value)];
+  return [name, el("p", {}, el("a", { href: `${base}${path}?seq=${seq}` }, t("partials.large")))];
+}
+
+const AT_ONCE = 100;
+const OPEN_DEPTH = 2;
+const LONG = 400;
+
+/** Whether it has no entries of its own. @param {unknown} value */
+const simple = (value) => value === null || typeof value !== "object" || isNumber(value);
+
+/** @param {unknown} value */
+function scalar(value) {
+  if (value === null) return el("span", { class: "none" }, "–");
+  if (typeof value === "boolean") return el("span", { class: "value" }, t(value ? "yes" : "no"));
+  // As it is: it may be a year, or the number of an order.
+  if (isNumber(value)) return el("span", { class: "value number" }, String(value));
+  const text = String(value);
+  return text.length > LONG || text.includes("\n") ? el("pre", {}, text) : el("span", { class: "value" }, text);
+}
+
+/** Some entries, and a button for the rest. @param {[string, unknown][]} entries @param {number} depth */
+function some(entries, depth) {
+  const list = el("ul");
+  const more = (from) => {
+    list.append(...entries.slice(from, from + AT_ONCE).map(([name, value]) => entry(name, value, depth)));
+    const left = entries.length - from - AT_ONCE;
+    if (left <= 0) return;
+    const next = el("button", { type: "button", class: "plain" }, t("tree.more", { n: left }));
+    const item = el("li", {}, next);
+    next.addEventListener("click", () => {
+      item.remove();
+      more(from + AT_ONCE);
+    });
+    list.append(item);
+  };
+  more(0);
+  return list;
+}
+
+function entry(name, value, depth) {
+  const label = el("span", { class: "key" }, name);
+  if (simple(value)) return el("li", {}, label, " ", scalar(value));
+  const entries = Object.entries(value);
+  if (!entries.length) return el("li", {}, label, " ", el("span", { class: "none" }, t("tree.empty")));
+  const count = el("span", { class: "count" }, `${entries.length}`);
+  const branch = el("details", { open: depth < OPEN_DEPTH }, el("summary", {}, label, " ", count));
+  // What is closed is made when it is opened: a large result must not make the page slow.
+  const fill = () => branch.childElementCount === 1 && branch.append(some(entries, depth + 1));
+  if (branch.open) fill();
+  else branch.addEventListener("toggle", fill);
+  return el("li", {}, branch);
+}
+
+/** @param {unknown} value */
+export function tree(value) {
+  const body = simple(value) ? el("p", {}, scalar(value)) : some(Object.entries(value), 1);
+  return el("div", { class: "tree" }, body);
+}
+
+const SHOWN = 30;
+
+/** A list that knows how far it has read. */
+export class Snapshots {
+  /** @param {HTMLElement} place @param {string} resultId @param {string} jobType */
+  constructor(place, resultId, jobType) {
+    this.path = `/v1/results/${resultId}`;
+    this.jobType = jobType;
+    this.after = 0;
+    this.count = 0;
+    this.list = el("div", { class: "snapshots" });
+    this.earlier = el("p", { class: "hint", hidden: true });
+    place.replaceChildren(this.list, this.earlier);
+  }
+
+  /** Read on, up to this number. @param {number} latest */
+  async update(latest) {
+    while (this.after < latest) {
+      const page = await get(`${this.path}/snapshots?after=${this.after}`);
+      if (page.after <= this.after) break;
+      this.after = page.after;
+      for (const snapshot of page.snapshots) if (snapshot.kind === "partial") this.add(snapshot);
+    }
+  }
+
+  add(snapshot) {
+    this.count += 1;
+    const [name, value] = part(this.jobType, snapshot, this.path);
+    const head = el("h3", {}, name, " ", el("time", { datetime: snapshot.created_at }, time(snapshot.created_at)));
+    this.list.prepend(el("article", { class: "card snapshot" }, head, value));
+    if (this.list.childElementCount > SHOWN) this.list.lastElementChild.remove();
+    const n = this.count - this.list.childElementCount;
+    this.earlier.hidden = n === 0;
+    this.earlier.textContent = t("partials.earlier", { n });
+  }
+}

@@ -1,0 +1,47 @@
+"""The page that submits jobs: an analysis, or any job type with its payload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from duly.apps.analyze.job import JOB_TYPE as ANALYZE
+from duly.apps.analyze.request import LARGEST_BLOB, MOST_INLINE, MOST_SOURCES, Module
+from duly.features.job_submission.routes import offered_job_types
+from duly.jobs.registry import Registry
+from duly.pages.render import Pages
+
+_EMPTY: dict[str, Any] = {
+    "string": "",
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+}
+
+
+def page(pages: Pages, request: Request, registry: Registry, *, may_write: bool) -> Response:
+    """Show the forms for any job type, and for analyses where the application includes them."""
+    schemas = {job.name: job.codec.schema() for job in offered_job_types(registry)}
+    limits = {"sources": MOST_SOURCES, "inline": MOST_INLINE, "file": LARGEST_BLOB}
+    return pages.page(
+        request,
+        "submit",
+        analysis_limits=limits if ANALYZE in schemas else None,
+        modules=list(Module),
+        job_types=[(name, example(schema)) for name, schema in sorted(schemas.items())],
+        may_write=may_write,
+    )
+
+
+def example(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a payload to start from: required fields empty, optional ones with their defaults."""
+    required = set(schema.get("required", ()))
+    return {
+        name: part["default"] if "default" in part else _EMPTY.get(part.get("type", ""))
+        for name, part in schema.get("properties", {}).items()
+        if name in required or "default" in part
+    }

@@ -1,0 +1,1 @@
+"""The context that a handler receives: chunks, progress, results, transaction, log."""

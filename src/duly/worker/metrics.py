@@ -1,0 +1,135 @@
+"""The metrics of a worker: claims when they are committed, endings when they are written."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from duly.core.decide import Transition, finish
+from duly.core.outcome import Completed
+from duly.db.database import Database
+from duly.observability import metrics
+from duly.observability.metrics import SettledAttempt
+from duly.worker.queue_stats import QueueStatsRecorder
+
+if TYPE_CHECKING:
+    from duly.worker.claim import ClaimedJob
+    from duly.worker.settle_store import Key
+    from duly.worker.settle_writer import FinishedAttempt
+
+
+_DONE = Completed()
+_SAMPLE_INTERVAL = 5.0
+_WINDOW_SECONDS = 30.0
+
+
+def jain_index(shares: Iterable[int]) -> float:
+    """Return Jain's fairness index: 1 if all shares are equal or none, 1/n if one of n has everything."""
+    positive = [share for share in shares if share]
+    squares = sum(share * share for share in positive)
+    return sum(positive) ** 2 / (len(positive) * squares) if squares else 1.0
+
+
+class Fairness:
+    """Claims of the last half minute to minute by org, as one number: no label may name an org."""
+
+    def __init__(self) -> None:
+        self._previous: Counter[Hashable] = Counter()
+        self._current: Counter[Hashable] = Counter()
+        self._since = time.monotonic()
+
+    def add(self, orgs: Iterable[Hashable]) -> None:
+        """Count the orgs of claimed jobs."""
+        self._rotate()
+        self._current.update(orgs)
+
+    def index(self) -> float:
+        """Return how evenly the orgs were served."""
+        self._rotate()
+        return jain_index((self._previous + self._current).values())
+
+    def _rotate(self) -> None:
+        age = time.monotonic() - self._since
+        if age >= _WINDOW_SECONDS:
+            self._previous = self._current if age < 2 * _WINDOW_SECONDS else Counter()
+            self._current, self._since = Counter(), time.monotonic()
+
+
+class WorkerMetrics:
+    """Counts in batches, because one process settles thousands of jobs a second."""
+
+    def __init__(
+        self,
+        pools: Mapping[str, Database] | None = None,
+        queue_stats: QueueStatsRecorder | None = None,
+        *,
+        on: bool = True,
+    ) -> None:
+        self._pools = pools or {}
+        self._queue_stats = queue_stats or QueueStatsRecorder(int)
+        self._on = on
+        self._fairness = Fairness()
+
+    def claimed(self, queue: str, jobs: Sequence[ClaimedJob]) -> None:
+        """Count one committed claim and its jobs."""
+        if not self._on:
+            return
+        metrics.claimed(queue, len(jobs))
+        self.started(jobs)
+        self._fairness.add([job.org_id for job in jobs])
+
+    def started(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Count jobs that this worker holds now, and how long they waited."""
+        waits: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+        for job in jobs if self._on else ():
+            waits[job.job_type, job.queue].append(job.waited)
+        for kind, waited in waits.items():
+            metrics.started(*kind, waited)
+            self._queue_stats.started(kind[1], waited)
+
+    def completed(self, batch: Sequence[FinishedAttempt], lost: Collection[Key]) -> None:
+        """Count plain successes, and the lost attempts among them as fenced."""
+        if not self._on:
+            return
+        kinds: defaultdict[tuple[str, str], tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
+        for finished in batch:
+            job = finished.job
+            if lost and job.key in lost:
+                metrics.fenced(job.job_type, job.queue)
+                continue
+            seconds, attempts = kinds[job.job_type, job.queue]
+            if finished.seconds is not None:
+                seconds.append(finished.seconds)
+            attempts.append(job.attempt - job.returned)
+        for kind, (seconds, attempts) in kinds.items():
+            metrics.count_completed(*kind, seconds, attempts)
+            self._queue_stats.completed(kind[1], len(attempts), seconds)
+
+    def settled(self, batch: Sequence[FinishedAttempt], moved: Mapping[Key, Transition]) -> None:
+        """Count endings; an attempt that was not moved is fenced, unless its own transaction settled it."""
+        if not self._on:
+            return
+        endings = []
+        for finished in batch:
+            job = finished.job
+            to = finish(finished.hold, _DONE) if finished.ending is None else moved.get(job.key)
+            if to is None:
+                metrics.fenced(job.job_type, job.queue)
+            else:
+                spent = job.attempt - job.returned
+                endings.append(SettledAttempt(job.job_type, job.queue, to, spent, finished.seconds))
+                self._queue_stats.ended(job.queue, to, finished.seconds)
+        metrics.count_settled(endings)
+
+    async def sample(self) -> None:
+        """Sample loop lag, fairness and pool usage until cancelled."""
+        while True:
+            late = await metrics.measure_lag(_SAMPLE_INTERVAL)
+            if not self._on:
+                continue
+            metrics.loop_lagged(late)
+            metrics.FAIRNESS.set(self._fairness.index())
+            for name, database in self._pools.items():
+                metrics.pool_used(name, **database.usage._asdict())

@@ -1,0 +1,69 @@
+"""The engine that looks at pages: pictures are read, columns kept apart, a text layer is not read twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from duly.apps.documents.engines.inside.found import Found
+from duly.apps.documents.engines.inside.regions import Block, ordered
+from tests.apps.documents.engines import made
+from tests.apps.documents.engines.made import TITLE, WORDS
+from tests.apps.documents.engines.reading import outcome
+
+
+async def test_a_scanned_page_is_read_off_its_picture(shelf: Path) -> None:
+    pages = (await outcome(shelf / "a.pdf", "hires")).pages
+    assert [page.state for page in pages] == ["text", "ocr", "blank", "text"]
+    scan = pages[1]
+    assert f"{TITLE} {WORDS}" in " ".join(scan.text.split())
+    assert all(0.5 < (element.confidence or 0) <= 1 for element in scan.elements)
+    assert scan.elements[0].box is not None
+    assert {element.confidence for element in pages[0].elements} == {None}, "text that was there is certain"
+    assert pages[0].text.startswith(TITLE)
+
+
+async def test_every_frame_of_a_picture_is_a_page(shelf: Path) -> None:
+    pages = (await outcome(shelf / "two.tif", "hires")).pages
+    assert [page.state for page in pages] == ["ocr", "ocr"]
+    assert "Seite zwei" in pages[1].text
+
+
+async def test_a_page_is_read_whichever_way_it_lies(tmp_path: Path) -> None:
+    page = made.picture(TITLE, WORDS, "Der Mieter zahlt am ersten Werktag des Monats.")
+    left, right = (page.rotate(angle, expand=True) for angle in (90, -90))
+    (tmp_path / "turned.tif").write_bytes(made.saved(left, "TIFF", right))
+    pages = (await outcome(tmp_path / "turned.tif", "hires")).pages
+    assert [" ".join(p.text.split())[: len(TITLE) + 20] for p in pages] == [f"{TITLE} {WORDS[:19]}"] * 2
+    first, second = (p.elements[0].box or (0, 0, 0, 0) for p in pages)
+    assert first[0] < 0.3, "turned to the left, it begins at the left edge"
+    assert first[3] > 0.8, "from below"
+    assert second[2] > 0.7, "turned to the right, it begins at the right edge"
+    assert second[1] < 0.2, "from above"
+    assert not any(p.warnings for p in pages)
+
+
+async def test_columns_are_read_one_after_the_other(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(made.two_columns())
+    page = (await outcome(tmp_path / "a.pdf", "hires")).pages[0]
+    words = page.text.split()
+    assert page.text.startswith("Mitteilung")
+    assert words.count("links") == words.count("rechts") == 40
+    assert max(i for i, word in enumerate(words) if word == "links") < words.index("rechts")
+
+
+def test_what_spans_columns_divides_them() -> None:
+    def block(name: str, left: float, top: float, right: float, bottom: float) -> Block:
+        return Block((left, top, right, bottom), [Found("NarrativeText", name)])
+
+    blocks = [
+        block("foot", 0.1, 0.9, 0.9, 0.95),
+        block("right 2", 0.55, 0.4, 0.9, 0.6),
+        block("left 2", 0.1, 0.4, 0.45, 0.6),
+        block("right 1", 0.55, 0.2, 0.9, 0.38),
+        block("head", 0.1, 0.05, 0.9, 0.1),
+        block("left 1", 0.1, 0.2, 0.45, 0.38),
+        block("page", 0.92, 0.9, 0.95, 0.95),
+    ]
+    names = [b.elements[0].text for b in ordered(blocks)]
+    assert names == ["head", "left 1", "left 2", "right 1", "right 2", "foot", "page"]
+    assert ordered([]) == []

@@ -1,0 +1,44 @@
+"""Pages of the web: every word once, in blocks of the right kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from duly.apps.documents.engines.inside.found import Trouble
+from duly.apps.documents.engines.inside.webpage import read
+
+CELLS = "<table>\n<tr>\n<td></td><th>Betrag</th></tr><tr><td>Wasser <td><p>90</p><p>Euro</p></table>"
+
+
+@pytest.mark.parametrize(
+    ("page", "blocks"),
+    [
+        ("<title>Haus</title><script>a<b</script><h1><div>Miete</div></h1>", "Title:Haus Title:Miete"),
+        ("<h2>\n<p>Miete</p></h2><b><h2></h2></b><p>Text", "Title:Miete NarrativeText:Text"),
+        ("<ul><li><p>eins</p><li>zwei</ul>danach", "ListItem:eins ListItem:zwei NarrativeText:danach"),
+        ("<ol><li>a<ol><li>b</ol></ol>", "ListItem:a ListItem:b"),
+        ("<p>Weg&nbsp;3<br>Ulm &amp; <b>Bonn</b></p>", "NarrativeText:Weg_3/Ulm_&_Bonn"),
+        ("<pre>\na\n  b</pre>", "CodeSnippet:a/__b"),
+        (CELLS, "Table:|Betrag/Wasser|90_Euro"),
+        ("<table><tr><td>a<table><tr><td>b</table>c</table>", "Table:a Table:b NarrativeText:c"),
+        ("<img alt='Plan'><p>ein <img alt='Pfeil'> Bild", "Image:Plan NarrativeText:ein_Pfeil_Bild"),
+        ("Text ohne <i>alles", "NarrativeText:Text_ohne_alles"),
+        ("<div></div>", ""),
+        (
+            "<p>&nbsp;</p><template><p>Muster</template><noscript><p>ohne Skript</noscript>",
+            "NarrativeText:ohne_Skript",
+        ),
+        ("<fieldset><legend>Wer</legend>ich</fieldset>", "NarrativeText:Wer NarrativeText:ich"),
+    ],
+)
+def test_a_page_is_read_block_by_block(page: str, blocks: str) -> None:
+    signs = str.maketrans(" \t\n", "_|/")
+    assert " ".join(f"{e.type}:{e.text.translate(signs)}" for e in read(page, 400)) == blocks
+
+
+@pytest.mark.parametrize("unit", ["<div>", "<div><br/></p>", "<b></i>", "<li><ul>", "<table><tr><td>"])
+def test_a_page_nested_too_deeply_is_refused_whatever_its_end_tags_say(unit: str) -> None:
+    assert read(unit * 100 + "Text", 400)[-1].text == "Text"
+    with pytest.raises(Trouble) as why:
+        read(unit * 500 + "Text", 400)
+    assert why.value.code == "document.too_deep"

@@ -1,0 +1,133 @@
+"""Tables, plans and drawings by themselves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import uuid
+from pathlib import Path
+
+import pypdfium2
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+from duly.apps.documents.exports import drawing
+from duly.apps.documents.exports.drawing import drawn, kind_of
+from duly.apps.documents.exports.fonts import font
+from duly.apps.documents.exports.paper import Paper
+from duly.apps.documents.exports.planning import Chosen, of_documents
+from duly.apps.documents.exports.table import as_csv, as_lines
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])  # noqa: RUF001
+def test_nothing_in_a_table_is_taken_for_a_formula(start: str) -> None:
+    evil = f'{start}cmd|"/c calc"!A1'
+    [_, row] = csv.reader(io.StringIO(as_csv(["a", "b"], [{"a": evil, "b": -5}]).decode(), newline=""))
+    assert row == [f"'{evil}", "-5"], "a number is a number"
+
+
+@pytest.mark.parametrize("end", [";", "\t", "\n", "\r\n"])
+def test_nor_is_what_follows_something_that_others_take_for_the_end_of_a_value(end: str) -> None:
+    """As a spreadsheet does that expects semicolons between values."""
+    [_, row] = csv.reader(
+        io.StringIO(as_csv(["a", "b"], [{"a": f"Rechnung{end}=1+1{end}x-1", "b": 1}]).decode(), newline="")
+    )
+    assert row == [f"Rechnung{end}'=1+1{end}x-1", "1"]
+
+
+def test_a_table_keeps_every_letter_and_line() -> None:
+    odd = {"name": 'Größe; "Ω", Ж\nzweite Zeile', "facts": {"a": [1, "ä"]}, "none": None}
+    text = as_csv(list(odd), [odd], bom=True).decode("utf-8-sig")
+    [_, row] = csv.reader(io.StringIO(text, newline=""))
+    assert row == [odd["name"], '{"a": [1, "ä"]}', ""]
+    assert as_csv(["a"], [], bom=True).startswith(b"\xef\xbb\xbf")
+    assert json.loads(as_lines([odd])) == odd
+
+
+def test_small_documents_share_a_file_and_large_ones_are_cut() -> None:
+    ids = [uuid.uuid4() for _ in range(4)]
+    chosen = [
+        Chosen(ids[0], 60, 9),
+        Chosen(ids[1], 40, 9),
+        Chosen(ids[2], 130, 9),
+        Chosen(ids[3], None, None),
+    ]
+    plan = of_documents(chosen, "pdf")
+    assert [batch.name for batch in plan] == [
+        "documents-0001.pdf",
+        "documents-0002.pdf",
+        "documents-0003.pdf",
+    ]
+    cut = [[(ids.index(item.document_id), item.first, item.last) for item in batch.items] for batch in plan]
+    assert cut == [
+        [(0, 1, 50), (0, 51, 60), (1, 1, 40)],
+        [(2, 1, 50), (2, 51, 100)],
+        [(2, 101, 130), (3, 1, 50)],
+    ]
+    [table] = of_documents(chosen, "csv")
+    assert (table.name, len(table.items)) == ("documents.csv", 4)
+
+
+def pdf(*texts: str) -> bytes:
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(300, 200), invariant=1)
+    for text in texts:
+        canvas.drawString(20, 100, text)
+        canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
+async def test_pages_are_drawn_by_another_process(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(pdf("one", "two", "three"))
+    made = await drawn(file, "pdf", 2, 9, tmp_path)
+    assert sorted(made) == [2, 3]
+    assert all(picture.read_bytes().startswith(b"\xff\xd8\xff") for picture in made.values())
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"), [(b"%PDF-1.7 broken", "pdf"), (b"\x89PNG\r\n\x1a\nbroken", "picture"), (b"", "pdf")]
+)
+async def test_what_cannot_be_drawn_is_left_out(tmp_path: Path, content: bytes, kind: str) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert await drawn(tmp_path / "file", kind, 1, 3, tmp_path) == {}
+
+
+async def test_a_page_that_ends_the_process_costs_that_page_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadly = tmp_path / "inside.py"
+    deadly.write_text(
+        "import os, sys, pathlib\n"
+        "for n in range(int(sys.argv[3]), int(sys.argv[4]) + 1):\n"
+        "    if n == 2: os.abort()\n"
+        "    pathlib.Path(sys.argv[5], f'{n}.jpg').write_bytes(b'x')\n"
+        "    print(n, flush=True)\n"
+    )
+    monkeypatch.setattr(drawing, "_INSIDE", deadly)
+    assert sorted(await drawn(tmp_path / "file", "pdf", 1, 4, tmp_path)) == [1, 3, 4]
+
+
+def test_only_pdf_and_pictures_are_drawn() -> None:
+    assert [kind_of(kind) for kind in ("application/pdf", "image/png", "image/svg+xml", "text/html")] == [
+        "pdf", "picture", None, None,
+    ]  # fmt: skip
+
+
+def test_paper_holds_all_words_in_lines_that_fit_and_says_what_it_cannot_write() -> None:
+    paper = Paper()
+    words = [f"Straßenbahn{number}" for number in range(1_500)]
+    paper.text("Ein Titel", " ".join(words) + "\n" + "x" * 2_000 + "\n\N{SNOWMAN}\0")
+    data = paper.data()
+    read = pypdfium2.PdfDocument(data)
+    text = "\n".join(page.get_textpage().get_text_range() for page in read)
+    assert len(read) == paper.pages > 3
+    assert [word for word in text.split() if word.startswith("Straßenbahn")] == words
+    assert text.count("x") == 2_000
+    assert text.count("Ein Titel") == paper.pages
+    assert paper.lost == (ord("\N{SNOWMAN}") not in font().letters)
+    again = Paper()
+    again.text("Ein Titel", " ".join(words) + "\n" + "x" * 2_000 + "\n\N{SNOWMAN}\0")
+    assert again.data() == data, "the same content makes the same bytes"

@@ -1,0 +1,175 @@
+"""Documentation generated from the code: `python -m tests.architecture.pages` writes it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.metrics import MetricWrapperBase
+
+from duly import Duly
+from duly.apps.documents.engines import CODES, WARNINGS
+from duly.cli.exit_codes import MEANINGS
+from duly.cli.program import built
+from duly.core import errors
+from duly.core.states import state_diagram
+from duly.features.metrics import service as figures
+from duly.http import problems
+from duly.http.problems import status_of
+from duly.http.rate_limit import TooManyRequests
+from duly.observability import metrics
+from duly.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def states() -> str:
+    return f"```mermaid\n{state_diagram()}\n```"
+
+
+def settings() -> str:
+    lines = ["| setting | variable | default | meaning |", "|---|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        said = field.default
+        if isinstance(said, dict):
+            said = ", ".join(f"{key}={value}" for key, value in said.items())
+        default = "" if said is None else f"`{said}`"
+        lines.append(f"| `{name}` | `DULY_{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(lines)
+
+
+def tree() -> str:
+    text = (errors.__doc__ or "").split("\n\n", 1)[1].strip()
+    return f"```text\n{text}\n```"
+
+
+def commands() -> dict[str, Any]:
+    """Every command of the program by its words."""
+    found: dict[str, Any] = {}
+    for name, command in built().commands.items():
+        below = getattr(command, "commands", None)
+        found |= {f"{name} {word}": one for word, one in below.items()} if below else {name: command}
+    return {path: command for path, command in found.items() if not command.hidden}
+
+
+def cli() -> str:
+    lines = ["| command | what it does |", "|---|---|"]
+    for path, command in commands().items():
+        first = command.help.strip().partition("\n")[0]
+        arguments = [p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument"]
+        lines.append(f"| `{' '.join(['duly', path, *arguments])}` | {first} |")
+    return "\n".join(lines)
+
+
+def exits() -> str:
+    rows = [f"| {code.value} | {meaning} |" for code, meaning in MEANINGS.items()]
+    return "\n".join(["| code | meaning |", "|---|---|", *rows])
+
+
+def routes() -> str:
+    """Every route of the service, in the order of its rooms."""
+    app = Duly()
+    app.include_analyze()
+    app.include_documents()
+    lines = ["| route | what it does |", "|---|---|"]
+    for path, operations in app.http_app().openapi()["paths"].items():
+        for method, operation in operations.items():
+            said = operation["description"].partition("\n")[0]
+            lines.append(f"| `{method.upper()} {path}` | {said} |")
+    return "\n".join(lines)
+
+
+def problem_codes() -> str:
+    """Every code that the service answers with."""
+    found = {code: status for status, code in problems.HTTP_CODES.items()}
+    kinds = {kind.code: status_of(kind("")) for kind in _kinds(errors.DulyError)}
+    found |= {code: status for code, status in kinds.items() if status != 500}
+    found |= {"request.invalid": 422, TooManyRequests.code: 429, "duly.error": 500}
+    rows = [f"| `{code}` | {status} | {problems.TITLES[status]} |" for code, status in sorted(found.items())]
+    return "\n".join(["| code | status | |", "|---|---|---|", *rows])
+
+
+def _kinds(kind: type[errors.DulyError]) -> list[type[errors.DulyError]]:
+    below = [found for inner in kind.__subclasses__() for found in _kinds(inner)]
+    ours = kind.__module__.startswith(("duly.core", "duly.apps.documents"))
+    return [kind, *below] if ours else below
+
+
+def counted() -> str:
+    """Every metric that processes count."""
+    found = [metric for metric in vars(metrics).values() if isinstance(metric, MetricWrapperBase)]
+    rows = []
+    for metric in found:
+        [told] = metric.describe()
+        name = f"{told.name}_total" if told.type == "counter" else told.name
+        rows.append(_metric(name, told.type, metric._labelnames, told.documentation))
+    return _metrics(rows)
+
+
+def asked() -> str:
+    """Every figure that the database is asked for."""
+    return _metrics([_metric(one.name, "gauge", one.labels, one.help) for one in figures.ALL])
+
+
+def _metric(name: str, kind: str, labels: Sequence[str], meaning: str) -> str:
+    return f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |"
+
+
+def _metrics(rows: list[str]) -> str:
+    return "\n".join(["| metric | kind | labels | meaning |", "|---|---|---|---|", *rows])
+
+
+def reading_codes() -> str:
+    """Every code that reading a document can end with."""
+    return _codes(CODES)
+
+
+def reading_warnings() -> str:
+    """Everything that reading a page may warn of."""
+    return _codes(WARNINGS)
+
+
+def _codes(codes: Mapping[str, str]) -> str:
+    return "\n".join(["| code | meaning |", "|---|---|", *(f"| `{one}` | {codes[one]} |" for one in codes)])
+
+
+def layers() -> str:
+    """The import rules as a picture: an arrow leads to what a package may import."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [contract] = [one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
+    rows = [re.split(r" [|:] ", layer.replace("duly.", "")) for layer in contract["layers"]]
+    lines = ["flowchart TD"]
+    for number, row in enumerate(rows):
+        lines.append(f'  layer{number}["{", ".join(row)}"]')
+    lines += [f"  layer{number} --> layer{number + 1}" for number in range(len(rows) - 1)]
+    return "\n".join(["```mermaid", *lines, "```"])
+
+
+PAGES = {
+    "CONTRIBUTING.md": {"layers": layers},
+    "docs/guides/documents.md": {"codes": reading_codes, "warnings": reading_warnings},
+    "docs/concepts/states.md": {"states": states},
+    "docs/operate/metrics.md": {"counted": counted, "asked": asked},
+    "docs/reference/settings.md": {"settings": settings},
+    "docs/reference/errors.md": {"errors": tree},
+    "docs/reference/cli.md": {"commands": cli, "exits": exits},
+    "docs/reference/http.md": {"routes": routes, "problems": problem_codes},
+}
+
+
+def made(page: str) -> str:
+    """The page as it should be."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name, make in PAGES[page].items():
+        block = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text, found = block.subn(lambda m, make=make: f"{m[1]}{make()}\n{m[2]}", text)
+        assert found == 1, f"{page} has no place for {name}"
+    return text
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        (ROOT / page).write_text(made(page), encoding="utf-8")

@@ -1,0 +1,98 @@
+"""`duly worker --metrics-port`: one address for all processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+
+from duly import Duly
+from tests.cli.conftest import Service
+from tests.observability.reading import Labels, of, told
+from tests.worker.working import AT_ONCE
+
+Start = Callable[..., AbstractContextManager[Service]]
+SHORT = {"DULY_WORKER_LEASE": "1", "DULY_WORKER_HEARTBEAT": "0.2"}
+
+
+def scrape(address: str) -> dict[tuple[str, Labels], float]:
+    answer = httpx.get(address, timeout=30)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    return told(answer.text)
+
+
+def shop(app: Duly) -> dict[str, Any]:
+    """The job types of the shop as they are asked for here; its processes have the handlers."""
+
+    async def greet(name: str) -> str:
+        return name
+
+    async def nothing() -> None: ...
+
+    kinds = {"greet": greet, "sell": nothing, "crash": nothing}
+    return {name: app.job(f"shop.{name}", retry=AT_ONCE)(handler) for name, handler in kinds.items()}
+
+
+async def test_metrics_add_up_all_processes_also_ended_ones(
+    app: Duly, acting: uuid.UUID, service: Start
+) -> None:
+    jobs = shop(app)
+    with (
+        TemporaryDirectory(dir="/tmp") as short,
+        service("--processes", "2", "--metrics-port", "0", **SHORT, TMPDIR=short) as till,
+    ):
+        address = till.until("metrics ")
+        base = address.removesuffix("/metrics")
+        assert httpx.get(f"{base}/livez").json() == {"status": "ok", "reasons": []}
+        for _ in range(2):
+            till.until("ready ")
+        assert httpx.get(f"{base}/readyz").json()["status"] == "ok"
+        assert [httpx.get(f"{base}/nothing").status_code, httpx.post(address).status_code] == [404, 405]
+        calls = [*(jobs["greet"].call(name) for name in ("Ada", "Bea", "Cleo")), jobs["sell"].call()]
+        for handle in await app.enqueue_many(calls):
+            await handle.wait(60)
+        first = scrape(address)
+        assert of(first, "jobs_succeeded_total", job_type="shop.greet", queue="q:default") == 3
+        assert of(first, "jobs_failed_total", job_type="shop.sell", error_class="Fail") == 1
+        assert of(first, "duly_workers_alive") == 2
+        assert of(first, "duly_database_up") == 1
+        await (await jobs["crash"].enqueue()).wait(60)  # takes one of the two along
+        till.until("ready ")
+        later = scrape(address)
+        assert of(later, "jobs_succeeded_total", job_type="shop.greet") == 3
+        assert of(later, "jobs_started_total", job_type="shop.crash") == 2
+        assert of(later, "duly_lease_losses_total", job_type="shop.crash") == 1
+        [folder] = Path(short).glob("duly-metrics-*")
+        left = {int(file.stem.rpartition("_")[2]) for file in folder.glob("*.db")}
+        assert 0 in left  # what is left of those that ended
+        for pid in left - {0}:
+            os.kill(pid, 0)
+        till.process.send_signal(signal.SIGTERM)
+        assert till.end() == 0
+        assert not list(Path(short).glob("duly-metrics-*"))
+
+
+def test_socket_paths_fit_with_a_long_temporary_folder(service: Start, tmp_path: Path) -> None:
+    deep = tmp_path / ("deep" * 30)
+    deep.mkdir()
+    with service("--metrics-port", "0", **SHORT, TMPDIR=str(deep)) as till:
+        address = till.until("metrics ")
+        till.until("ready ")
+        assert httpx.get(address.replace("/metrics", "/readyz")).json()["status"] == "ok"
+
+
+def test_a_port_in_use_is_an_error_at_once(service: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with service("--metrics-port", port) as refused:
+            assert "metrics_port" in refused.complaint("cannot listen")
+            assert refused.end() == 2

@@ -1,0 +1,118 @@
+"""A payload is JSON that can be stored, of bounded size and depth."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from duly.core.errors import PayloadRefused
+from duly.core.payload import MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH, check_payload, parse_payload
+
+plain = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+names = st.sampled_from(["a", "name", "token_count", "secret_ref", "keys", "größe", "items"])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | plain,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def nested(levels: int, leaf: Any = 1) -> Any:
+    for level in range(levels):
+        leaf = [leaf] if level % 2 else {"a": leaf}
+    return leaf
+
+
+@given(values)
+def test_json_of_small_depth_passes_and_is_read_as_it_was_written(value: Any) -> None:
+    text = json.dumps(value)
+    check_payload(value, len(text))
+    assert parse_payload(text) == value
+    assert parse_payload(json.dumps(value, ensure_ascii=False).encode()) == value
+
+
+@given(st.text() | st.binary())
+@example("[" * 100_000)
+@example('{"a":' * 100_000)
+@example("1" * 5000)
+@example(b'"\xff"')
+@example("")
+def test_whatever_is_sent_it_is_read_or_refused(text: str | bytes) -> None:
+    with contextlib.suppress(PayloadRefused):
+        parse_payload(text)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+def test_a_number_that_json_does_not_know_is_not_read(number: str) -> None:
+    with pytest.raises(PayloadRefused, match="not JSON"):
+        parse_payload(f'{{"a": [{number}]}}')
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "a": 2}', '[{"x": {"b": 0, "a": 1, "a": 1}}]', r'{"a": 1, "\u0061": 2}']
+)
+def test_a_key_that_stands_twice_is_named(text: str) -> None:
+    with pytest.raises(PayloadRefused, match="duplicate key 'a'"):
+        parse_payload(text)
+
+
+@pytest.mark.timeout(20)
+def test_one_double_key_among_very_many_is_found_at_once() -> None:
+    keys = [f'"k{i}":0' for i in range(200_000)]
+    with pytest.raises(PayloadRefused, match="duplicate key 'k199999'"):
+        parse_payload("{" + ",".join([*keys, keys[-1]]) + "}")
+
+
+def test_the_size_is_allowed_up_to_its_limit() -> None:
+    check_payload({}, MAX_PAYLOAD_BYTES)
+    with pytest.raises(PayloadRefused, match="262145 bytes, 262144 allowed"):
+        check_payload({}, MAX_PAYLOAD_BYTES + 1)
+
+
+@pytest.mark.parametrize("leaf", [1, "text", [], {}])
+def test_a_value_may_lie_thirty_two_levels_deep_and_no_deeper(leaf: Any) -> None:
+    check_payload(nested(32, leaf), 100)
+    with pytest.raises(PayloadRefused, match=f"deeper than {MAX_PAYLOAD_DEPTH}"):
+        check_payload(nested(33, leaf), 100)
+
+
+def test_a_payload_of_any_depth_is_refused_and_not_a_crash() -> None:
+    with pytest.raises(PayloadRefused):
+        check_payload(nested(50_000), 100)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_json_does_not_know_is_refused_where_it_stands(number: float) -> None:
+    with pytest.raises(PayloadRefused) as refused:
+        check_payload({"rows": [{"x": 1.0}, {"x": number}]}, 10)
+    assert refused.value.field == "payload.rows[1].x"
+
+
+@pytest.mark.parametrize("payload", [{"a": "x\0y"}, {"x\0y": 1}, ["\0"], {"a": {"\0": None}}])
+def test_a_nul_is_refused_in_values_and_in_keys(payload: Any) -> None:
+    with pytest.raises(PayloadRefused, match="NUL"):
+        check_payload(payload, 10)
+
+
+@pytest.mark.parametrize("payload", [{"a": "\ud83d"}, {"\ude00": 1}, parse_payload(r'["\ud800"]')])
+def test_half_a_character_is_refused_because_it_cannot_be_stored(payload: Any) -> None:
+    with pytest.raises(PayloadRefused, match="surrogate") as refused:
+        check_payload(payload, 10)
+    str(refused.value).encode()
+
+
+def test_a_long_key_above_many_values_costs_no_memory_for_each_of_them() -> None:
+    payload = {"k" * 40_000: [0] * 4_000}
+    tracemalloc.start()
+    try:
+        check_payload(payload, 50_000)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,111 @@
+"""How long a job waits, and what each category starts from."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from duly.core.policy import CATEGORY_POLICIES, QUEUES, Category, RetryPolicy
+from tests.core.drawn import chances, lengths
+
+NEARLY_ONE = 1 - 2**-53
+SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
+TICK = timedelta(microseconds=1)
+
+failures = st.integers(1, 10**9)
+exponential = st.builds(RetryPolicy, base=lengths, cap=lengths)
+
+EXPECTED = {
+    "default": ("q:default", 5, 5 * MINUTE, 7 * DAY),
+    "notification": ("q:notifications", 10, 30 * MINUTE, 7 * DAY),
+    "audit": ("q:default", 5, 5 * MINUTE, 7 * DAY),
+    "planning": ("q:planning", 3, 2 * MINUTE, 30 * DAY),
+    "transfer": ("q:exports", 5, 10 * MINUTE, 30 * DAY),
+    "maintenance": ("q:maintenance", 5, 5 * MINUTE, 7 * DAY),
+}
+
+
+@given(exponential, failures, chances)
+def test_a_wait_is_never_negative_and_never_above_the_cap(
+    policy: RetryPolicy, failed: int, chance: float
+) -> None:
+    assert timedelta(0) <= policy.delay(failed, chance) <= policy.cap
+
+
+@given(exponential, failures)
+def test_the_jitter_is_full_from_nothing_to_the_ceiling(policy: RetryPolicy, failed: int) -> None:
+    ceiling = min(policy.cap // TICK, policy.base // TICK * 2 ** min(failed - 1, 64)) * TICK
+    assert policy.delay(failed, 0.0) == timedelta(0)
+    assert abs(policy.delay(failed, NEARLY_ONE) - ceiling) <= TICK
+    assert abs(policy.delay(failed, 0.5) - ceiling / 2) <= TICK
+
+
+@given(exponential, failures, failures, chances)
+def test_more_failures_never_shorten_the_ceiling(
+    policy: RetryPolicy, one: int, other: int, chance: float
+) -> None:
+    fewer, more = sorted((one, other))
+    assert policy.delay(fewer, chance) <= policy.delay(more, chance)
+
+
+@pytest.mark.parametrize(("failed", "ceiling"), [(1, 5), (2, 10), (3, 20), (6, 160), (7, 300), (10**12, 300)])
+def test_the_default_wait_doubles_from_five_seconds_to_five_minutes(failed: int, ceiling: int) -> None:
+    assert abs(RetryPolicy().delay(failed, NEARLY_ONE) - ceiling * SECOND) <= TICK
+
+
+@pytest.mark.parametrize(("failed", "wait"), [(1, 60), (2, 300), (3, 1800), (4, 1800), (1000, 1800)])
+@pytest.mark.parametrize("chance", [0.0, 0.5, NEARLY_ONE])
+def test_a_document_job_waits_by_the_list_and_then_as_the_last(failed: int, wait: int, chance: float) -> None:
+    assert CATEGORY_POLICIES[Category.DOCUMENT].retry.delay(failed, chance) == wait * SECOND
+
+
+@pytest.mark.parametrize("category", EXPECTED)
+def test_each_category_starts_from_its_row_of_the_table(category: str) -> None:
+    policy = CATEGORY_POLICIES[Category(category)]
+    retry = policy.retry
+    assert policy.category == category
+    assert (policy.queue, retry.max_attempts, retry.cap, policy.ledger_ttl) == EXPECTED[category]
+    assert (retry.base, retry.delays) == (5 * SECOND, ())
+
+
+def test_a_document_job_has_four_attempts_and_a_month_of_memory() -> None:
+    policy = CATEGORY_POLICIES[Category.DOCUMENT]
+    assert (policy.queue, policy.retry.max_attempts, policy.ledger_ttl) == ("q:default", 4, 30 * DAY)
+
+
+def test_every_category_has_its_defaults_in_a_queue_that_exists() -> None:
+    assert set(CATEGORY_POLICIES) == set(Category) == {*EXPECTED, "document"}
+    assert {policy.queue for policy in CATEGORY_POLICIES.values()} <= set(QUEUES)
+
+
+def test_only_maintenance_and_notifications_may_be_delayed_unasked() -> None:
+    assert {c for c, policy in CATEGORY_POLICIES.items() if policy.schedulable} == {
+        "maintenance",
+        "notification",
+    }
+
+
+@pytest.mark.parametrize("category", list(Category))
+def test_the_defaults_keep_the_order_of_runtime_timeout_and_horizon(category: Category) -> None:
+    policy = CATEGORY_POLICIES[category]
+    assert policy.lifecycle.expected_max_runtime < policy.timeout <= policy.lifecycle.running_stale_after
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_attempts": 0},
+        {"max_attempts": 101},
+        {"base": timedelta(0)},
+        {"cap": -SECOND},
+        {"delays": (SECOND, timedelta(0))},
+        {"jitter": False},
+    ],
+)
+def test_a_retry_policy_that_cannot_work_is_refused_by_name(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        RetryPolicy(**wrong)  # type: ignore[arg-type]

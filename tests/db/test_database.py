@@ -1,0 +1,263 @@
+"""The doors to a connection, when the database misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+import pytest
+from psycopg import AsyncCursor
+
+from duly.core.errors import StoreError, StoreUnavailable
+from duly.db.database import Database, retry_transaction
+from duly.db.pool import PoolSize
+from duly.testing import FreshDatabase
+from tests.worker.proxy import Proxy
+
+KILL = """
+    select pg_terminate_backend(pid, 5000) from pg_stat_activity
+    where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'
+"""
+
+
+async def _backend(database: Database) -> int:
+    async with database.engine() as conn:
+        row = await (await conn.execute("select pg_backend_pid()")).fetchone()
+    assert row
+    return int(row[0])
+
+
+async def test_a_connection_that_died_while_idle_is_replaced(
+    fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
+    async with Database(fresh.direct_url) as database:
+        before = await _backend(database)
+        sql.execute(KILL)
+        assert await _backend(database) != before
+
+
+async def test_plans_are_made_anew_now_and_then_and_nobody_watches_it(
+    fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[str] = []
+
+    @contextmanager
+    def watch(name: str) -> Iterator[None]:
+        watched.append(name)
+        yield
+
+    async def plan(database: Database) -> str:
+        async with database.engine() as conn:
+            lines = await (await conn.execute("explain (costs off) execute ask")).fetchall()
+        return " ".join(line for (line,) in lines)
+
+    monkeypatch.setattr("duly.db.database._PLAN_LIFETIME", 3600.0)
+    async with Database(fresh.direct_url, size=PoolSize(1, 1), engine_only=True, tracer=watch) as database:
+        async with database.engine() as conn:
+            await conn.execute("prepare ask as select relkind from pg_class where oid = 1")
+        by_index = await plan(database)
+        assert "Index Scan using" in by_index
+        async with database.engine() as conn:
+            # What an old plan does not know of, and a new one avoids.
+            await conn.execute("set enable_indexscan = off")
+        assert await plan(database) == by_index
+        monkeypatch.setattr("duly.db.database._PLAN_LIFETIME", 0.0)
+        watched.clear()
+        assert "Index Scan using" not in await plan(database)
+        assert watched == ["begin", "explain", "commit"]
+
+
+async def test_a_connection_that_dies_at_work_is_told(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+    async with Database(fresh.direct_url) as database:
+        with pytest.raises(StoreUnavailable, match="try again"):
+            async with database.engine() as conn:
+                sql.execute(KILL)
+                await conn.execute("select 1")
+        assert await _backend(database)
+
+
+async def test_nothing_of_a_failed_session_stays(database: Database) -> None:
+    org = uuid.uuid4()
+    with pytest.raises(RuntimeError):
+        async with database.engine() as conn:
+            await conn.execute("insert into duly.organizations (org_id, name) values (%s, 'x')", [org])
+            raise RuntimeError
+    async with database.engine() as conn:
+        found = await conn.execute("select 1 from duly.organizations where org_id = %s", [org])
+        assert await found.fetchone() is None
+
+
+async def test_a_full_pool_says_so(fresh: FreshDatabase) -> None:
+    size = PoolSize(min_size=1, max_size=1, timeout=0.1)
+    async with Database(fresh.direct_url, size=size) as database, database.engine():
+        with pytest.raises(StoreUnavailable, match="DULY_POOL_MAX"):
+            async with database.engine():
+                pass
+
+
+async def test_a_canceled_session_gives_its_connection_back(fresh: FreshDatabase) -> None:
+    size = PoolSize(min_size=1, max_size=1, timeout=5)
+    async with Database(fresh.direct_url, size=size) as database:
+        inside = asyncio.Event()
+
+        async def hold() -> None:
+            async with database.engine() as conn:
+                inside.set()
+                await conn.execute("select pg_sleep(60)")
+
+        task = asyncio.create_task(hold())
+        await inside.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await _backend(database)
+
+
+async def test_an_unreachable_database_is_told_with_what_to_check() -> None:
+    size = PoolSize(timeout=0.1)
+    with pytest.raises(StoreUnavailable, match="DULY_DATABASE_URL"):
+        async with Database("postgresql://nobody@127.0.0.1:1/none", size=size):
+            pass
+
+
+async def test_a_deadlock_is_tried_again_and_other_errors_are_not() -> None:
+    tries: list[int] = []
+
+    async def deadlocked_twice() -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise psycopg.errors.DeadlockDetected
+        return "done"
+
+    async def broken() -> str:
+        tries.append(1)
+        raise psycopg.errors.UndefinedTable
+
+    assert await retry_transaction(deadlocked_twice) == "done"
+    tries.clear()
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        await retry_transaction(broken)
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+async def test_a_session_ends_when_it_is_left_and_not_before(database: Database, ending: str) -> None:
+    with pytest.raises(StoreError, match="session"):
+        async with database.tenant(uuid.uuid4()) as conn:
+            await getattr(conn, ending)()
+
+
+async def test_a_transaction_that_ended_within_is_told(database: Database) -> None:
+    with pytest.raises(StoreError, match="already ended"):
+        async with database.tenant(uuid.uuid4()) as conn:
+            await conn.execute("commit")
+    with pytest.raises(StoreError, match="already ended"):
+        async with database.engine() as conn:
+            with suppress(psycopg.errors.UndefinedTable):
+                await conn.execute("select * from nowhere")
+    async with database.engine() as conn:
+        assert (await (await conn.execute("select current_user")).fetchone()) == ("duly_engine",)
+
+
+async def test_savepoints_are_the_callers(database: Database) -> None:
+    org = uuid.uuid4()
+    async with database.engine() as conn:
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            async with conn.transaction():
+                for _ in range(2):
+                    await conn.execute(
+                        "insert into duly.organizations (org_id, name) values (%s, 'x')", [org]
+                    )
+        cursor = await conn.execute("select count(*) from duly.organizations where org_id = %s", [org])
+        assert await cursor.fetchone() == (0,)
+
+
+async def test_a_connection_that_leads_nowhere_keeps_nobody_who_leaves_it(
+    fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duly.db.database._ROLLBACK_TIMEOUT", 0.1)
+
+    class Left(Exception):
+        """Whatever made the caller leave."""
+
+    async with asyncio.timeout(60), Proxy(fresh.direct_url) as proxy, Database(proxy.url) as database:
+        with pytest.raises(Left):
+            async with database.tenant(uuid.uuid4()):
+                proxy.swallow()
+                raise Left
+        assert await _backend(database)
+
+
+async def test_the_engines_own_connections_keep_its_role_and_nobody_elses(fresh: FreshDatabase) -> None:
+    """Nobody stands on them as a tenant: what a handler commits too early would go on as the engine."""
+    who = "select current_user::text, current_setting('duly.org_id', true), current_setting('enable_seqscan')"
+    org, size = uuid.uuid4(), PoolSize(1, 1)
+    async with Database(
+        fresh.url, pooled=fresh.url != fresh.direct_url, size=size, engine_only=True
+    ) as database:
+        for _ in range(2):
+            async with database.engine_autocommit() as conn:
+                said = await (await conn.execute(who)).fetchone()
+            assert said is not None
+            assert (said[0], said[1] or "", said[2]) == ("duly_engine", "", "off")
+            if fresh.url != fresh.direct_url:
+                continue
+            with pytest.raises(StoreError, match="engine alone"):
+                async with database.tenant(org):
+                    pass
+            with pytest.raises(StoreError, match="engine alone"):
+                await database.tenant_statement(org, who, {})
+
+
+async def test_a_refused_statement_leaves_its_connection_usable(database: Database) -> None:
+    org = uuid.uuid4()
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        await database.tenant_statement(org, "select * from nowhere", {})
+    assert await database.tenant_statement(org, "select %(n)s::text", {"n": "it's; 1"}) == [("it's; 1",)]
+
+
+async def test_a_statement_of_the_engine_survives_a_restart_of_its_connection(
+    fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
+    async with Database(fresh.direct_url, engine_only=True) as database:
+        for _ in range(2):
+            async with database.engine_autocommit() as conn:
+                assert await (await conn.execute("select current_user::text")).fetchone() == ("duly_engine",)
+            sql.execute(KILL)
+
+
+async def test_a_canceled_wait_for_new_plans_loses_no_connection(
+    fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duly.db.database._PLAN_LIFETIME", -1.0)
+    size = PoolSize(min_size=1, max_size=1, timeout=5)
+    async with Database(fresh.direct_url, size=size, engine_only=True) as database:
+        real, asked = AsyncCursor.execute, asyncio.Event()
+
+        async def stuck(self: AsyncCursor, query: str, *values: object, **options: object) -> object:
+            if query == "discard plans":
+                asked.set()
+                await asyncio.Event().wait()
+            return await real(self, query, *values, **options)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patched:
+            patched.setattr(AsyncCursor, "execute", stuck)
+            task = asyncio.create_task(_backend(database))
+            await asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert await _backend(database)
+
+
+async def test_who_waits_for_a_connection_gets_the_next_one(fresh: FreshDatabase) -> None:
+    size = PoolSize(min_size=2, max_size=2, timeout=20)
+    async with Database(fresh.direct_url, size=size, engine_only=True) as database:
+        async with database.engine(), database.engine():
+            third = asyncio.create_task(_backend(database))
+            await asyncio.wait([third], timeout=0.1)
+            assert not third.done()
+        assert await third

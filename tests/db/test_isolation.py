@@ -1,0 +1,172 @@
+"""Tenants are kept apart by the database itself."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from duly.db.database import Database
+from duly.testing import DatabaseCluster
+from tests.db.tenancy import ROWS, Conn, findings, furnish, insert
+
+A, B = uuid.UUID(int=0xA), uuid.UUID(int=0xB)
+
+TENANT_TABLES = """
+    select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = 'duly'::regnamespace and c.relkind in ('r', 'p') and a.attname = 'org_id'
+      and not a.attisdropped
+"""
+
+
+@pytest.fixture(scope="module")
+def furnished(cluster: DatabaseCluster) -> Iterator[Conn]:
+    with cluster.fresh() as made, psycopg.connect(made.direct_url) as conn:
+        furnish(conn, A, B)
+        conn.commit()
+        yield conn
+        conn.rollback()
+
+
+def test_every_tenant_table_is_tried(furnished: Conn) -> None:
+    tables = {name for (name,) in furnished.execute(f"{TENANT_TABLES} and not c.relispartition")}
+    assert tables == set(ROWS)
+
+
+def test_row_level_security_is_forced_everywhere(furnished: Conn) -> None:
+    query = f"{TENANT_TABLES} and not (c.relrowsecurity and c.relforcerowsecurity)"
+    assert furnished.execute(query).fetchall() == []
+
+
+def test_no_org_reaches_another(furnished: Conn) -> None:
+    assert list(findings(furnished, A, B, *ROWS)) == []
+
+
+def _policies(conn: Conn) -> list[tuple[str, str]]:
+    query = """
+        select c.relname, p.polname from pg_policy p join pg_class c on c.oid = p.polrelid
+        where not c.relispartition order by 1, 2
+    """
+    return [(table, policy) for table, policy in conn.execute(query)]
+
+
+def test_dropping_any_one_policy_is_noticed(furnished: Conn) -> None:
+    policies = _policies(furnished)
+    assert len(policies) == 3 * len(ROWS) + 1  # the auditor's
+    for table, policy in policies:
+        with furnished.transaction(force_rollback=True):
+            furnished.execute(f"drop policy {policy} on duly.{table}")
+            assert list(findings(furnished, A, B, table)), f"{policy} on {table}"
+
+
+def test_opening_any_one_policy_is_noticed(furnished: Conn) -> None:
+    for table in ROWS:
+        with furnished.transaction(force_rollback=True):
+            furnished.execute(f"alter policy tenant_isolation on duly.{table} using (true) with check (true)")
+            assert list(findings(furnished, A, B, table)), table
+
+
+@pytest.mark.parametrize(
+    ("table", "reference"),
+    [("job_records", {"job_id": uuid.uuid4(), "project_id": uuid.uuid4()}),
+     ("schedule_ticks", {"schedule_id": uuid.uuid4()})],
+)  # fmt: skip
+def test_a_foreign_key_does_not_tell_another_orgs_row_from_none(
+    furnished: Conn, table: str, reference: dict[str, uuid.UUID]
+) -> None:
+    said = []
+    for exists in (False, True):
+        with furnished.transaction(force_rollback=True):
+            if exists:
+                target = {"job_records": "projects", "schedule_ticks": "schedules"}[table]
+                insert(furnished, target, B, **_without_job(reference), **({"name": "x"} if exists else {}))
+            with pytest.raises(psycopg.errors.ForeignKeyViolation) as caught, furnished.transaction():
+                insert(furnished, table, A, **reference)
+            said.append(caught.value.diag.message_detail)
+    assert said[0] == said[1]
+
+
+def _without_job(reference: dict[str, uuid.UUID]) -> dict[str, uuid.UUID]:
+    return {name: value for name, value in reference.items() if name != "job_id"}
+
+
+def test_partitions_cannot_be_read_around_their_parent(furnished: Conn) -> None:
+    names = [name for (name,) in furnished.execute(f"{TENANT_TABLES} and c.relispartition")]
+    assert len(names) > 20
+    for name in names:
+        with furnished.transaction(force_rollback=True):
+            furnished.execute("set local role duly_tenant")
+            furnished.execute("select set_config('duly.org_id', %s, true)", [str(A)])
+            assert furnished.execute(f"select count(*) from duly.{name}").fetchone() == (0,), name
+
+
+def test_every_unique_key_begins_with_the_org(furnished: Conn) -> None:
+    query = f"""
+        select distinct i.indexrelid::regclass::text from pg_index i join pg_class c on c.oid = i.indrelid
+        join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+        where i.indisunique and a.attname <> 'org_id' and not c.relispartition
+          and c.relname in ({TENANT_TABLES})
+    """
+    # The queues are ordered by claim and by promotion; they hold no key of a tenant's choosing.
+    assert {name for (name,) in furnished.execute(query)} == {"duly.ready_pkey", "duly.scheduled_pkey"}
+
+
+async def test_a_tenant_session_has_no_rights_but_to_read(database: Database) -> None:
+    for table in ROWS:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            async with database.tenant(A) as conn:
+                await conn.execute(f"delete from duly.{table}")
+
+
+async def test_the_org_does_not_outlive_its_session(database: Database) -> None:
+    async with database.tenant(A) as conn:
+        pass
+    async with database.engine() as conn:
+        row = await (await conn.execute("select duly.current_org(), current_user")).fetchone()
+    assert row == (None, "duly_engine")
+
+
+@pytest.mark.parametrize(
+    "table", ["job_records", "event_log", "result_snapshots", "audit_entries", "audit_seals"]
+)
+async def test_the_engine_cannot_rewrite_history(database: Database, table: str) -> None:
+    for verb in (f"update duly.{table} set org_id = org_id", f"delete from duly.{table}"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            async with database.engine() as conn:
+                await conn.execute(verb)
+
+
+async def test_a_key_hash_is_readable_to_the_engine_only(database: Database) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        async with database.tenant(A) as conn:
+            await conn.execute("select secret_hash from duly.api_keys")
+    async with database.engine() as conn:
+        await conn.execute("select secret_hash from duly.api_keys")
+
+
+def test_nobody_may_execute_a_function_who_was_not_named(furnished: Conn) -> None:
+    query = """
+        select p.oid::regprocedure::text, a.grantee::regrole::text
+        from pg_proc p cross join aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+        where p.pronamespace = 'duly'::regnamespace and a.grantee <> p.proowner
+    """
+    granted: dict[str, set[str]] = {}
+    for function, role in furnished.execute(query):
+        granted.setdefault(role, set()).add(function.split("(")[0])
+    assert set(granted) <= {"duly_engine", "duly_tenant", "duly_operator", "duly_auditor"}
+    names = ("now", "current_org", "uuid7_floor", "uuid7", "uuid7_time", "random_id")
+    harmless = {f"duly.{name}" for name in names}
+    assert granted["duly_tenant"] == harmless | {"duly.enqueue", "duly.enqueue_jobs", "duly.cancel"}
+    assert granted["duly_operator"] == harmless
+    assert granted["duly_auditor"] < harmless
+
+
+@pytest.mark.parametrize(
+    "call", ["duly.cancel(%s, %s, 'user', 'no', 'user', 'u')", "duly.enqueue_jobs(%s, '[]', '[]')"]
+)
+def test_an_operator_reads_and_does_not_act(furnished: Conn, call: str) -> None:
+    with furnished.transaction(force_rollback=True), pytest.raises(psycopg.errors.InsufficientPrivilege):
+        furnished.execute("set local role duly_operator")
+        furnished.execute(f"select {call}", [B, uuid.uuid4()][: call.count("%s")])

@@ -1,0 +1,200 @@
+"""The schema: how it comes to be, and that it is what was meant."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, context
+from duly.core.errors import SchemaMismatch
+from duly.db import migrate as store_migrate
+from duly.db.migrate import Migration, check, migrate, migrations, squashed
+from duly.db.schema_snapshot import snapshot
+from duly.testing import DatabaseCluster, FreshDatabase
+from tests.db import later
+
+SNAPSHOT = Path(__file__).with_name("schema.txt")
+BASELINE = 26
+"""The number of the last migration of 0.9.0, which the baseline has taken over."""
+
+
+def test_the_schema_is_the_one_that_was_reviewed(sql: psycopg.Connection) -> None:
+    """Regenerate with `./dev snapshot`, and read the difference."""
+    assert snapshot(sql).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
+
+
+def test_versions_are_numbered_without_gaps() -> None:
+    before = squashed()
+    assert before
+    assert sorted(version for version, _ in before.checksums) == list(range(1, BASELINE + 1))
+    assert [m.version for m in migrations()] == list(range(BASELINE, BASELINE + len(migrations())))
+
+
+def test_migrating_twice_changes_nothing(fresh: FreshDatabase) -> None:
+    assert migrate(fresh.direct_url) == []
+    check(fresh.direct_url)
+
+
+def test_every_version_can_be_reached_step_by_step(cluster: DatabaseCluster) -> None:
+    with cluster.fresh(migrated=False) as made:
+        for migration in migrations():
+            assert migrate(made.direct_url, upto=migration.version) == [migration]
+        with psycopg.connect(made.direct_url) as conn:
+            assert snapshot(conn).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
+
+
+def test_no_statement_of_a_migration_is_without_effect(cluster: DatabaseCluster) -> None:
+    """PostgreSQL only warns when a grant gives or takes nothing."""
+    with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url) as conn:
+        said: list[str] = []
+        conn.add_notice_handler(lambda notice: said.append(f"{notice.severity}: {notice.message_primary}"))
+        for migration in migrations():
+            conn.execute("reset role" if migration.version == BASELINE else "set local role duly_owner")
+            conn.execute(migration.text)
+        assert [line for line in said if line.startswith("WARNING")] == []
+
+
+def test_many_processes_may_migrate_at_once(cluster: DatabaseCluster) -> None:
+    with cluster.fresh(migrated=False) as made:
+        applied: list[int] = []
+        threads = [
+            threading.Thread(target=lambda: applied.append(len(migrate(made.direct_url)))) for _ in range(6)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(applied) == [0, 0, 0, 0, 0, len(migrations())]
+
+
+def test_a_failed_migration_leaves_nothing(
+    fresh: FreshDatabase, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = migrations()[-1].version
+    added = Migration(last + 1, "added", "create table duly.added (); create table duly.in_the_way ();")
+    later.add(monkeypatch, added)
+    sql.execute("create table duly.in_the_way (by integer)")
+    with pytest.raises(psycopg.errors.DuplicateTable):
+        migrate(fresh.direct_url)
+    assert sql.execute("select max(version) from duly.schema_versions").fetchone() == (last,)
+    assert sql.execute("select to_regclass('duly.added')").fetchone() == (None,)
+    sql.execute("drop table duly.in_the_way")
+    assert migrate(fresh.direct_url) == [added]
+
+
+def test_a_failed_baseline_leaves_nothing(cluster: DatabaseCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
+        with monkeypatch.context() as patched:
+            later.add(patched, Migration(BASELINE, "broken", f"{migrations()[0].text}select 1 / 0;"))
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                migrate(made.direct_url)
+        assert conn.execute("select from pg_namespace where nspname = 'duly'").fetchone() is None
+        assert migrate(made.direct_url) == migrations()
+
+
+def test_a_migration_that_waits_for_a_lock_lets_go_and_tries_again(
+    fresh: FreshDatabase, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "set local lock_timeout = '10ms'; alter table duly.queues add column added integer"
+    added = Migration(migrations()[-1].version + 1, "added", text)
+    later.add(monkeypatch, added)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        reader.rollback()
+
+    monkeypatch.setattr(store_migrate, "time", SimpleNamespace(sleep=wait))
+    with psycopg.connect(fresh.direct_url) as reader:
+        reader.execute("select * from duly.queues")
+        assert migrate(fresh.direct_url) == [added]
+    assert len(waits) == 1
+
+
+def test_an_empty_database_is_refused_by_name(cluster: DatabaseCluster) -> None:
+    with cluster.fresh(migrated=False) as made, pytest.raises(SchemaMismatch, match="migrations are missing"):
+        check(made.direct_url)
+
+
+def test_a_newer_database_is_refused(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+    sql.execute("insert into duly.schema_versions values (9999, 'future', 'x')")
+    with pytest.raises(SchemaMismatch, match="update duly"):
+        check(fresh.direct_url)
+
+
+def test_a_rewritten_migration_is_refused(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+    sql.execute("update duly.schema_versions set checksum = 'x' where version = %s", [BASELINE])
+    with pytest.raises(SchemaMismatch, match=f"migration {BASELINE} of duly was edited"):
+        migrate(fresh.direct_url)
+
+
+@pytest.fixture
+def role(fresh: FreshDatabase, sql: psycopg.Connection) -> Iterator[str]:
+    """A role of this test alone, that inherits nothing."""
+    name = f"{sql.info.dbname}_role"
+    sql.execute(f"create role {name} login noinherit")
+    yield name
+    sql.execute(f"drop owned by {name} cascade")
+    sql.execute(f"drop role {name}")
+
+
+def _as(url: str, role: str) -> str:
+    return url.replace("postgres@", f"{role}@", 1)
+
+
+def test_a_role_that_is_no_superuser_can_migrate(
+    fresh: FreshDatabase, sql: psycopg.Connection, role: str
+) -> None:
+    sql.execute("drop schema duly cascade")
+    sql.execute(f"alter role {role} inherit createrole")
+    sql.execute(f"grant duly_owner, duly_engine, duly_tenant, duly_operator to {role} with admin option")
+    sql.execute(f"grant create on database {sql.info.dbname} to {role}")
+    assert migrate(_as(fresh.direct_url, role)) == migrations()
+    assert snapshot(sql).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
+
+
+async def test_an_application_needs_the_engine_and_the_tenant_role_only(
+    fresh: FreshDatabase, sql: psycopg.Connection, role: str, tmp_path: Path
+) -> None:
+    sql.execute(f"grant duly_engine, duly_tenant to {role}")
+    app = Duly(database_url=_as(fresh.direct_url, role), blobs_url=str(tmp_path))
+
+    @app.job("order.confirm")
+    async def confirm(order: int) -> None: ...
+
+    async with app:
+        org = uuid.uuid4()
+        await app.create_org(org, "Acme")
+        with context(org_id=org, actor=Actor.user("u1")):
+            assert (await confirm.enqueue(1)).created
+    with (
+        psycopg.connect(_as(fresh.direct_url, role)) as conn,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        conn.execute("select * from duly.jobs")
+
+
+def test_a_login_may_be_granted_the_functions_alone(
+    fresh: FreshDatabase, sql: psycopg.Connection, role: str
+) -> None:
+    sql.execute(f"grant usage on schema duly to {role}")
+    sql.execute(f"grant execute on function duly.enqueue, duly.cancel to {role}")
+    org = uuid.uuid4()
+    sql.execute("insert into duly.organizations (org_id, name) values (%s, 'Acme')", [org])
+    policy = (
+        '{"category":"default","queue":"q:default","priority":0,"ledger_ttl":60,"retry":{"max_attempts":5}}'
+    )
+    sql.execute("insert into duly.job_types values ('t', %s, '{}')", [policy])
+    enqueue = "select duly.enqueue(%s, 't', '{}', actor_type => 'user', actor_id => 'u', request_id => 'r')"
+    with psycopg.connect(_as(fresh.direct_url, role), autocommit=True) as conn:
+        [job_id] = conn.execute(enqueue, [org]).fetchone()
+        cancel = conn.execute("select duly.cancel(%s, %s, 'user', 'no', 'user', 'u')", [org, job_id])
+        assert cancel.fetchone() == ("canceled",)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute("select * from duly.job_records")

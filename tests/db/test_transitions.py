@@ -1,0 +1,380 @@
+"""Every statement that moves a job, tried on a job in every status: only the table's steps succeed."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import duly
+from duly import Duly, Status
+from duly.core.decide import JobState, decide
+from duly.core.job import Actor
+from duly.core.outcome import AttemptOutcome, Canceled, Completed, ErrorInfo, Failed, Lost, Retried, Snoozed
+from duly.core.policy import RetryPolicy
+from duly.core.states import HELD, TERMINAL_EVENT, TRANSITIONS, Outcome, Trigger, sources
+from duly.db.database import Database
+from duly.db.statements import all_statements, statement, statement_sources
+from duly.jobs import store as job_store
+from duly.worker import claim as claims
+from duly.worker import settle_store as work
+from duly.worker.settle_store import ProgressUpdate
+from tests.db.overruling import fail_waiting
+
+PACKAGE = Path(duly.__file__).parent
+WORKER = uuid.uuid4()
+ERROR = ErrorInfo("boom", "it broke", "ValueError")
+NOBODY = uuid.UUID(int=0)
+
+
+@dataclass
+class Stage:
+    """A job that can be brought into any status, and what a worker that once held it would still believe."""
+
+    database: Database
+    org: uuid.UUID
+    job_id: uuid.UUID
+    held: claims.ClaimedJob
+
+    async def claim(self) -> list[claims.ClaimedJob]:
+        async with self.database.engine() as conn:
+            taken = await claims.claim_jobs(
+                conn, worker_id=WORKER, claim_id=uuid.uuid4(), lane="q:default", slots=5, after_org=NOBODY
+            )
+        return taken.jobs
+
+    async def settle(
+        self, ending: AttemptOutcome, *, status: Status = Status.RUNNING, attempts: int = 5
+    ) -> bool:
+        hold = JobState(status, self.held.attempt, self.held.returned)
+        decision = decide(hold, ending, RetryPolicy(max_attempts=attempts), datetime.now(UTC), 0.0)
+        async with self.database.engine() as conn:
+            kept = await work.settle(conn, [(self.held, decision)], actor_type="worker", actor_id=str(WORKER))
+        return kept == {(self.org, self.job_id, self.held.attempt)}
+
+    async def complete(self) -> bool:
+        async with self.database.engine() as conn:
+            lost = await work.complete(conn, [(self.held, {"ok": True})], worker_id=WORKER)
+        assert lost <= {self.held.key}
+        return not lost
+
+    async def chunk(self) -> bool:
+        async with self.database.engine() as conn:
+            return (
+                await work.store_chunk(conn, self.held, chunk_key="a", payload={"n": 1}, progress_percent=40)
+                is not None
+            )
+
+    async def cancel(self) -> bool:
+        async with self.database.tenant(self.org) as conn:
+            answer = await job_store.cancel_job(
+                conn, self.org, self.job_id, by="user", reason="enough", actor=Actor.user("u1")
+            )
+        return answer == "canceled"
+
+    async def reconcile(self) -> bool:
+        async with self.database.engine() as conn:
+            return await fail_waiting(conn, self.org, self.job_id)
+
+
+Verb = Callable[[Stage], Awaitable[object]]
+
+VERBS: dict[tuple[str, Trigger], Verb] = {
+    ("claim", Trigger.CLAIM): lambda s: s.claim(),
+    ("cancel", Trigger.CANCEL): lambda s: s.cancel(),
+    ("fail_waiting", Trigger.RECONCILE): lambda s: s.reconcile(),
+    ("store_chunk", Trigger.CHUNK): lambda s: s.chunk(),
+    ("complete", Trigger.FINISH): lambda s: s.complete(),
+    ("settle", Trigger.FINISH): lambda s: s.settle(Completed({"ok": True})),
+    ("settle", Trigger.FAIL): lambda s: s.settle(Failed(ERROR)),
+    ("settle", Trigger.RETRY): lambda s: s.settle(Retried(ERROR)),
+    ("settle", Trigger.GIVE_BACK): lambda s: s.settle(Snoozed(timedelta(hours=1))),
+    ("settle", Trigger.LOSE_LEASE): lambda s: s.settle(Lost()),
+    ("settle", Trigger.CANCEL): lambda s: s.settle(Canceled("worker", "asked to")),
+}
+
+ENDINGS = ("complete", "settle")
+
+SITUATIONS: dict[str, tuple[Status, list[Verb]]] = {
+    "queued, new": (Status.QUEUED, []),
+    "queued again": (Status.QUEUED, [lambda s: s.claim(), lambda s: s.settle(Retried(ERROR))]),
+    "queued for later": (
+        Status.QUEUED,
+        [lambda s: s.claim(), lambda s: s.settle(Snoozed(timedelta(hours=1)))],
+    ),
+    "running": (Status.RUNNING, [lambda s: s.claim()]),
+    "partial": (Status.PARTIAL, [lambda s: s.claim(), lambda s: s.chunk()]),
+    "completed": (Status.COMPLETED, [lambda s: s.claim(), lambda s: s.settle(Completed({"ok": True}))]),
+    "failed": (Status.FAILED, [lambda s: s.claim(), lambda s: s.settle(Failed(ERROR))]),
+    "dead": (Status.FAILED, [lambda s: s.claim(), lambda s: s.settle(Retried(ERROR), attempts=1)]),
+    "canceled": (Status.CANCELED, [lambda s: s.cancel()]),
+    "canceled, claimed": (
+        Status.CANCELED,
+        [lambda s: s.claim(), lambda s: s.settle(Canceled("user", "stop"))],
+    ),
+}
+
+
+@pytest.fixture
+async def stage(app: Duly, database: Database, acting: uuid.UUID) -> Stage:
+    @app.job("step.take")
+    def take(n: int) -> None: ...
+
+    handle = await take.enqueue(1)
+    held = claims.ClaimedJob(
+        org_id=acting,
+        job_id=handle.job_id,
+        attempt=1,
+        returned=0,
+        progress_percent=0.0,
+        partial_count=0,
+        checkpoint=None,
+        job_type="step.take",
+        queue="q:default",
+        priority=0,
+        project_id=None,
+        subject_id=None,
+        actor_type="user",
+        actor_id="u1",
+        request_id="r",
+        correlation_id="r",
+        traceparent=None,
+        run_identity_hash=None,
+        payload="{}",
+        payload_ref=None,
+        policy="{}",
+        metadata=None,
+        claim_id=uuid.uuid4(),
+    )
+    return Stage(database, acting, handle.job_id, held)
+
+
+def picture(sql: psycopg.Connection) -> list[object]:
+    """Everything there is to know of all jobs."""
+    tables = [
+        "job_records",
+        "job_states",
+        "event_log",
+        "result_snapshots",
+        "ready",
+        "scheduled",
+        "dead_letters",
+        "active_runs",
+        "ledger",
+    ]
+    return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables]
+
+
+def status(sql: psycopg.Connection) -> tuple[str, str]:
+    row = sql.execute("select status, outcome from duly.jobs").fetchone()
+    assert row
+    return row[0], row[1]
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("verb", VERBS, ids=lambda v: f"{v[0]}:{v[1]}")
+async def test_only_the_tables_steps_succeed(
+    stage: Stage, sql: psycopg.Connection, situation: str, verb: tuple[str, Trigger]
+) -> None:
+    start, way = SITUATIONS[situation]
+    for step in way:
+        assert await step(stage)
+    assert status(sql)[0] == start
+    before = picture(sql)
+    name, trigger = verb
+    reachable = (name not in ENDINGS or start in HELD) and (
+        name != "claim" or situation != "queued for later"
+    )
+    legal = (start, trigger) in TRANSITIONS and reachable
+    if name == "cancel" and start in HELD:
+        await _only_a_request(stage, sql, start)
+        return
+    done = await VERBS[verb](stage)
+    if not legal:
+        assert not done or name == "cancel", "only cancel answers again what it answered before"
+        assert picture(sql) == before
+        return
+    assert done
+    assert status(sql)[0] == TRANSITIONS[start, trigger]
+    _history_is_sound(sql, stage)
+
+
+async def _only_a_request(stage: Stage, sql: psycopg.Connection, start: Status) -> None:
+    assert not await stage.cancel()
+    assert status(sql) == (start, Outcome.PENDING)
+    _history_is_sound(sql, stage)
+
+
+def _history_is_sound(sql: psycopg.Connection, stage: Stage) -> None:
+    events = sql.execute(
+        "select event_seq, event_type, status from duly.job_events order by event_seq"
+    ).fetchall()
+    assert [seq for seq, _, _ in events] == list(range(1, len(events) + 1))
+    now, outcome = status(sql)
+    terminal = [e for _, e, _ in events if e in TERMINAL_EVENT.values()]
+    assert terminal == ([TERMINAL_EVENT[Status(now)]] if Status(now).terminal else [])
+    assert not terminal or events[-1][1] == terminal[0]
+    waiting = sql.execute(
+        "select (select count(*) from duly.ready) + (select count(*) from duly.scheduled)"
+    ).fetchone()
+    assert waiting == (1 if now == "queued" else 0,)
+    finals = sql.execute("select count(*) from duly.job_results where result_kind = 'final'").fetchone()
+    assert finals == (1 if now == "completed" else 0,)
+    dead = sql.execute("select count(*) from duly.dead_letters").fetchone()
+    assert dead == (1 if outcome == "dead" else 0,)
+
+
+@pytest.mark.parametrize(
+    "verb", [v for v in VERBS if v[0] in (*ENDINGS, "store_chunk")], ids=lambda v: f"{v[0]}:{v[1]}"
+)
+async def test_a_stale_attempt_changes_nothing(
+    stage: Stage, sql: psycopg.Connection, verb: tuple[str, Trigger]
+) -> None:
+    await stage.claim()
+    await stage.settle(Lost())
+    [again] = await stage.claim()
+    assert again.attempt == 2
+    before = picture(sql)
+    assert not await VERBS[verb](stage)
+    assert picture(sql) == before
+
+
+async def test_progress_never_falls_and_each_change_has_its_event(
+    stage: Stage, sql: psycopg.Connection
+) -> None:
+    [held] = await stage.claim()
+    async with stage.database.engine() as conn:
+        moved = [
+            bool(await work.write_progress(conn, [ProgressUpdate(held, p)])) for p in (10, 30, 20, 30, 150)
+        ]
+    assert moved == [True, True, False, False, True]
+    rows = sql.execute(
+        "select payload_json from duly.job_events where event_type = 'job.progressed' order by event_seq"
+    ).fetchall()
+    assert [row[0]["progress_percent"] for row in rows] == [10, 30, 100]
+    stale = held._replace(attempt=0)
+    async with stage.database.engine() as conn:
+        assert not await work.write_progress(conn, [ProgressUpdate(stale, 100)])
+
+
+async def test_attempts_are_counted_in_the_claim_and_given_back_by_a_snooze(
+    stage: Stage, sql: psycopg.Connection
+) -> None:
+    await stage.claim()
+    assert sql.execute("select attempt, fence from duly.jobs").fetchone() == (1, 1)
+    await stage.settle(Snoozed(timedelta(0)))
+    assert sql.execute("select attempt, fence from duly.jobs").fetchone() == (0, 1)
+    await stage.claim()
+    assert sql.execute("select attempt, fence from duly.jobs").fetchone() == (1, 2)
+
+
+async def test_a_promoted_job_becomes_runnable_by_the_databases_clock(
+    stage: Stage, sql: psycopg.Connection
+) -> None:
+    await stage.claim()
+    await stage.settle(Snoozed(timedelta(hours=1)))
+    async with stage.database.engine() as conn:
+        assert await claims.promote_due(conn, limit=10) == 0
+        await conn.execute("select set_config('duly.now', (now() + interval '2 hours')::text, true)")
+        assert await claims.promote_due(conn, limit=10) == 1
+    assert await stage.claim()
+
+
+async def test_a_stale_attempt_in_a_batch_does_not_take_the_others_with_it(
+    stage: Stage, sql: psycopg.Connection
+) -> None:
+    await stage.claim()
+    await stage.settle(Lost())
+    [again] = await stage.claim()
+    done = decide(JobState(Status.RUNNING, 2), Completed({"ok": True}), RetryPolicy(), datetime.now(UTC), 0.0)
+    async with stage.database.engine() as conn:
+        kept = await work.settle(conn, [(stage.held, done), (again, done)], actor_type="worker", actor_id="w")
+    assert kept == {(stage.org, stage.job_id, 2)}
+    _history_is_sound(sql, stage)
+
+
+async def test_a_stale_attempt_among_completions_is_told_and_the_others_are_written(
+    stage: Stage, sql: psycopg.Connection
+) -> None:
+    await stage.claim()
+    await stage.settle(Lost())
+    [again] = await stage.claim()
+    async with stage.database.engine() as conn:
+        lost = await work.complete(conn, [(stage.held, 1), (again, 2)], worker_id=WORKER)
+    assert lost == {stage.held.key}
+    assert sql.execute("select status, result from duly.jobs").fetchone() == ("completed", 2)
+    _history_is_sound(sql, stage)
+
+
+async def test_a_completion_leaves_what_a_settlement_leaves(stage: Stage, sql: psycopg.Connection) -> None:
+    seen: list[Any] = []
+    for end in (stage.complete, lambda: stage.settle(Completed({"ok": True}))):
+        await stage.claim()
+        assert await end()
+        seen.append(_what_is_left(sql))
+        sql.execute("truncate duly.job_states, duly.result_snapshots, duly.claims")
+        sql.execute("delete from duly.event_log where event_seq > 1")
+        sql.execute("insert into duly.ready select queue, org_id, 0, job_id from duly.job_records")
+    assert seen[0] == seen[1]
+
+
+def _what_is_left(sql: psycopg.Connection) -> list[Any]:
+    """Every row that ends of a job write, without times and transactions."""
+    left: list[Any] = []
+    for table in ("job_states", "event_log", "result_snapshots", "ready", "scheduled", "active_runs"):
+        rows = sql.execute(f"select to_jsonb(t) from duly.{table} t order by 1").fetchall()
+        kept = [name for name in (rows[0][0] if rows else ()) if not name.endswith(("_at", "_xid"))]
+        left.append([{name: row[0][name] for name in kept} for row in rows])
+    return left
+
+
+@pytest.mark.parametrize("ending", [Retried(ERROR), Snoozed(timedelta(hours=1)), Lost()])
+async def test_a_cancel_requested_after_the_decision_is_kept(
+    stage: Stage, sql: psycopg.Connection, ending: AttemptOutcome
+) -> None:
+    await stage.claim()
+    await stage.cancel()
+    assert await stage.settle(ending), "decided by a worker that had not heard of it"
+    assert status(sql) == ("canceled", "canceled")
+    assert sql.execute("select canceled_by, cancel_reason from duly.jobs").fetchone() == ("user", "enough")
+    _history_is_sound(sql, stage)
+
+
+def _headers() -> dict[str, str]:
+    return {name: text.split("\nwith", 1)[0] for name, text in statement_sources().items()}
+
+
+def test_the_headers_of_the_statements_name_the_tables_triggers() -> None:
+    said = {
+        (name.removeprefix("jobs/"), Trigger(word))
+        for name, header in _headers().items()
+        if (
+            line := re.search(
+                r"^-- Transitions?: (.*?)(?:, from|[.;]|, (?:queued|none|running))", header, re.M
+            )
+        )
+        for word in re.findall(r"[a-z_]+", line[1])
+        if word in set(Trigger)
+    }
+    assert said == {*VERBS, ("enqueue", Trigger.ENQUEUE)}
+
+
+def test_every_trigger_of_the_table_has_a_statement() -> None:
+    assert {trigger for _, trigger in TRANSITIONS} == {t for _, t in VERBS} | {Trigger.ENQUEUE}
+    assert sources(Trigger.RECONCILE) == {Status.QUEUED}
+
+
+@pytest.mark.parametrize("name", all_statements())
+def test_a_statement_says_why_it_is_there(name: str) -> None:
+    noun, _, verb = name.partition("/")
+    header = _headers()[name]
+    shared = any(f"-- name: {verb}\n" in path.read_text() for path in PACKAGE.rglob(f"queries/{noun}.sql"))
+    assert header.startswith("-- " if shared else "-- Purpose: ")
+    assert statement(name).count(";") == 0, "one statement at a time"

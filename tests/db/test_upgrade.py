@@ -1,0 +1,273 @@
+"""A database of 0.9.0, with its data in it, is taken over as it is, and its jobs are done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, Status
+from duly.apps.documents.access import Visitor
+from duly.apps.documents.schema import SCHEMA
+from duly.core.errors import SchemaMismatch
+from duly.core.schema import Schema
+from duly.db.migrate import ENGINE, Migration, check, migrate, migrations
+from duly.features.audit.sealer import Sealer
+from duly.features.events.relay import Relay
+from duly.features.notifications.channels import Message
+from duly.maintenance.reaper import Reaper
+from duly.testing import DatabaseCluster, FreshDatabase
+from tests.db import later
+from tests.db.catalog import catalog
+from tests.db.make_release import ACME, BAKERY, OPS
+from tests.db.release import Conn, restore, restore_older
+from tests.db.settling import settle
+from tests.worker.working import PATIENCE, working
+
+RELEASED = {
+    "0.1.0": 9,
+    "0.2.0": 15,
+    "0.3.0": 17,
+    "0.4.0": 20,
+    "0.5.0": 21,
+    "0.6.0": 22,
+    "0.7.0": 23,
+    "0.8.0": 23,
+}
+"""The last migration of each release before 0.9.0."""
+SCHEMAS = (ENGINE, SCHEMA)
+ACTIVE = "select org_id, job_id from duly.jobs where finished_at is null and run_at < '2900-01-01'"
+
+
+@pytest.fixture
+def fresh(cluster: DatabaseCluster) -> Iterator[FreshDatabase]:
+    """The database of the release."""
+    with cluster.fresh(migrated=False) as made:
+        with psycopg.connect(made.direct_url, autocommit=True) as conn:
+            restore(conn)
+        yield made
+
+
+def upgrade(made: FreshDatabase) -> list[Migration]:
+    return [applied for schema in SCHEMAS for applied in migrate(made.direct_url, schema)]
+
+
+@contextmanager
+def empty(
+    cluster: DatabaseCluster, *, at: str = "2026-11-17 12:00+00"
+) -> Iterator[tuple[FreshDatabase, Conn]]:
+    """A database with nothing in it, where it is always the same time: partitions are made for that."""
+    with cluster.fresh(migrated=False) as made:
+        with psycopg.connect(made.direct_url, autocommit=True) as conn:
+            conn.execute(f"alter database {conn.info.dbname} set duly.now = '{at}'")
+        with psycopg.connect(made.direct_url, autocommit=True) as conn:
+            yield made, conn
+
+
+def columns(sql: Conn) -> dict[str, str]:
+    """The columns of every table, but for the versions of the schemas."""
+    query = """
+        select c.oid::regclass::text, string_agg(quote_ident(a.attname), ', ' order by a.attnum)
+        from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+        where c.relnamespace in ('duly'::regnamespace, 'documents'::regnamespace)
+          and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> 'schema_versions'
+        group by c.oid
+    """
+    return dict(sql.execute(query).fetchall())
+
+
+def rows(sql: Conn, of: dict[str, str]) -> dict[str, list[str]]:
+    """What these tables hold in these columns."""
+    read = "select row({})::text from {} order by 1"
+    return {table: [row for (row,) in sql.execute(read.format(of[table], table))] for table in of}
+
+
+def test_the_baseline_counts_as_applied(fresh: FreshDatabase) -> None:
+    later_ones = [m for schema in SCHEMAS for m in migrations(schema)[1:]]
+    assert upgrade(fresh) == later_ones
+    check(fresh.direct_url, SCHEMA)
+    assert upgrade(fresh) == []
+
+
+def test_the_schema_is_that_of_a_new_database(
+    cluster: DatabaseCluster, fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
+    upgrade(fresh)
+    at = sql.execute("select min(created_at at time zone 'UTC') from duly.queues").fetchone()
+    assert at
+    with empty(cluster, at=f"{at[0]}+00") as (new, conn):
+        upgrade(new)
+        for schema in SCHEMAS:
+            assert catalog(sql, schema.name) == catalog(conn, schema.name)
+
+
+def test_a_new_database_has_the_rows_of_a_new_one_of_the_release(cluster: DatabaseCluster) -> None:
+    with empty(cluster) as (old, before), empty(cluster) as (new, after):
+        for schema in SCHEMAS:
+            restore_older(before, migrations(schema)[0].version, schema)
+        assert upgrade(old) == [m for schema in SCHEMAS for m in migrations(schema)[1:]]
+        upgrade(new)
+        seeded = rows(after, columns(after))
+        assert seeded == rows(before, columns(after))
+        assert {table.removeprefix("duly.") for table in seeded if seeded[table]} == {
+            *("audit_mark", "organizations", "partitioned_tables", "queues", "relay_mark")
+        }
+
+
+def test_every_row_is_still_there(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+    then = columns(sql)
+    before = rows(sql, then)
+    assert [table for table in before if not before[table]] == []
+    upgrade(fresh)
+    assert rows(sql, then) == before
+
+
+def test_later_migrations_apply_on_top(
+    fresh: FreshDatabase, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgrade(fresh)
+    added = Migration(migrations()[-1].version + 1, "added", "create table duly.added ()")
+    later.add(monkeypatch, added)
+    with pytest.raises(SchemaMismatch, match="1 migrations are missing"):
+        check(fresh.direct_url)
+    assert upgrade(fresh) == [added]
+    assert sql.execute("select tableowner from pg_tables where tablename = 'added'").fetchone() == (
+        "duly_owner",
+    )
+    check(fresh.direct_url, SCHEMA)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
+def test_a_rewritten_migration_of_the_release_is_refused(
+    fresh: FreshDatabase, sql: psycopg.Connection, schema: Schema
+) -> None:
+    sql.execute(f"update {schema.name}.schema_versions set checksum = 'x' where version = 3")
+    for use in (migrate, lambda url, schema: check(url, schema)):
+        with pytest.raises(SchemaMismatch, match=f"migration 3 of {schema.name} was edited"):
+            use(fresh.direct_url, schema)
+
+
+@pytest.mark.parametrize("release", RELEASED)
+def test_an_older_database_is_told_to_upgrade_to_the_release_first(
+    cluster: DatabaseCluster, release: str
+) -> None:
+    with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
+        restore_older(conn, RELEASED[release])
+        for use in (migrate, check):
+            with pytest.raises(SchemaMismatch, match=r"older than 0\.9\.0 \(upgrade to 0\.9\.0 and run"):
+                use(made.direct_url)
+        assert conn.execute("select max(version) from duly.schema_versions").fetchone() == (
+            RELEASED[release],
+        )
+
+
+def test_older_documents_are_told_to_upgrade_to_the_release_first(cluster: DatabaseCluster) -> None:
+    with cluster.fresh() as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
+        restore_older(conn, 5, SCHEMA)
+        with pytest.raises(SchemaMismatch, match=r"at version 5 of documents, older than 0\.9\.0"):
+            migrate(made.direct_url, SCHEMA)
+
+
+class Postbox:
+    """Where mails go."""
+
+    def __init__(self) -> None:
+        self.mails: list[Message] = []
+
+    async def send(self, message: Message) -> None:
+        self.mails.append(message)
+
+
+def declare(app: Duly) -> None:
+    """The job types of the installation, which get everything done by now."""
+
+    @app.job("report.build", queue="q:planning")
+    async def build(region: str) -> str:
+        return region
+
+    @app.job("report.hold")
+    async def hold(n: int) -> int:
+        return n
+
+    @app.job("prices.check")
+    async def prices(shops: list[str]) -> int:
+        return len(shops)
+
+    @app.job("invoice.book")
+    async def book(number: str) -> None: ...
+
+    @app.job("mail.send")
+    async def send(to: str) -> None: ...
+
+    @app.job("stock.check", category="maintenance")
+    async def count(warehouse: str) -> None: ...
+
+    @app.job("import.run", queue="q:exports")
+    async def bring_in(n: int) -> None: ...
+
+
+async def test_a_worker_finishes_its_jobs(fresh: FreshDatabase, sql: psycopg.Connection, app: Duly) -> None:
+    upgrade(fresh)
+    declare(app)
+    app.include_documents()
+    postbox = Postbox()
+    app.notifications.add_channel("email", postbox)
+    active = sql.execute(ACTIVE).fetchall()
+    await app.queues.resume("q:exports", actor=OPS, reason="there is room again")
+    await app.limits.resume(BAKERY, "report.build", actor=OPS, reason="they have paid")
+    while await Reaper(app).once() == timedelta(0):
+        pass
+    async with working(app):
+        ended = [await app.handle(job, org_id=org).wait(PATIENCE) for org, job in active]
+    # Dead workers held those of the second attempt; the mail had been tried once. One was to be canceled.
+    assert Counter((job.job_type, str(job.status), job.attempt) for job in ended) == {
+        ("report.build", "completed", 1): 5,
+        ("report.hold", "completed", 2): 2,
+        ("report.hold", "canceled", 1): 1,
+        ("prices.check", "completed", 2): 1,
+        ("mail.send", "completed", 2): 1,
+        ("stock.check", "completed", 1): 1,
+        ("import.run", "completed", 1): 1,
+        ("duly.notify", "completed", 1): 1,
+    }
+    assert [mail.recipient for mail in postbox.mails] == ["ops@example.com"]
+
+
+async def test_the_audit_chain_is_whole_and_goes_on(
+    fresh: FreshDatabase, sql: psycopg.Connection, app: Duly
+) -> None:
+    upgrade(fresh)
+    before = [report async for report in app.audit.verify_all()]
+    assert [report.problems for report in before if report.problems] == []
+    assert sum(report.sealed for report in before) == 52
+    assert sum(report.unsealed for report in before) == 1
+    await app.orgs.rename(ACME, "Acme Ltd", actor=OPS, reason="they have grown")
+    settle(sql)
+    await Sealer(app).once()
+    after = [report async for report in app.audit.verify_all()]
+    assert [report.problems for report in after if report.problems] == []
+    assert sum(report.sealed for report in after) == 54
+
+
+async def test_what_people_see_is_as_before(fresh: FreshDatabase, sql: psycopg.Connection, app: Duly) -> None:
+    upgrade(fresh)
+    declare(app)
+    app.include_documents()
+    found = await app.documents.search(Visitor(ACME, Actor.user("anna")), "Mietvertrag Hauptstrasse")
+    assert [hit.page for hit in found.hits][:1] == [1]
+    open_ones = (await app.dead_letters.list(ACME)).letters
+    assert len(open_ones) == 4
+    again = await app.dead_letters.replay(ACME, open_ones[0].job_id, Actor.user("anna"), "once more")
+    async with working(app):
+        assert (await again.wait(PATIENCE)).status is Status.COMPLETED
+    settle(sql)
+    deliveries = "select count(*) from duly.webhook_deliveries where job_id = %s"
+    assert sql.execute(deliveries, [again.job_id]).fetchone() == (0,)
+    while await Relay(app).once() == timedelta(0):
+        pass
+    assert sql.execute(deliveries, [again.job_id]).fetchone() == (1,)
+    assert {tick.disposition for tick in await app.schedules.ticks(ACME, "stock")} == {"enqueued", "missed"}

@@ -1,0 +1,101 @@
+"""Any process may be killed at any moment."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from duly.embedded import EmbeddedServer, open_server
+from tests.embedded.leaseholders import Leaseholder, postmasters, supervisors, wait_until
+
+
+def total(server: EmbeddedServer) -> int | None:
+    """Count what was committed, or return None while nobody answers."""
+    try:
+        with psycopg.connect(server.dsn()) as connection:
+            row = connection.execute("select count(*) from kept").fetchone()
+    except psycopg.OperationalError:
+        return None
+    return int(row[0]) if row else None
+
+
+def commit_three_rows(server: EmbeddedServer) -> None:
+    with psycopg.connect(server.dsn()) as connection:
+        connection.execute("create table kept as select generate_series(1, 3)")
+
+
+def replaced(listing: Callable[[Path], list[int]], home: Path, old: list[int]) -> bool:
+    return len(listing(home)) == 1 and listing(home) != old
+
+
+def test_a_killed_postmaster_is_started_again_with_its_data(home: Path) -> None:
+    with open_server(home) as server:
+        commit_three_rows(server)
+        old = postmasters(home)
+        os.kill(old[0], signal.SIGKILL)
+        wait_until(lambda: replaced(postmasters, home, old) and total(server) == 3)
+
+
+def test_a_killed_supervisor_is_replaced_and_one_postmaster_remains(home: Path) -> None:
+    with open_server(home) as server:
+        commit_three_rows(server)
+        old_supervisor, old_postmaster = supervisors(home), postmasters(home)
+        os.kill(old_supervisor[0], signal.SIGKILL)
+        wait_until(lambda: replaced(supervisors, home, old_supervisor))
+        wait_until(lambda: replaced(postmasters, home, old_postmaster) and total(server) == 3)
+
+
+def test_the_kill_of_both_at_once_is_survived(home: Path) -> None:
+    with open_server(home) as server:
+        commit_three_rows(server)
+        old_supervisor, old_postmaster = supervisors(home), postmasters(home)
+        os.kill(old_supervisor[0], signal.SIGKILL)
+        os.kill(old_postmaster[0], signal.SIGKILL)
+        wait_until(lambda: replaced(supervisors, home, old_supervisor))
+        wait_until(lambda: replaced(postmasters, home, old_postmaster) and total(server) == 3)
+
+
+@pytest.mark.skipif("os.uname().sysname != 'Linux'", reason="only Linux tells a child of its parent's death")
+def test_a_supervisor_killed_after_the_last_user_leaves_no_server(
+    home: Path, hold: Callable[[], Leaseholder]
+) -> None:
+    holder = hold()
+    holder.dsn()
+    supervisor = supervisors(home)[0]
+    os.kill(supervisor, signal.SIGSTOP)
+    holder.kill()
+    assert len(postmasters(home)) == 1
+    os.kill(supervisor, signal.SIGKILL)
+    wait_until(lambda: not postmasters(home))
+
+
+def test_a_supervisor_killed_while_it_prepares_is_replaced(
+    home: Path, hold: Callable[[], Leaseholder]
+) -> None:
+    holder = hold()
+    wait_until(lambda: any(home.glob("pg18.init-*")))
+    os.kill(supervisors(home)[0], signal.SIGKILL)
+    with psycopg.connect(holder.dsn()) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_a_half_made_data_directory_is_ignored(home: Path) -> None:
+    half_made = home / "pg18.init-4711"
+    half_made.mkdir(parents=True)
+    (half_made / "PG_VERSION").write_text("18\n")
+    with open_server(home) as server:
+        commit_three_rows(server)
+        assert total(server) == 3
+        assert sorted(path.name for path in home.glob("pg18*")) == ["pg18", "pg18.log"]
+
+
+def test_a_pid_file_that_names_a_stranger_is_not_believed(home: Path) -> None:
+    with open_server(home) as server:
+        commit_three_rows(server)
+    wait_until(lambda: not supervisors(home))
+    (home / "pg18" / "postmaster.pid").write_text(f"{os.getpid()}\n{home / 'pg18'}\n0\n5432\n\n\n")
+    with open_server(home) as server:
+        assert total(server) == 3

@@ -1,0 +1,87 @@
+"""One server per home, for as long as anyone uses it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+
+from duly.embedded import open_server
+from tests.embedded.leaseholders import Leaseholder, postmasters, supervisors, wait_until
+
+Hold = Callable[[], Leaseholder]
+
+
+def ask(dsn: str, question: str) -> object:
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(question.encode()).fetchone()
+    return row[0] if row else None
+
+
+def test_the_first_start_gives_a_working_postgresql_18(home: Path) -> None:
+    with open_server(home) as server:
+        assert str(ask(server.dsn(), "show server_version")).startswith("18")
+        assert ask(server.dsn(), "show listen_addresses") == ""
+        assert ask(server.dsn(), "show fsync") == "on"
+        assert ask(server.dsn(), "show max_connections") == "200"
+        assert (home / "pg18").stat().st_mode & 0o777 == 0o700
+        assert server.socket_dir.stat().st_mode & 0o777 == 0o700
+
+
+def test_two_processes_share_one_server(home: Path, hold: Hold) -> None:
+    with open_server(home) as server:
+        assert hold().dsn() == server.dsn()
+        assert len(postmasters(home)) == len(supervisors(home)) == 1
+
+
+def test_four_processes_that_start_at_once_get_one_server(home: Path, hold: Hold) -> None:
+    holders = [hold() for _ in range(4)]
+    dsns = [holder.dsn() for holder in holders]
+    assert len(set(dsns)) == 1
+    assert ask(dsns[0], "select 1") == 1
+    assert len(postmasters(home)) == len(supervisors(home)) == 1
+
+
+def test_the_server_stops_when_its_last_user_leaves(home: Path, hold: Hold) -> None:
+    server, other = open_server(home), hold()
+    dsn = other.dsn()
+    server.close()
+    server.close()
+    assert ask(dsn, "select 1") == 1
+    other.leave()
+    wait_until(lambda: not supervisors(home))
+    assert not postmasters(home)
+    assert not server.socket_dir.exists()
+
+
+def test_a_killed_user_leaves_the_others_served_and_no_lease_behind(home: Path, hold: Hold) -> None:
+    doomed, survivor = hold(), hold()
+    dsn = doomed.dsn()
+    assert survivor.dsn() == dsn
+    doomed.kill()
+    assert ask(dsn, "select 1") == 1
+    survivor.leave()
+    wait_until(lambda: not supervisors(home) and not postmasters(home))
+
+
+def test_a_user_who_comes_while_the_server_stops_gets_a_working_one(home: Path) -> None:
+    for _ in range(4):
+        with open_server(home) as server:
+            assert ask(server.dsn(), "select 1") == 1
+        # The supervisor may be anywhere between noticing this and being gone when the next one opens.
+    with open_server(home) as server:
+        assert ask(server.dsn(), "select 1") == 1
+
+
+def test_the_options_of_the_first_starter_hold_for_all(home: Path) -> None:
+    with (
+        open_server(home, options={"work_mem": "7MB"}),
+        open_server(home, options={"work_mem": "9MB"}) as second,
+    ):
+        assert ask(second.dsn(), "show work_mem") == "7MB"
+
+
+def test_the_last_user_can_wait_for_the_end_and_remove_the_home(home: Path) -> None:
+    open_server(home).wait_until_stopped()
+    assert postmasters(home) == []
+    shutil.rmtree(home)

@@ -1,0 +1,62 @@
+"""An org with an audit trail, to be looked at and tampered with."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly
+from duly.features.audit.report import AuditReport
+from duly.features.audit.sealer import Sealer
+from duly.jobs import store as job_store
+from tests.db.settling import settle
+
+ANNA = Actor.operator("anna")
+
+
+class Trail:
+    """An org with an audit trail: entries numbered by their target, three to a seal."""
+
+    def __init__(self, app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> None:
+        self.app = app
+        self.org = org
+        self.sql = sql
+
+    async def write(self, *numbers: int, at: str | None = None) -> None:
+        """Entries of one transaction, at a time of their own if one is given."""
+        async with (await self.app.resources()).database.engine() as conn:
+            await conn.execute("select set_config('duly.now', %s, true)", [at or ""])
+            for n in numbers:
+                action = "queue.paused" if n % 2 else "queue.resumed"
+                await job_store.record_audit_entry(
+                    conn, org_id=self.org, actor=ANNA, action=action, target_type="queue", target_id=str(n)
+                )
+
+    async def seal(self) -> None:
+        settle(self.sql)
+        while not await Sealer(self.app, batch=3).once():
+            pass
+
+    async def verify(self, **options: Any) -> AuditReport:
+        return await self.app.audit.verify(self.org, **options)
+
+    def entry(self, n: int) -> uuid.UUID:
+        query = "select entry_id from duly.audit_entries where org_id = %s and target_id = %s"
+        row = self.sql.execute(query, [self.org, str(n)]).fetchone()
+        assert row
+        return uuid.UUID(str(row[0]))
+
+
+@pytest.fixture
+async def trail(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Trail:
+    """Eight entries: 1 to 3, 4 to 6, 7 and 8, in three seals."""
+    made = Trail(app, org, sql)
+    for start in (1, 4):
+        await made.write(*range(start, start + 3))
+        await made.seal()
+    await made.write(7, 8)
+    await made.seal()
+    return made

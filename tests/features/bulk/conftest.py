@@ -1,0 +1,56 @@
+"""Jobs of all kinds of one org, and a worker that does nothing but change them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from duly import Duly
+from duly.core.outcome import AttemptOutcome, Completed, ErrorInfo, Failed, Retried
+from duly.db.database import Database
+from duly.features.bulk.service import Bulk
+from tests.features.dead_letters.letters import BOOM, end_one
+from tests.worker.site import working
+
+End = Callable[..., Awaitable[uuid.UUID]]
+ENDINGS: dict[str, AttemptOutcome] = {
+    "dead": Retried(BOOM),
+    "failed": Failed(ErrorInfo("refused", "no")),
+    "completed": Completed(),
+}
+
+
+@pytest.fixture
+def bulk(app: Duly) -> Bulk:
+    return Bulk(app)
+
+
+@pytest.fixture
+def mail(app: Duly) -> Any:
+    @app.job("mail.send")
+    async def send(to: str, region: str = "DE") -> str:
+        return to
+
+    return send
+
+
+@pytest.fixture
+def end(mail: Any, database: Database, acting: uuid.UUID) -> End:
+    """A job that ended so."""
+
+    async def end(how: str, **options: Any) -> uuid.UUID:
+        handle = await mail.options(**options).enqueue(str(uuid.uuid4()))
+        assert await end_one(database, ENDINGS[how]) == handle.job_id
+        return uuid.UUID(str(handle.job_id))
+
+    return end
+
+
+@pytest.fixture
+def maintained(app: Duly) -> Callable[[], AbstractAsyncContextManager[Any]]:
+    """Nothing is done meanwhile but what is changed for many jobs."""
+    return lambda: working(app, queues=("q:maintenance",))

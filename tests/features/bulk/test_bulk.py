@@ -1,0 +1,236 @@
+"""One change for many jobs: what it would do, what it does, to whom, and that it is put down."""
+
+from __future__ import annotations
+
+import uuid
+from itertools import pairwise
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Cancel, Duly, Snooze, Status, errors
+from duly.core.job import SYSTEM_ORG
+from duly.features.bulk import job
+from duly.features.bulk.service import Bulk
+from duly.features.dead_letters.service import DeadLetters
+from duly.features.jobs.service import Jobs
+from duly.features.queues.store import Count
+from tests.features.bulk.conftest import End
+from tests.worker.site import make_orgs
+
+OPS = Actor.user("ops-1")
+WHY: dict[str, Any] = {"actor": OPS, "reason": "the provider is back"}
+
+
+def exactly(n: int) -> Count:
+    return Count(count=n, at_least=False)
+
+
+async def statuses(app: Duly, org: uuid.UUID, **wanted: Any) -> dict[uuid.UUID, Status]:
+    page = await Jobs(app).list(org, limit=500, **wanted)
+    return {one.job_id: one.status for one in page.jobs if one.job_type != "duly.bulk"}
+
+
+def trail(sql: psycopg.Connection, org: uuid.UUID) -> list[tuple[str, str, str]]:
+    said = "select action, actor_id, reason from duly.audit_entries where org_id = %s order by 1"
+    return [(str(a), str(b), str(c)) for a, b, c in sql.execute(said, [org]).fetchall()]
+
+
+async def test_all_that_fit_are_canceled_batch_after_batch_and_nobody_else(
+    app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    [theirs] = await make_orgs(app, 1)
+    calls = [mail.call(str(n), "DE" if n % 2 else "FR") for n in range(20)]
+    await app.enqueue_many(calls)
+    await app.enqueue_many([mail.options(org_id=theirs).call("x") for _ in range(5)])
+    monkeypatch.setattr(job, "_BATCH", 3)
+    wanted: Any = {"payload": {"region": "DE"}, "job_type": "mail.*"}
+    seen = await bulk.impact(acting, "cancel", wanted, actor=OPS)
+    assert (seen.jobs, seen.by_status, seen.left) == (exactly(10), {Status.QUEUED: exactly(10)}, {})
+    handle = await bulk.start(acting, "cancel", wanted, **WHY)
+    assert (await bulk.start(acting, "cancel", wanted, **WHY)).job_id == handle.job_id
+    async with maintained():
+        assert (await handle.wait(30)).status is Status.COMPLETED
+    assert await handle.result() == {"verb": "cancel", "done": 10, "left": {}}
+    ended = await statuses(app, acting, payload={"region": "DE"})
+    assert set(ended.values()) == {Status.CANCELED}
+    assert set((await statuses(app, acting, payload={"region": "FR"})).values()) == {Status.QUEUED}
+    assert set((await statuses(app, theirs)).values()) == {Status.QUEUED}
+    entries = trail(sql, acting)
+    assert {(who, why) for _, who, why in entries} == {("ops-1", WHY["reason"])}
+    asked = ["job.bulk_ended", "job.bulk_requested", *["job.cancel_requested"] * 10]
+    assert [action for action, *_ in entries] == asked
+    snapshot = await Jobs(app).show(acting, handle.job_id)
+    assert snapshot.job.summary_counts == {"total": 10, "succeeded": 10, "skipped": 0}
+    assert sum(event.event_type == "job.progressed" for event in snapshot.events) == 5
+    again = await bulk.impact(acting, "cancel", wanted, actor=OPS)
+    assert (again.jobs, again.left) == (exactly(0), {Status.CANCELED: exactly(10)})
+
+
+async def test_what_ended_is_replayed_once_and_never_its_own_replays(
+    app: Duly, bulk: Bulk, end: End, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any
+) -> None:
+    ended = [await end(how) for how in ("dead", "dead", "failed", "completed")]
+    discarded = await end("dead")
+    await DeadLetters(app).discard(acting, discarded, OPS, "not this one")
+    seen = await bulk.impact(acting, "replay", {}, actor=OPS)
+    assert seen.by_status == {Status.COMPLETED: exactly(1), Status.FAILED: exactly(4)}
+    reports = []
+    for reason in ("first", "second"):
+        handle = await bulk.start(acting, "replay", {}, actor=OPS, reason=reason)
+        async with maintained():
+            await handle.wait(30)
+        reports.append(await handle.result())
+    assert reports == [
+        {"verb": "replay", "done": 4, "left": {"resolved already": 1}},
+        {"verb": "replay", "done": 0, "left": {"replayed already": 2, "resolved already": 3}},
+    ]
+    found = sql.execute("select replay_of from duly.job_records where replay_of is not null").fetchall()
+    assert sorted(row[0] for row in found) == sorted(ended)
+    actions = [action for action, *_ in trail(sql, acting)]
+    assert (actions.count("dead_letter.replayed"), actions.count("job.rerun")) == (2, 2)
+    assert (await bulk.impact(acting, "cancel", {"status": "queued"}, actor=OPS)).jobs == exactly(4)
+
+
+async def test_replays_come_due_at_a_pace(
+    app: Duly, bulk: Bulk, end: End, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for _ in range(5):
+        await end("failed")
+    monkeypatch.setattr(job, "_BATCH", 2)
+    handle = await bulk.start(acting, "replay", {"error_code": "refused"}, **WHY, per_second=0.01)
+    async with maintained():
+        await handle.wait(30)
+    due = [row[0] for row in sql.execute("select run_at from duly.scheduled order by run_at").fetchall()]
+    assert len(due) == 4  # the first may run at once
+    assert all(90 < (b - a).total_seconds() < 110 for a, b in pairwise(due))
+    for wrong in ("cancel", "discard"):
+        with pytest.raises(errors.ContractError, match="only replays are paced"):
+            await bulk.start(acting, wrong, {}, **WHY, per_second=1.0)
+
+
+async def test_only_open_letters_are_discarded(
+    app: Duly, bulk: Bulk, end: End, acting: uuid.UUID, maintained: Any
+) -> None:
+    dead = [await end(how) for how in ("dead", "failed", "dead")]
+    [group] = await DeadLetters(app).groups(acting)
+    wanted: Any = {"fingerprint": group.fingerprint}
+    seen = await bulk.impact(acting, "discard", wanted, actor=OPS)
+    assert seen.by_status == {Status.FAILED: exactly(2)}
+    assert (await bulk.impact(acting, "discard", {"outcome": "failed"}, actor=OPS)).jobs == exactly(0)
+    handle = await bulk.start(acting, "discard", {"job_ids": dead}, **WHY)
+    async with maintained():
+        await handle.wait(30)
+    assert await handle.result() == {"verb": "discard", "done": 2, "left": {}}
+    assert await DeadLetters(app).groups(acting) == []
+
+
+async def test_it_goes_on_where_it_stopped(
+    app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, maintained: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await app.enqueue_many([mail.call(str(n)) for n in range(9)])
+    monkeypatch.setattr(job, "_BATCH", 2)
+    real, batches = job.act, [0]
+
+    async def act(*asked: Any, **more: Any) -> Any:
+        batches[0] += 1
+        tally = await real(*asked, **more)
+        if batches[0] == 3:
+            raise Snooze(0)  # after its work, before its transaction: as if it had died here
+        return tally
+
+    monkeypatch.setattr(job, "act", act)
+    handle = await bulk.start(acting, "cancel", {"job_type": "mail.send"}, **WHY)
+    async with maintained():
+        await handle.wait(30)
+    assert await handle.result() == {"verb": "cancel", "done": 9, "left": {}}
+    assert batches[0] == 6
+
+
+async def test_an_attempt_that_is_no_longer_ours_changes_nothing(
+    app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, maintained: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await app.enqueue_many([mail.call(str(n)) for n in range(3)])
+    tries = [0]
+
+    async def keep_progress(*_: Any) -> set[Any]:
+        tries[0] += 1
+        return set()
+
+    monkeypatch.setattr(job.work, "write_progress", keep_progress)
+    await bulk.start(acting, "cancel", {"job_type": "mail.send"}, **WHY)
+    async with maintained() as [worker]:
+        await worker.loop_events.wait("idle", worker.loop_events.counts["idle"] + 2)
+    assert tries[0]
+    assert set((await statuses(app, acting)).values()) == {Status.QUEUED}
+
+
+async def test_it_can_be_stopped_by_whoever_may_cancel_and_that_is_put_down(
+    app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    await app.enqueue_many([mail.call(str(n)) for n in range(4)])
+    waiting = await bulk.start(acting, "cancel", {"job_type": "mail.send"}, **WHY)
+    assert await Jobs(app).cancel(acting, waiting.job_id, actor=OPS, reason="no") is Status.CANCELED
+    monkeypatch.setattr(job, "_BATCH", 1)
+    real, looks = job.look, iter(range(4))
+
+    async def look(*asked: Any) -> Any:
+        if next(looks) == 3:
+            raise Cancel("enough")  # as if it had heard of it before this batch
+        return await real(*asked)
+
+    monkeypatch.setattr(job, "look", look)
+    handle = await bulk.start(acting, "cancel", {"job_type": "mail.*"}, **WHY)
+    async with maintained():
+        assert (await handle.wait(30)).status is Status.CANCELED
+    left = [status for status in (await statuses(app, acting)).values() if status is Status.QUEUED]
+    assert len(left) == 1
+    said = "select detail from duly.audit_entries where action = 'job.bulk_ended'"
+    [[detail]] = sql.execute(said).fetchall()
+    assert (detail["done"], detail["stopped"], detail["wanted"]) == (3, True, {"job_type": "mail.*"})
+
+
+async def test_dulys_own_jobs_and_other_orgs_are_for_who_runs_the_installation(
+    app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, maintained: Any
+) -> None:
+    [theirs] = await make_orgs(app, 1)
+    await app.enqueue_many([mail.call("a")])
+    await app.enqueue_many([mail.options(org_id=theirs).call("b")])
+    await bulk.start(acting, "discard", {}, **WHY)
+    anna = Actor.operator("anna")
+    assert (await bulk.impact(acting, "cancel", {}, actor=OPS)).jobs == exactly(1)
+    assert (await bulk.impact(acting, "cancel", {}, actor=anna)).jobs == exactly(2)
+    assert (await bulk.impact(None, "cancel", {"job_type": "mail.send"}, actor=anna)).jobs == exactly(2)
+    handle = await bulk.start(None, "cancel", {"job_type": "mail.send"}, actor=anna, reason="over")
+    assert handle.org_id == SYSTEM_ORG
+    async with maintained():
+        await handle.wait(30)
+    assert (await handle.result())["done"] == 2
+    for org in (acting, theirs):
+        assert set((await statuses(app, org)).values()) == {Status.CANCELED}
+
+
+@pytest.mark.parametrize(
+    ("verb", "wanted", "field"),
+    [
+        ("destroy", {}, "verb"),
+        ("cancel", {"status": "lost"}, "status"),
+        ("cancel", {"payload": {"password": "x"}}, "payload.password"),
+    ],
+)
+async def test_what_cannot_be_asked_is_named(
+    bulk: Bulk, acting: uuid.UUID, verb: str, wanted: Any, field: str
+) -> None:
+    for asked in (
+        bulk.impact(acting, verb, wanted, actor=OPS),
+        bulk.start(acting, verb, wanted, **WHY),
+    ):
+        with pytest.raises(errors.ContractError) as caught:
+            await asked
+        assert caught.value.field == field
+    with pytest.raises(errors.UnknownOrg):
+        await bulk.start(uuid.uuid4(), "cancel", {}, **WHY)

@@ -1,0 +1,200 @@
+"""Letters are seen by their own org, by kind and in pages."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Duly, errors
+from duly.core.error_report import describe_error
+from duly.core.outcome import ErrorInfo, Failed
+from duly.db.database import Database
+from duly.features.dead_letters.service import DeadLetters
+from tests.features.dead_letters.letters import ACTIONS, BOOM, OPS, WHY, Bury, end_one, picture
+
+
+async def test_a_letter_says_what_happened(box: DeadLetters, bury: Bury, acting: uuid.UUID) -> None:
+    try:
+        raise ValueError("login failed: password=hunter2")
+    except ValueError as error:
+        info = describe_error(error, job_type="mail.send")
+    job_id = await bury("bob", error=info, subject_id="mail/7")
+    [letter] = (await box.list(acting)).letters
+    assert (letter.job_id, letter.job_type, letter.queue, letter.attempts) == (
+        job_id,
+        "mail.send",
+        "q:default",
+        1,
+    )
+    assert (letter.error_code, letter.error_class) == ("value_error", "ValueError")
+    assert letter.error_message == "login failed: password=[redacted]"
+    assert letter.resolution is None
+    detail = await box.get(acting, str(job_id))
+    assert (detail.payload, detail.subject_id, detail.correlation_id) == (
+        {"to": "bob", "size": 1},
+        "mail/7",
+        "req-1",
+    )
+    assert detail.error_context["exceptions"][0]["frames"]
+    assert "hunter2" not in detail.model_dump_json()
+
+
+async def test_letters_come_newest_first_in_pages_that_neither_repeat_nor_miss(
+    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    buried = [await bury(str(n)) for n in range(7)]
+    # Some of one moment: then the id decides.
+    sql.execute(
+        "update duly.dead_letters set dead_at = '2026-01-01T00:00:00Z' where job_id = any (%s)", [buried[:3]]
+    )
+    expected = [*reversed(buried[3:]), *sorted(buried[:3], reverse=True)]
+    assert [x.job_id for x in (await box.list(acting)).letters] == expected
+    seen: list[uuid.UUID] = []
+    after = None
+    while True:
+        page = await box.list(acting, limit=2, after=after)
+        seen += [letter.job_id for letter in page.letters]
+        if page.after is None:
+            break
+        after = page.after
+    assert seen == expected
+
+
+async def test_letters_are_found_by_kind_by_type_and_by_what_was_done(
+    box: DeadLetters, bury: Bury, acting: uuid.UUID
+) -> None:
+    first = await bury("a")
+    other = await bury("b", error=ErrorInfo("timeout", "too slow", "TimeoutError"))
+    kind = (await box.get(acting, other)).fingerprint
+    assert [x.job_id for x in (await box.list(acting, fingerprint=kind)).letters] == [other]
+    assert (await box.list(acting, job_type="mail.read")).letters == ()
+    assert len((await box.list(acting, job_type="mail.send")).letters) == 2
+    await box.discard(acting, first, OPS, WHY)
+    assert [x.job_id for x in (await box.list(acting)).letters] == [other]
+    [gone] = (await box.list(acting, resolved=True)).letters
+    assert (gone.job_id, gone.resolution, gone.resolved_by, gone.resolve_reason) == (
+        first,
+        "discarded",
+        "user:ops-1",
+        WHY,
+    )
+    assert gone.resolved_at is not None
+
+
+async def test_equal_failures_are_one_group(box: DeadLetters, bury: Bury, acting: uuid.UUID) -> None:
+    letters = [await bury(str(n), error=ErrorInfo("boom", f"row {n}", "ValueError")) for n in range(3)]
+    await bury("x", error=ErrorInfo("timeout", "too slow", "TimeoutError"))
+    timeout, boom = await box.groups(acting)
+    assert (timeout.error_code, timeout.letters) == ("timeout", 1)
+    assert (boom.job_type, boom.error_code, boom.letters) == ("mail.send", "boom", 3)
+    assert boom.error_message == "row 2", "the latest"
+    times = [(await box.get(acting, job)).dead_at for job in letters]
+    assert (boom.first_dead_at, boom.last_dead_at) == (times[0], times[2])
+    for job in letters:
+        await box.discard(acting, job, OPS, WHY)
+    assert [group.error_code for group in await box.groups(acting)] == ["timeout"]
+
+
+async def test_an_empty_box_is_empty(box: DeadLetters, acting: uuid.UUID) -> None:
+    assert (await box.list(acting)).letters == ()
+    assert await box.groups(acting) == []
+    report = await box.replay_many(acting, per_second=1, actor=OPS, reason=WHY)
+    assert (report.replayed, report.left, report.last_run_at) == ((), {}, None)
+
+
+@pytest.mark.parametrize(
+    ("field", "arguments"),
+    [
+        ("limit", {"limit": 0}),
+        ("limit", {"limit": 501}),
+        ("limit", {"limit": True}),
+        ("after", {"after": "page two"}),
+        ("after", {"after": "MjAyNg=="}),
+        ("after", {"after": "ä"}),
+        ("fingerprint", {"fingerprint": ""}),
+        ("job_type", {"job_type": "\0"}),
+    ],
+)
+async def test_a_wrong_question_is_named(
+    box: DeadLetters, acting: uuid.UUID, field: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(errors.ContractError) as refused:
+        await box.list(acting, **arguments)
+    assert refused.value.field == field
+    assert refused.value.fix
+
+
+async def test_a_foreign_letter_is_an_unknown_one_to_the_byte(
+    app: Duly, box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    old = await bury()
+    stranger = uuid.uuid4()
+    await app.create_org(stranger, "Other")
+    before = picture(sql)
+    for action in [lambda b, o, j: b.get(o, j), lambda b, o, j: b.rerun(o, j, OPS, WHY), *ACTIONS.values()]:
+        said = []
+        for org, job in [(stranger, old), (acting, uuid.uuid4()), (uuid.uuid4(), old)]:
+            with pytest.raises(errors.UnknownJob) as refused:
+                await action(box, org, job)
+            said.append(str(refused.value).replace(str(job), "<id>"))
+        assert len(set(said)) == 1
+    assert (await box.list(stranger)).letters == ()
+    assert await box.groups(stranger) == []
+    report = await box.replay_many(stranger, per_second=1, actor=OPS, reason=WHY)
+    assert (report.replayed, report.left) == ((), {})
+    assert picture(sql) == before
+
+
+async def test_a_job_that_did_not_die_has_no_letter(
+    box: DeadLetters, send: Any, acting: uuid.UUID, database: Database
+) -> None:
+    job = await send.enqueue("a")
+    await end_one(database, Failed(BOOM))
+    for action in ACTIONS.values():
+        with pytest.raises(errors.UnknownJob):
+            await action(box, acting, job.job_id)
+
+
+async def test_an_org_without_letters_has_an_empty_box_and_an_unknown_one_has_none(
+    box: DeadLetters, org: uuid.UUID
+) -> None:
+    assert ((await box.list(org)).letters, await box.groups(org)) == ((), [])
+    for look in (box.list, box.groups):
+        with pytest.raises(errors.UnknownOrg):
+            await look(uuid.uuid4())
+
+
+async def test_a_suspended_org_is_not_worked_for(
+    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    old = await bury()
+    sql.execute("update duly.organizations set status = 'suspended' where org_id = %s", [acting])
+    before = picture(sql)
+    with pytest.raises(errors.UnknownOrg):
+        await box.replay(acting, old, OPS, WHY)
+    assert picture(sql) == before
+
+
+async def test_a_letter_whose_job_is_no_longer_kept_can_only_be_discarded(
+    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    old = await bury()
+    sql.execute("delete from duly.job_records")
+    assert (await box.get(acting, old)).payload is None
+    with pytest.raises(errors.Conflict, match="no longer kept"):
+        await box.replay(acting, old, OPS, WHY)
+    report = await box.replay_many(acting, per_second=1, actor=OPS, reason=WHY)
+    assert report.left == {old: f"the record of {old} is no longer kept"}
+    await box.discard(acting, old, OPS, WHY)
+    assert (await box.list(acting)).letters == ()
+
+
+async def test_only_the_engine_may_replay(database: Database, acting: uuid.UUID) -> None:
+    arguments = [acting, json.dumps([{"job_id": str(uuid.uuid4())}])]
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        async with database.tenant(acting) as conn:
+            await conn.execute("select duly.replay(%s, %s, 'user', 'u', 'r', null, 'x')", arguments)

@@ -1,0 +1,20 @@
+"""Relaying in tests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from duly import Duly
+from duly.features.events.relay import Relay
+from tests.db.settling import settle
+
+
+async def relay_all(app: Duly, sql: psycopg.Connection[Any], relay: Relay | None = None) -> None:
+    """Relay every committed event, once no open transaction holds the relay up."""
+    settle(sql)
+    relay = relay or Relay(app)
+    while await relay.once() == timedelta(0):
+        pass

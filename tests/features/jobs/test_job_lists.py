@@ -1,0 +1,297 @@
+"""Lists of jobs by whatever can be asked of them: each filter, with others, in pages, within bounds."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Duly, errors
+from duly.core.freshness import Freshness
+from duly.core.job import JobSnapshot
+from duly.core.states import Outcome, Status
+from duly.features.jobs import walk as job_walk
+from duly.features.jobs.service import Jobs
+from duly.jobs import store as job_store
+from tests.features.jobs.test_jobs import ids, walk
+from tests.features.overview.filled import all_of, fill
+from tests.worker.site import make_orgs
+
+HOUR = timedelta(hours=1)
+NOW = datetime.now(UTC)
+Row = dict[str, Any]
+_HORIZON = {"queued": 24 * HOUR, "running": 6 * HOUR, "partial": 6 * HOUR}
+
+
+def freshness(row: Row) -> str:
+    """By the age alone: all queues have what waits, and the worker of what is held is alive."""
+    if row["finished_at"]:
+        return "terminal"
+    if row["uncovered"]:
+        return "unknown"
+    age = datetime.now(UTC) - row["created_at"]
+    return "likely_stale" if age > _HORIZON[row["status"]] else "fresh"
+
+
+def _is(name: str, value: Any) -> Callable[[Row], bool]:
+    return lambda row: row[name] == value
+
+
+def _sku(row: Row) -> str:
+    return str(row["payload"]["items"][0]["sku"])
+
+
+def _express(row: Row) -> bool:
+    return bool(row["payload"]["express"])
+
+
+FILTERS: list[tuple[str, Any, Callable[[Row], bool]]] = [
+    *(("status", status, _is("status", status)) for status in Status),
+    *(("outcome", outcome, _is("outcome", outcome)) for outcome in Outcome),
+    ("job_type", "type.1", _is("job_type", "type.1")),
+    ("queue", "q:exports", _is("queue", "q:exports")),
+    ("subject_id", "doc-1", _is("subject_id", "doc-1")),
+    *(("freshness", f.value, lambda row, f=f: freshness(row) == f) for f in Freshness if f != "terminal"),
+    ("created_after", NOW - 30 * HOUR, lambda row: row["created_at"] >= NOW - 30 * HOUR),
+    ("created_before", NOW - 5 * HOUR, lambda row: row["created_at"] < NOW - 5 * HOUR),
+    ("metadata", {"customer": "c-1"}, lambda row: (row["metadata"] or {}).get("customer") == "c-1"),
+    ("job_type", "type.*", lambda row: True),
+    ("job_type", "typo*", lambda row: False),
+    ("error_code", "e", _is("error_code", "e")),
+    *(("fingerprint", kind, _is("fingerprint", kind)) for kind in ("f0", "f1")),
+    ("payload", {"region": "DE"}, lambda row: row["payload"]["region"] == "DE"),
+    ("payload", {"items.0.sku": "X1", "express": True}, lambda row: _sku(row) == "X1" and _express(row)),
+    ("payload", {"region": None, "net": "1.50"}, lambda row: row["payload"]["region"] is None),
+    ("metadata", {"n": "1", "customer": "c-3"}, lambda row: row["metadata"] == {"customer": "c-3", "n": 1}),
+]
+
+
+def in_order(found: list[Row], wanted: dict[str, Any]) -> list[uuid.UUID]:
+    """By their end if the list is of one ended status, else by their id."""
+    ended = {row["status"] for row in found} <= {"completed", "failed", "canceled"}
+    by_end = "subject_id" not in wanted and ended and wanted.keys() & {"status", "outcome", "fingerprint"}
+    place = (lambda row: (row["finished_at"], row["job_id"])) if by_end else (lambda row: row["job_id"])
+    return [row["job_id"] for row in sorted(found, key=place, reverse=True)]
+
+
+@pytest.fixture
+def jobs(app: Duly) -> Jobs:
+    return Jobs(app)
+
+
+async def test_each_filter_and_each_two_of_them_find_what_they_say_in_order_and_nothing_foreign(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    everything = list(all_of(sql, mine))
+    assert len(everything) == 48
+    nonempty = 0
+    for some in [*((one,) for one in FILTERS), *combinations(FILTERS, 2)]:
+        wanted = {name: value for name, value, _ in some}
+        if len(wanted) < len(some) or (wanted.get("freshness") and _says_ended(wanted)):
+            continue
+        expected = [row for row in everything if all(fits(row) for *_, fits in some)]
+        size = len(expected) // 2 or 1
+        pages = await paged(jobs, mine, size, **wanted)
+        assert [job.job_id for page in pages for job in page] == in_order(expected, wanted), wanted
+        # So few are all looked at for the first page: only the last one may be short.
+        assert {len(page) for page in pages[:-1]} <= {size}, wanted
+        nonempty += bool(expected)
+    assert nonempty > 100
+
+
+async def test_all_orgs_together_have_the_jobs_that_each_of_them_has(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
+    orgs = await make_orgs(app, 3)
+    fill(sql, *orgs)
+    everything = [row for org in orgs for row in all_of(sql, org)]
+    nonempty = 0
+    for some in [*((one,) for one in FILTERS), *combinations(FILTERS, 2)][::3]:
+        wanted = {name: value for name, value, _ in some}
+        if len(wanted) < len(some) or (wanted.get("freshness") and _says_ended(wanted)):
+            continue
+        expected = [row["job_id"] for row in everything if all(fits(row) for *_, fits in some)]
+        size, found, after = len(expected) // 2 or 1, [], None
+        while after is not None or not found:
+            page = await jobs.list_everywhere(limit=size, after=after, **wanted)
+            found, after = [*found, [job.job_id for job in page.jobs]], page.after
+        assert sorted(one for page in found for one in page) == sorted(expected), wanted
+        assert {len(page) for page in found[:-1]} <= {size}, wanted
+        nonempty += bool(expected)
+    assert nonempty > 50
+    failed = (await jobs.list_everywhere(status="failed")).jobs
+    assert [job.finished_at for job in failed] == sorted((job.finished_at for job in failed), reverse=True)
+    assert {job.org_id for job in failed} == set(orgs)
+
+
+async def test_jobs_are_counted_by_their_status(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    counts = Counter(row["status"] for row in all_of(sql, mine))
+    found = await jobs.count_by_status(mine)
+    assert {status: one.count for status, one in found.items()} == counts
+    both = await jobs.count_by_status(None)
+    assert {status: one.count for status, one in both.items()} == {
+        status: 2 * n for status, n in counts.items() if status != "completed"
+    }
+
+
+async def test_a_job_is_found_whosever_it_is(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    one = next(all_of(sql, theirs))["job_id"]
+    assert await jobs.find(one) == theirs
+    assert await jobs.find(uuid.uuid4()) is None
+
+
+async def test_named_jobs_are_listed_as_far_as_they_are_the_orgs_own(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    rows, others = list(all_of(sql, mine))[:6], list(all_of(sql, theirs))[:2]
+    named = [row["job_id"] for row in [*rows, *others]]
+    assert sorted(ids(await walk(jobs, mine, job_ids=named))) == sorted(row["job_id"] for row in rows)
+    failed = [row["job_id"] for row in rows if row["status"] == "failed"]
+    assert ids(await walk(jobs, mine, job_ids=named, status="failed")) == failed
+    keys = [f"{mine}/{rows[0]['job_id']}", f"{theirs}/{others[0]['job_id']}", f"{mine}/{others[1]['job_id']}"]
+    found = (await jobs.list_everywhere(job_ids=keys)).jobs
+    assert {job.job_id for job in found} == {rows[0]["job_id"], others[0]["job_id"]}
+    for org, wrong in ((mine, keys[:1]), (mine, ["x"]), (mine, [uuid.uuid4()] * 501)):
+        with pytest.raises(errors.ContractError) as caught:
+            await jobs.list(org, job_ids=wrong)
+        assert caught.value.field == "job_ids"
+    with pytest.raises(errors.ContractError, match="no job"):
+        await jobs.list_everywhere(job_ids=[rows[0]["job_id"]])
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("password", "x"), ("user.api_key", "x"), ("pin", 1234), ("token.kind", "a"), ("headers.cookie", "a"),
+        ("email", "anna@example.org"), ("card", 4111111111111111), ("a..b", "x"), ("", "x"), ("a", ["x"]),
+        ("a", "x" * 501), ("a\0", "x"),
+    ],
+)  # fmt: skip
+async def test_what_is_never_shown_cannot_be_asked_for(
+    jobs: Jobs, org: uuid.UUID, path: str, value: Any
+) -> None:
+    for asked in (jobs.list(org, payload={path: value}), jobs.list_everywhere(payload={path: value})):
+        with pytest.raises(errors.ContractError) as caught:
+            await asked
+        assert caught.value.field.startswith("payload")
+        assert caught.value.fix
+
+
+async def paged(jobs: Jobs, org: uuid.UUID, size: int, **wanted: Any) -> list[tuple[JobSnapshot, ...]]:
+    pages = [await jobs.list(org, limit=size, **wanted)]
+    while pages[-1].after is not None:
+        pages.append(await jobs.list(org, limit=size, after=pages[-1].after, **wanted))
+    return [page.jobs for page in pages]
+
+
+def _says_ended(wanted: dict[str, Any]) -> bool:
+    active = ("queued", "running", "partial", None)
+    return wanted.get("status") not in active or wanted.get("outcome") not in ("pending", None)
+
+
+async def test_all_filters_together(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+    [org] = await make_orgs(app, 1)
+    fill(sql, org)
+    [one] = [row for row in all_of(sql, org) if row["subject_id"] and row["status"] == "completed"][:1]
+    wanted = {
+        name: one[name] for name in ("status", "outcome", "job_type", "queue", "subject_id", "metadata")
+    }
+    wanted["created_after"] = one["created_at"]
+    wanted["created_before"] = one["created_at"] + timedelta(microseconds=1)
+    assert ids(await walk(jobs, org, **wanted)) == [one["job_id"]]
+    for name, other in {"status": "running", "queue": "q:other", "created_before": one["created_at"]}.items():
+        assert await walk(jobs, org, **{**wanted, name: other}) == []
+    with pytest.raises(errors.UnknownOrg):
+        await jobs.list(uuid.uuid4(), status="completed", outcome="dead")
+
+
+async def test_a_job_whose_submitter_had_another_clock_is_found_by_the_time_of_the_database(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
+    [org] = await make_orgs(app, 1)
+    fill(sql, org)
+    off = timedelta(seconds=50)
+    moved = "update duly.job_records set created_at = created_at + %s where org_id = %s"
+    for shift in (off, -2 * off):
+        sql.execute(moved, [shift, org])
+        row = sorted(all_of(sql, org), key=lambda row: row["created_at"])[24]
+        at, moment = row["created_at"], timedelta(microseconds=1)
+        assert ids(await walk(jobs, org, created_after=at, created_before=at + moment)) == [row["job_id"]]
+        assert row["job_id"] not in ids(await walk(jobs, org, created_after=at + moment))
+        assert row["job_id"] not in ids(await walk(jobs, org, created_before=at))
+    for wanted in ({"created_before": datetime.min}, {"created_after": datetime.max}):
+        [(name, at)] = wanted.items()
+        assert await walk(jobs, org, **{name: at.replace(tzinfo=UTC)}) == []
+
+
+async def test_metadata_is_compared_as_text_and_what_is_missing_is_null(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
+    [org] = await make_orgs(app, 1)
+    fill(sql, org)
+    kept = '{"n": 1.50, "deep": {"a": 1}, "yes": true, "empty": ""}'
+    sql.execute("update duly.job_records set metadata = %s where job_type = 'type.1'", [kept])
+    for name, values in {"n": ["1.50"], "yes": [True, "true"], "deep": ['{"a": 1}'], "empty": [""]}.items():
+        for value in values:
+            found = await walk(jobs, org, 50, metadata={name: value})
+            assert {job.job_type for job in found} == {"type.1"}
+    assert await walk(jobs, org, 50, metadata={"yes": False}) == []
+    assert len(await walk(jobs, org, 50, metadata={"nothing": None})) == 48
+    assert len(await walk(jobs, org, 50, metadata={})) == 48
+
+
+async def test_a_job_that_moved_on_since_it_was_found_is_not_shown(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [org] = await make_orgs(app, 1)
+    fill(sql, org)
+    real = job_store.read_jobs
+
+    async def read(*asked: Any) -> Any:
+        sql.execute("update duly.job_states set status = 'partial' where status = 'running'")
+        return await real(*asked)
+
+    assert len((await jobs.list(org, status="running")).jobs) == 6
+    monkeypatch.setattr(job_store, "read_jobs", read)
+    assert (await jobs.list(org, status="running")).jobs == ()
+
+
+async def test_a_page_is_refused_by_every_other_list(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    page = await jobs.list(mine, status="failed", limit=1)
+    others = [{name: value} for name, value, _ in FILTERS if (name, value) != ("status", "failed")]
+    for wanted in [{}, *others, {"status": "failed", "outcome": "dead"}]:
+        with pytest.raises(errors.ContractError, match="of another list") as caught:
+            await jobs.list(mine, **wanted, after=page.after)
+        assert caught.value.field == "after"
+    with pytest.raises(errors.ContractError, match="of another list"):
+        await jobs.list(theirs, status="failed", after=page.after)
+    assert len((await jobs.list(mine, status="failed", limit=5, after=page.after)).jobs) == 5
+
+
+async def test_so_many_are_judged_and_no_more_and_the_rest_is_found_by_paging_on(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [org] = await make_orgs(app, 1)
+    fill(sql, org)
+    monkeypatch.setattr(job_walk, "_JUDGED", 2)
+    monkeypatch.setattr(job_walk, "_LOOKS", 2)
+    page = await jobs.list(org, freshness="likely_stale")
+    assert (page.jobs, page.after is None) == ((), False)
+    stale = [row["job_id"] for row in all_of(sql, org) if freshness(row) == "likely_stale"]
+    assert ids(await walk(jobs, org, freshness="likely_stale")) == sorted(stale, reverse=True)

@@ -1,0 +1,387 @@
+"""Lists of jobs, one job with its story, a job by its name, and the end of one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, Fail, Handle, RetryPolicy, context, errors
+from duly.core.job import JobSnapshot
+from duly.db.statements import statement
+from duly.features.jobs import walk as job_walk
+from duly.features.jobs.service import Jobs
+from duly.features.limits.service import Limits
+from duly.features.queues.service import Queues
+from tests.worker.site import NEVER, SOON, WHY, Site, completed, enqueue, looked, make_orgs, one, working
+
+ANNA = Actor.operator("anna")
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def site(app: Duly) -> Site:
+    return Site(app)
+
+
+@pytest.fixture
+def jobs(app: Duly) -> Jobs:
+    return Jobs(app)
+
+
+async def walk(jobs: Jobs, org: uuid.UUID, size: int = 3, **wanted: Any) -> list[JobSnapshot]:
+    """Every page of a list."""
+    found: list[JobSnapshot] = []
+    after, first = None, True
+    while first or after is not None:
+        page = await jobs.list(org, limit=size, after=after, **wanted)
+        assert len(page.jobs) <= size
+        found, after, first = [*found, *page.jobs], page.after, False
+    return found
+
+
+def ids(found: list[Any]) -> list[uuid.UUID]:
+    return [job.job_id for job in found]
+
+
+def newest_first(handles: list[Handle[Any]]) -> list[uuid.UUID]:
+    return sorted(ids(handles), reverse=True)
+
+
+async def test_the_jobs_of_an_org_are_listed_the_newest_first_each_once(
+    app: Duly, jobs: Jobs, site: Site
+) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    handles = [*await enqueue(site.build, mine, range(4)), *await enqueue(site.ship, mine, range(4))]
+    await enqueue(site.build, theirs, range(4))
+    assert ids(await walk(jobs, mine)) == newest_first(handles)
+    assert len((await jobs.list(str(mine), limit=8)).jobs) == 8
+    assert (await jobs.list(mine, limit=8)).after is None
+
+
+async def test_an_org_without_jobs_has_an_empty_list_and_an_unknown_one_has_none(
+    jobs: Jobs, site: Site, org: uuid.UUID
+) -> None:
+    for wanted in ({}, {"status": "queued"}, {"status": "failed"}, {"job_type": "site.dig"}):
+        assert await walk(jobs, org, **wanted) == []
+        with pytest.raises(errors.UnknownOrg) as caught:
+            await jobs.list(uuid.uuid4(), **wanted)
+        assert caught.value.field == "org_id"
+
+
+async def test_jobs_that_come_while_somebody_pages_do_not_move_the_pages(
+    jobs: Jobs, site: Site, org: uuid.UUID
+) -> None:
+    handles = await enqueue(site.build, org, range(6))
+    first = await jobs.list(org, limit=3)
+    await enqueue(site.build, org, range(6, 9))
+    second = await jobs.list(org, limit=3, after=first.after)
+    assert ids([*first.jobs, *second.jobs]) == newest_first(handles)
+
+
+async def test_jobs_are_found_by_type_and_by_subject(jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+    await enqueue(site.build, org, range(5))
+    rare = await enqueue(site.dig, org, [1, 2])
+    await enqueue(site.build, org, range(5, 10))
+    about = await enqueue(site.build, org, range(10, 14), subject_id="doc-7")
+    dug = await enqueue(site.dig, org, [3], subject_id="doc-7")
+    assert ids(await walk(jobs, org, job_type="site.dig")) == newest_first([*rare, *dug])
+    assert ids(await walk(jobs, org, subject_id="doc-7")) == newest_first([*about, *dug])
+    assert ids(await walk(jobs, org, subject_id="doc-7", job_type="site.dig")) == ids(dug)
+    assert await walk(jobs, org, subject_id="doc-8") == []
+
+
+async def test_a_rare_type_costs_no_more_than_so_many_looks_and_is_found_by_paging_on(
+    jobs: Jobs, site: Site, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_walk, "_AT_ONCE", 2)
+    monkeypatch.setattr(job_walk, "_LOOKS", 3)
+    rare = await enqueue(site.dig, org, [1])
+    await enqueue(site.build, org, range(20))
+    page = await jobs.list(org, job_type="site.dig")
+    assert (page.jobs, page.after is None) == ((), False)
+    assert ids(await walk(jobs, org, job_type="site.dig")) == ids(rare)
+
+
+async def test_jobs_are_found_by_each_status(
+    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    @app.job("site.fail")
+    async def fail() -> None:
+        raise Fail("no")
+
+    @app.job("site.remind", category="notification")
+    async def remind(n: int) -> None: ...
+
+    with context(org_id=org, actor=ANNA):
+        failing = await app.enqueue_many([fail.options(idempotency_key=str(n)).call() for n in range(4)])
+        at = datetime.now(UTC) + HOUR
+        delayed = await app.enqueue_many([remind.options(scheduled_for=at).call(n) for n in range(4)])
+        canceled = await enqueue(site.ship, org, range(4))
+        for handle in canceled:
+            await jobs.cancel(org, handle.job_id, actor=ANNA, reason="no longer needed")
+    site.doors.set()
+    done = await enqueue(site.dig, org, range(4))
+    async with working(app, poll=SOON):
+        await completed(done)
+        for handle in failing:
+            await handle.wait(60)
+        site.doors.clear()
+        running = await enqueue(site.build, org, range(4))
+        await site.until_entered(8)
+        await Limits(app).pause(org, **WHY)
+        waiting = await enqueue(site.ship, org, range(10, 14), priority=5)
+        waiting += await enqueue(site.ship, org, range(20, 24))
+        held = await walk(jobs, org, status="running")
+        queued = await walk(jobs, org, status="queued")
+        site.doors.set()
+    assert ids(held) == newest_first(running)
+    assert ids(queued) == newest_first([*waiting, *delayed])
+    assert ids(await walk(jobs, org, status="queued", job_type="site.remind")) == newest_first(delayed)
+    for status, handles in {"canceled": canceled, "failed": failing}.items():
+        ended = await walk(jobs, org, status=status)
+        assert {job.status for job in ended} == {status}
+        assert sorted(ids(ended)) == sorted(ids(handles))
+        times = [(job.finished_at, job.job_id) for job in ended]
+        assert times == sorted(times, reverse=True)
+    assert len(await walk(jobs, org, status="completed")) == 8
+    assert sorted(ids(await walk(jobs, org, status="completed", job_type="site.dig"))) == sorted(ids(done))
+
+
+async def test_a_partial_job_is_found_by_its_status(
+    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    handles = await enqueue(site.build, org, range(2))
+    async with working(app, poll=NEVER):
+        await site.until_entered(2)
+        sql.execute("update duly.job_states set status = 'partial' where job_id = %s", [handles[0].job_id])
+        assert ids(await walk(jobs, org, status="partial")) == [handles[0].job_id]
+        assert ids(await walk(jobs, org, status="running")) == [handles[1].job_id]
+        site.doors.set()
+
+
+async def test_many_jobs_that_ended_at_one_moment_are_listed_each_once(
+    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    handles = await enqueue(site.build, org, range(20))
+    site.doors.set()
+    async with working(app, poll=SOON):
+        await completed(handles)
+    sql.execute("update duly.job_states set finished_at = '2026-01-01'")
+    assert ids(await walk(jobs, org, status="completed")) == newest_first(handles)
+
+
+async def test_a_wrong_question_is_named(jobs: Jobs, org: uuid.UUID) -> None:
+    for field, values in {
+        "status": ["done"],
+        "outcome": ["fine"],
+        "freshness": ["rotten", "terminal"],
+        "limit": [0, 501],
+        "after": ["nonsense", "MjAyNiBub3BlIA=="],
+        "job_type": [""],
+        "queue": [""],
+        "created_after": [datetime(2026, 1, 1), "2026-01-01"],
+        "created_before": [datetime(2026, 1, 1)],
+        "metadata": [{"": 1}, {str(n): n for n in range(11)}],
+        "metadata.a": [{"a": [1]}, {"a": float("nan")}, {"a": "\0"}],
+    }.items():
+        for value in values:
+            with pytest.raises(errors.ContractError) as caught:
+                await jobs.list(org, **{field.partition(".")[0]: value})
+            assert (caught.value.field, bool(caught.value.fix)) == (field, True)
+    for wanted in ({"status": "failed"}, {"outcome": "dead"}):
+        with pytest.raises(errors.ContractError, match="only active jobs"):
+            await jobs.list(org, freshness="fresh", **wanted)
+
+
+def test_jobs_look_the_same_wherever_they_are_read() -> None:
+    names = ("jobs/read", "jobs/read_many", "jobs/read_status", "jobs/read_statuses")
+    told = [re.search(r"select (org_id.*?) from duly.jobs", " ".join(statement(n).split())) for n in names]
+    columns = [found[1].removesuffix(", event_seq") for found in told if found]
+    assert len(columns) == 4
+    assert len(set(columns)) == 1
+
+
+async def test_a_job_is_given_by_its_name(app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+    said: dict[str, Any] = {"org_id": org, "actor": ANNA, "idempotency_key": "k1", "priority": 7}
+    handle = await jobs.submit("site.build", {"org": str(org), "n": 1}, **said)
+    job = await handle.status()
+    assert (job.job_type, job.priority, job.actor_type, job.actor_id) == (
+        "site.build", 7, "operator", "anna",
+    )  # fmt: skip
+    assert not (await jobs.submit("site.build", {"org": str(org), "n": 2}, **said)).created
+    with pytest.raises(errors.UnknownJobType):
+        await jobs.submit("site.nothing", {}, **said)
+    with pytest.raises(errors.ContractError) as caught:
+        await jobs.submit("site.build", {"org": str(org), "n": "many"}, **said)
+    assert caught.value.field == "payload.n"
+
+
+async def test_an_operators_cancel_is_audited_and_ends_a_waiting_job(
+    jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    [handle] = await enqueue(site.build, org, [1])
+    assert await jobs.cancel(org, str(handle.job_id), actor=ANNA, reason="wrong button") == "canceled"
+    job = await handle.status()
+    assert (job.canceled_by, job.cancel_reason) == ("user", "wrong button")
+    assert await jobs.cancel(org, handle.job_id, actor=ANNA, reason="once more") == "canceled"
+    rows = sql.execute(
+        "select action, actor_id, target_id, reason, detail from duly.audit_entries"
+    ).fetchall()
+    said = (str(handle.job_id), "wrong button", {"answer": "canceled"})
+    assert rows == [("job.cancel_requested", "anna", *said)]
+
+
+async def test_of_many_cancels_at_once_the_one_that_was_heard_is_audited(
+    jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    [handle] = await enqueue(site.build, org, [1])
+    asking = (jobs.cancel(org, handle.job_id, actor=ANNA, reason=f"reason {n}") for n in range(8))
+    assert set(await asyncio.gather(*asking)) == {"canceled"}
+    rows = sql.execute("select reason from duly.audit_entries").fetchall()
+    assert rows == [((await handle.status()).cancel_reason,)]
+
+
+async def test_a_request_is_audited_the_first_time_only(
+    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    [handle] = await enqueue(site.build, org, [1])
+    async with working(app, poll=NEVER, heartbeat=HOUR, lease=3 * HOUR):
+        await site.until_entered(1)
+        for reason in ("stop it", "stop it, please"):
+            assert await jobs.cancel(org, handle.job_id, actor=ANNA, reason=reason) == "running"
+        rows = sql.execute("select action, reason, detail from duly.audit_entries").fetchall()
+        site.doors.set()
+    assert rows == [("job.cancel_requested", "stop it", {"answer": "requested"})]
+
+
+async def test_a_cancel_of_a_running_job_is_a_request(
+    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID
+) -> None:
+    [handle] = await enqueue(site.build, org, [1])
+    async with working(app, cancel_grace=timedelta(0), heartbeat=SOON):
+        await site.until_entered(1)
+        assert await jobs.cancel(org, handle.job_id, actor=ANNA, reason="stop it") in ("running", "canceled")
+        assert (await handle.wait(60)).status == "canceled"
+    with pytest.raises(errors.UnknownJob):
+        await jobs.cancel(org, uuid.uuid4(), actor=ANNA, reason="r")
+
+
+async def test_what_has_ended_cannot_be_canceled_and_leaves_no_trace(
+    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    site.doors.set()
+    handles = await enqueue(site.build, org, [1])
+    async with working(app):
+        await completed(handles)
+    with pytest.raises(errors.AlreadyFinished):
+        await jobs.cancel(org, handles[0].job_id, actor=ANNA, reason="too late")
+    assert one(sql, "select count(*) from duly.audit_entries") == 0
+
+
+async def test_a_job_of_another_org_is_unknown(app: Duly, jobs: Jobs, site: Site) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    [handle] = await enqueue(site.build, theirs, [1])
+    with pytest.raises(errors.UnknownJob) as foreign:
+        await jobs.show(mine, handle.job_id)
+    with pytest.raises(errors.UnknownJob) as unknown:
+        await jobs.show(mine, (made_up := uuid.uuid4()))
+    assert str(foreign.value).replace(str(handle.job_id), "") == str(unknown.value).replace(str(made_up), "")
+    with pytest.raises(errors.UnknownJob):
+        await jobs.cancel(mine, handle.job_id, actor=ANNA, reason="r")
+
+
+async def test_a_job_is_shown_with_its_attempts_and_events(app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
+    @app.job("site.flaky", retry=RetryPolicy(max_attempts=2, base=timedelta(microseconds=1)))
+    async def flaky() -> None:
+        raise OSError("the line is dead")
+
+    with context(org_id=org, actor=ANNA):
+        handle = await flaky.enqueue()
+    async with working(app, poll=SOON):
+        await handle.wait(60)
+    shown = await jobs.show(org, handle.job_id)
+    assert [a.attempt for a in shown.attempts] == [1, 2]
+    assert [a.ended_by for a in shown.attempts] == ["job.retried", "job.deadlettered"]
+    assert [e.event_seq for e in shown.events] == [*range(1, len(shown.events) + 1)]
+    assert (shown.events[0].event_type, shown.job.outcome) == ("job.queued", "dead")
+    [said] = shown.explanation
+    assert "It died at" in said
+    assert "after 2 attempts" in said
+    assert "the line is dead" in said
+
+
+class TestWhyAJobIsWhereItIs:
+    async def said(self, jobs: Jobs, handle: Handle[Any]) -> str:
+        return " ".join((await jobs.show(handle.org_id, handle.job_id)).explanation)
+
+    async def test_what_stands_in_its_way(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+        [first, second] = sorted(await enqueue(site.build, org, [1, 2]), key=lambda h: h.job_id)
+        assert "No living worker takes jobs from q:default." in await self.said(jobs, first)
+        assert "1 jobs of its org come first." in await self.said(jobs, second)
+        await Queues(app).pause("q:default", actor=ANNA, reason="disk full")
+        await Limits(app).pause(org, actor=ANNA, reason="unpaid")
+        await Limits(app).pause(job_type="site.build", actor=ANNA, reason="provider down")
+        said = await self.said(jobs, first)
+        assert "The queue q:default is paused since" in said
+        assert "by operator:anna: disk full" in said
+        assert "Its org is paused since" in said
+        assert "site.build in all orgs is paused since" in said
+
+    async def test_limits_that_are_used_up(
+        self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+    ) -> None:
+        await Limits(app).set(org, max_running=1, **WHY)
+        await Limits(app).set(org, "site.build", starts_per_second=0.001, **WHY)
+        handles = await enqueue(site.build, org, [1, 2])
+        async with working(app, poll=SOON) as [worker]:
+            await site.until_entered(1)
+            await looked(worker)
+            by_status = {(await h.status()).status: h for h in handles}
+            said = await self.said(jobs, by_status["queued"])
+            assert "Its org has 1 jobs running, and may have 1." in said
+            assert "site.build in its org may start 0.001 jobs a second, and has used that up." in said
+            assert f"Attempt 1 of 5 runs on {worker._identity.name}." in await self.said(
+                jobs, by_status["running"]
+            )
+            sql.execute("update duly.workers set heartbeat_at = heartbeat_at - interval '1 hour'")
+            assert "it will be declared lost" in await self.said(jobs, by_status["running"])
+            await Limits(app).set(org, max_running=None, **WHY)
+            await Limits(app).set(org, "site.build", starts_per_second=None, **WHY)
+            site.doors.set()
+            await completed(handles)
+        assert "It completed at" in await self.said(jobs, handles[0])
+
+    async def test_nothing_but_a_free_slot(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+        async with working(app, slots=1, poll=NEVER):
+            [running] = await enqueue(site.build, org, [1])
+            await site.until_entered(1)
+            [waiting] = await enqueue(site.build, org, [2])
+            assert "It is the next of its org" in await self.said(jobs, waiting)
+            site.doors.set()
+            await completed([running, waiting])
+
+    async def test_its_time(self, app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
+        @app.job("site.flaky", category="notification", retry=RetryPolicy(delays=(HOUR,)))
+        async def flaky(n: int) -> None:
+            raise OSError("the line is dead")
+
+        with context(org_id=org, actor=ANNA):
+            later = await flaky.options(scheduled_for=datetime.now(UTC) + HOUR).enqueue(1)
+            tried = await flaky.enqueue(2)
+        async with working(app) as [worker]:
+            await worker.loop_events.wait("settled")
+        assert "It may run from" in await self.said(jobs, later)
+        said = await self.said(jobs, tried)
+        assert "1 of 5 attempts are spent" in said
+        assert "the line is dead" in said
+
+    async def test_a_cancel(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+        [waiting] = await enqueue(site.ship, org, [1])
+        await jobs.cancel(org, waiting.job_id, actor=ANNA, reason="wrong button")
+        assert "by the user: wrong button" in await self.said(jobs, waiting)

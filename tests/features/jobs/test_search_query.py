@@ -1,0 +1,83 @@
+"""What people type to find jobs."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duly.core.errors import ContractError
+from duly.features.jobs.search_query import Query, filters, parse, write
+
+
+def test_terms_and_a_word() -> None:
+    typed = '  status:failed type:report.*  payload.items.0.sku:X1 meta.name:"Möbel AG" subject:doc:7 doc-8 '
+    terms = {
+        "status": "failed",
+        "type": "report.*",
+        "payload.items.0.sku": "X1",
+        "meta.name": "Möbel AG",
+        "subject": "doc:7",
+    }
+    assert parse(typed) == Query(terms, "doc-8")
+    assert filters(terms) == {
+        "status": "failed",
+        "job_type": "report.*",
+        "payload": {"items.0.sku": "X1"},
+        "metadata": {"name": "Möbel AG"},
+        "subject_id": "doc:7",
+    }
+    assert parse("") == parse(" ") == parse('""') == Query({})
+    assert parse('"doc:7 a"') == Query({}, "doc:7 a")
+
+
+def test_names_of_filters_are_names_of_terms_and_times_are_read() -> None:
+    found = parse("job_type:a fingerprint:f since:2026-11-16 until:2026-11-16T12:00:00+02:00")
+    assert list(found.terms) == ["type", "kind", "since", "until"]
+    wanted = filters(found.terms)
+    assert wanted["created_after"] == datetime(2026, 11, 16, tzinfo=UTC)
+    assert wanted["created_before"] == datetime(2026, 11, 16, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("colour:red", "'colour' is no filter"),
+        ("payload.:x", "'payload.' is no filter"),
+        ("status:failed status:queued", "status stands twice"),
+        ("status:", "nothing stands after status"),
+        ('subject:""', "nothing stands after subject"),
+        ("one two", "two words"),
+        ('subject:"open', "cannot be read"),
+        (":x", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_named(typed: str, said: str) -> None:
+    with pytest.raises(ContractError, match=said) as caught:
+        parse(typed)
+    assert caught.value.field == "search"
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("typed", ["since:noon", "payload.password:x", "payload.a..b:x"])
+def test_what_cannot_be_asked_is_named(typed: str) -> None:
+    with pytest.raises(ContractError):
+        filters(parse(typed).terms)
+
+
+_NAME = st.sampled_from(["status", "type", "subject", "kind", "payload.a.b", "meta.x"])
+_VALUE = st.text(st.characters(exclude_characters='"', exclude_categories=["Cc", "Cs"]), min_size=1)
+
+
+@given(st.dictionaries(_NAME, _VALUE))
+def test_what_is_written_reads_the_same(terms: dict[str, str]) -> None:
+    assert parse(write(terms)).terms == terms
+
+
+@given(st.text())
+def test_nothing_that_is_typed_breaks_it(typed: str) -> None:
+    with suppress(ContractError):
+        assert parse(write(parse(typed).terms)).terms == parse(typed).terms

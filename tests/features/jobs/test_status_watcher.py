@@ -1,0 +1,190 @@
+"""Watching jobs: everybody is told, by one look for all, and nobody is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Context, Duly, Handle, RetryPolicy, Snooze, context, errors
+from duly.features.dead_letters.service import DeadLetters
+from duly.features.jobs import status_watcher as control
+from duly.features.jobs.status_watcher import Head, Watch
+from duly.jobs import store as job_store
+from tests.worker.site import SOON, Site, enqueue, make_orgs, working
+
+ANNA = Actor.operator("anna")
+_real = job_store.read_event_heads
+
+
+class Looks:
+    """The real looks, counted; and held back after they have looked, for as long as a test wants."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        self.tries = 0
+        self.trouble: Exception | None = None
+        self.open = asyncio.Event()
+        self.open.set()
+        self._news = asyncio.Condition()
+        monkeypatch.setattr(control.job_store, "read_event_heads", self._heads)
+
+    async def _heads(self, conn: Any, keys: Sequence[tuple[uuid.UUID, uuid.UUID]]) -> Any:
+        try:
+            if self.trouble:
+                raise self.trouble
+            found = await _real(conn, keys)
+            self.sizes.append(len(keys))
+        finally:
+            self.tries += 1
+            async with self._news:
+                self._news.notify_all()
+        await self.open.wait()
+        return found
+
+    async def more(self, count: int = 1) -> None:
+        """Until so many more have looked, or tried to."""
+        wanted = self.tries + count
+        async with self._news:
+            await self._news.wait_for(lambda: self.tries >= wanted)
+
+
+@pytest.fixture
+async def watch(app: Duly) -> AsyncIterator[Watch]:
+    made = Watch(app, pace=0.005, after_trouble=0.005)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
+    return Looks(monkeypatch)
+
+
+async def cancel(*handles: Handle[Any]) -> None:
+    with context(actor=ANNA):
+        for handle in handles:
+            await handle.cancel("no longer needed")
+
+
+def waiting(watch: Watch, handle: Handle[Any], seen: int) -> asyncio.Task[Head]:
+    return asyncio.create_task(watch.news(handle.org_id, handle.job_id, seen))
+
+
+async def test_everybody_is_told_by_one_look_for_all_and_nobody_looks_when_nobody_waits(
+    app: Duly, watch: Watch, looks: Looks
+) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    site = Site(app)
+    handles = [*await enqueue(site.build, mine, range(3)), *await enqueue(site.build, theirs, range(3))]
+    tasks = [waiting(watch, handle, 1) for handle in handles for _ in range(2)]
+    await looks.more(3)
+    assert set(looks.sizes) == {6}
+    assert not any(task.done() for task in tasks)
+    await cancel(handles[0])
+    assert await asyncio.gather(*tasks[:2]) == [(2, "canceled")] * 2
+    assert not any(task.done() for task in tasks[2:])
+    await cancel(*handles[1:])
+    assert await asyncio.gather(*tasks) == [(2, "canceled")] * 12
+    assert watch._looking is not None
+    await watch._looking
+    count = len(looks.sizes)
+    assert await watch.news(mine, handles[0].job_id, 0) == (2, "canceled")
+    # One who has seen it all is told that there is nothing to come.
+    assert await watch.news(mine, handles[0].job_id, 2) == (2, "canceled")
+    assert looks.sizes[count:] == [1, 1]
+
+
+async def test_the_head_is_the_last_event_of_a_job_whatever_happened_to_it(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    @app.job("site.odd", category="notification", retry=RetryPolicy(max_attempts=2, base=SOON, cap=SOON))
+    async def odd(ctx: Context, what: str) -> None:
+        await ctx.partial(1)
+        if what == "snooze":
+            raise Snooze(timedelta(hours=1))
+        if what == "die":
+            raise ValueError("no")
+
+    with context(org_id=org, actor=ANNA):
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        await odd.options(scheduled_for=tomorrow).enqueue("delayed")
+        snoozed, dead, done = [await odd.enqueue(what) for what in ("snooze", "die", "end")]
+        async with working(app, poll=SOON) as [worker]:
+            await dead.wait(60)
+            await done.wait(60)
+            await worker.loop_events.wait("settled", 4)
+        await cancel(await odd.enqueue("cancel"))
+        await odd.enqueue("wait")
+        await DeadLetters(app).rerun(org, dead.job_id, ANNA, "again")
+    found = sql.execute("select org_id, job_id, max(event_seq) from duly.event_log group by 1, 2").fetchall()
+    keys = [(row[0], row[1]) for row in found]
+    async with (await app.resources()).database.engine() as conn:
+        heads = await job_store.read_event_heads(conn, keys)
+    assert [head[0] for head in heads] == [row[2] for row in found]
+    assert sorted(heads) == [
+        *[(1, "queued")] * 2, (2, "canceled"), (2, "queued"), (4, "completed"), (4, "queued"), (8, "failed"),
+    ]  # fmt: skip
+    assert (await snoozed.status()).status == "queued"
+
+
+async def test_who_comes_during_a_look_is_looked_for_by_the_next(
+    app: Duly, watch: Watch, looks: Looks, org: uuid.UUID
+) -> None:
+    [first, second] = await enqueue(Site(app).build, org, [1, 2])
+    looks.open.clear()
+    early = waiting(watch, first, 1)
+    await looks.more()
+    # The look has seen the database as it was, and not told anybody yet.
+    await cancel(first, second)
+    late, other = waiting(watch, first, 1), waiting(watch, second, 1)
+    looks.open.set()
+    async with asyncio.timeout(30):
+        assert await asyncio.gather(early, late, other) == [(2, "canceled")] * 3
+
+
+async def test_one_who_leaves_takes_nothing_from_the_others(
+    app: Duly, watch: Watch, looks: Looks, org: uuid.UUID
+) -> None:
+    [handle, left] = await enqueue(Site(app).build, org, [1, 2])
+    going, staying, gone = waiting(watch, handle, 1), waiting(watch, handle, 1), waiting(watch, left, 1)
+    await looks.more()
+    for task in (going, gone):
+        task.cancel()
+    await asyncio.gather(going, gone, return_exceptions=True)
+    await looks.more(2)
+    assert looks.sizes[-1] == 1
+    await cancel(handle)
+    assert await staying == (2, "canceled")
+
+
+async def test_no_trouble_ends_the_looks(
+    app: Duly, watch: Watch, looks: Looks, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    [handle] = await enqueue(Site(app).build, org, [1])
+    sql.execute("alter table duly.job_states rename column event_seq to gone")
+    task = waiting(watch, handle, 1)
+    await looks.more(2)
+    sql.execute("alter table duly.job_states rename column gone to event_seq")
+    looks.trouble = RuntimeError("a mistake of ours")
+    await looks.more(2)
+    looks.trouble = None
+    assert not task.done()
+    await cancel(handle)
+    assert await task == (2, "canceled")
+
+
+async def test_whoever_still_waits_at_the_end_is_told_so(app: Duly, watch: Watch, looks: Looks) -> None:
+    task = asyncio.create_task(watch.news(uuid.uuid4(), uuid.uuid4(), 1))
+    await looks.more(2)
+    await watch.close()
+    with pytest.raises(errors.StoreUnavailable):
+        await task
+    with pytest.raises(errors.StoreUnavailable):
+        await watch.news(uuid.uuid4(), uuid.uuid4(), 1)
+    await watch.close()

@@ -1,0 +1,198 @@
+"""What operators do with limits, and what is refused. That workers keep them is shown in tests/worker."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, errors
+from duly.core.job import SYSTEM_ORG
+from duly.features.limits.service import Limits
+from duly.features.limits.store import Limit
+from tests.features.schedules.ticking import NOON, Clock
+from tests.worker.site import make_orgs, one
+
+ANNA = Actor.operator("anna")
+WHY: dict[str, Any] = {"actor": ANNA, "reason": "because"}
+
+
+@pytest.fixture
+def limits(app: Duly) -> Limits:
+    return Limits(app)
+
+
+def audited(sql: psycopg.Connection) -> list[tuple[Any, ...]]:
+    query = """select org_id, action, actor_type || ':' || actor_id, reason, target_type, target_id, detail
+               from duly.audit_entries order by entry_id"""
+    return sql.execute(query).fetchall()
+
+
+def values(limit: Limit) -> tuple[Any, ...]:
+    return limit.max_running, limit.starts_per_second, limit.burst, limit.max_waiting
+
+
+async def test_what_nobody_limited_is_not_limited_and_looking_makes_no_gate(
+    limits: Limits, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    limit = await limits.get(org)
+    assert (values(limit), limit.paused_at, limit.running) == ((None, None, None, None), None, 0)
+    assert (limit.org_id, limit.job_type) == (org, None)
+    assert await limits.resume(org, **WHY) == limit
+    assert await limits.set(org, max_running=None, **WHY) == limit
+    assert (one(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
+
+
+async def test_what_is_left_out_stays_and_none_lifts_a_limit(limits: Limits, org: uuid.UUID) -> None:
+    assert values(await limits.set(org, max_running=2, max_waiting=9, **WHY)) == (2, None, None, 9)
+    assert values(await limits.set(org, starts_per_second=2.5, **WHY)) == (2, 2.5, 3, 9)
+    assert values(await limits.set(org, burst=10, **WHY)) == (2, 2.5, 10, 9)
+    assert values(await limits.set(org, starts_per_second=5, max_running=None, **WHY)) == (None, 5, 10, 9)
+    assert values(await limits.set(org, burst=None, **WHY)) == (None, 5, 5, 9)
+    assert values(await limits.set(org, starts_per_second=None, **WHY)) == (None, None, None, 9)
+    assert values(await limits.get(org)) == (None, None, None, 9)
+
+
+async def test_each_change_is_audited_in_its_org_or_by_the_system(
+    limits: Limits, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    for _ in range(2):
+        await limits.set(org, max_running=2, actor=ANNA, reason="noisy")
+    await limits.set(org, max_running=5, max_waiting=10, actor=ANNA, reason="calm again")
+    for _ in range(2):
+        await limits.pause(job_type="mail.send", actor=ANNA, reason="provider is down")
+    for _ in range(2):
+        await limits.resume(job_type="mail.send", actor=ANNA, reason="up again")
+    await limits.pause(org, "mail.send", actor=ANNA, reason="complaints")
+    who, here = "operator:anna", ("limit", f"org:{org}")
+    assert audited(sql) == [
+        (org, "limit.set", who, "noisy", *here, {
+            "before": {"max_running": None}, "after": {"max_running": 2}}),
+        (org, "limit.set", who, "calm again", *here, {
+            "before": {"max_running": 2, "max_waiting": None},
+            "after": {"max_running": 5, "max_waiting": 10}}),
+        (SYSTEM_ORG, "limit.paused", who, "provider is down", "limit", "job_type:mail.send", {}),
+        (SYSTEM_ORG, "limit.resumed", who, "up again", "limit", "job_type:mail.send", {}),
+        (org, "limit.paused", who, "complaints", "limit", f"org:{org}/job_type:mail.send", {}),
+    ]  # fmt: skip
+
+
+async def test_a_pause_says_who_and_why_and_leaves_the_limits(limits: Limits, org: uuid.UUID) -> None:
+    await limits.set(org, max_running=2, **WHY)
+    paused = await limits.pause(org, actor=ANNA, reason="unpaid")
+    assert (paused.paused_by, paused.pause_reason, paused.max_running) == ("operator:anna", "unpaid", 2)
+    assert await limits.pause(org, actor=Actor.operator("bob"), reason="me too") == paused
+    changed = await limits.set(org, max_running=3, **WHY)
+    assert (changed.paused_at, changed.paused_by, changed.max_running) == (
+        paused.paused_at, "operator:anna", 3,
+    )  # fmt: skip
+    resumed = await limits.resume(org, **WHY)
+    assert (resumed.paused_at, resumed.paused_by, resumed.pause_reason) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("scope", "said", "field"),
+    [
+        ({}, {"max_running": 1}, "org_id"),
+        ({"org_id": "nobody"}, {"max_running": 1}, "org_id"),
+        ({"org_id": uuid.UUID(int=0)}, {"max_running": 1}, "org_id"),
+        ({"job_type": "Mail Send"}, {"max_running": 1}, "job_type"),
+        ({"job_type": "mail#send"}, {"max_running": 1}, "job_type"),
+        ({"job_type": "mail"}, {}, "max_running"),
+        ({"job_type": "mail"}, {"max_running": -1}, "max_running"),
+        ({"job_type": "mail"}, {"max_running": True}, "max_running"),
+        ({"job_type": "mail"}, {"max_running": 1.5}, "max_running"),
+        ({"job_type": "mail"}, {"max_running": 10**9}, "max_running"),
+        ({"job_type": "mail"}, {"starts_per_second": 0}, "starts_per_second"),
+        ({"job_type": "mail"}, {"starts_per_second": float("nan")}, "starts_per_second"),
+        ({"job_type": "mail"}, {"starts_per_second": float("inf")}, "starts_per_second"),
+        ({"job_type": "mail"}, {"starts_per_second": "5"}, "starts_per_second"),
+        ({"job_type": "mail"}, {"starts_per_second": 5, "burst": 0}, "burst"),
+        ({"job_type": "mail"}, {"burst": 5}, "burst"),
+        ({"job_type": "mail"}, {"starts_per_second": None, "burst": 5}, "burst"),
+        ({"job_type": "mail"}, {"max_waiting": 5}, "max_waiting"),
+    ],
+)
+async def test_what_is_wrong_is_named_with_what_to_do(
+    limits: Limits, sql: psycopg.Connection, scope: dict[str, Any], said: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(errors.ContractError) as caught:
+        await limits.set(**scope, **said, **WHY)
+    assert (caught.value.field, bool(caught.value.fix)) == (field, True)
+    assert (one(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
+
+
+async def test_a_quota_of_waiting_jobs_is_the_whole_orgs(limits: Limits, org: uuid.UUID) -> None:
+    with pytest.raises(errors.ContractError, match="counted by org"):
+        await limits.set(org, "mail.send", max_waiting=5, **WHY)
+
+
+async def test_an_unknown_org_has_no_limits_and_a_suspended_one_may(
+    limits: Limits, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    with pytest.raises(errors.UnknownOrg):
+        await limits.set(uuid.uuid4(), max_running=1, **WHY)
+    sql.execute("update duly.organizations set status = 'suspended'")
+    assert (await limits.set(org, max_running=1, **WHY)).max_running == 1
+
+
+async def test_actor_and_reason_are_asked_for(limits: Limits, org: uuid.UUID) -> None:
+    with pytest.raises(errors.MissingField, match="actor"):
+        await limits.pause(org, actor=None, reason="r")  # type: ignore[arg-type]
+    with pytest.raises(errors.MissingField, match="reason"):
+        await limits.pause(org, actor=ANNA, reason=None)  # type: ignore[arg-type]
+
+
+async def test_a_new_rate_begins_full_and_a_changed_one_with_what_is_left(
+    limits: Limits, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    clock = Clock(sql, NOON)
+    await limits.set(org, max_running=9, **WHY)
+    sql.execute("update duly.gates set refilled_at = %s", [NOON])
+    assert (await limits.set(org, starts_per_second=1, burst=10, **WHY)).available == 10
+    sql.execute("update duly.gates set tokens = 4, refilled_at = %s", [NOON])
+    clock.set(NOON + timedelta(seconds=2))
+    assert (await limits.set(org, starts_per_second=5, **WHY)).available == 6
+    assert (await limits.set(org, burst=3, **WHY)).available == 3
+    clock.set(NOON + timedelta(seconds=60))
+    assert (await limits.get(org)).available == 3
+
+
+async def test_limits_are_listed_page_by_page(limits: Limits, app: Duly) -> None:
+    made = await make_orgs(app, 5)
+    for org in made:
+        await limits.set(org, max_running=1, **WHY)
+        await limits.set(org, "mail.send", max_running=1, **WHY)
+    await limits.set(job_type="mail.send", max_running=1, **WHY)
+    seen: list[Limit] = []
+    after, pages = None, 0
+    while pages == 0 or after is not None:
+        page = await limits.list(limit=4, after=after)
+        seen, after, pages = [*seen, *page.limits], page.after, pages + 1
+    assert pages == 3
+    assert len({limit.key for limit in seen}) == len(seen) == 11
+    assert [limit.key for limit in seen] == sorted(limit.key for limit in seen)
+    assert {limit.job_type for limit in (await limits.list(made[0])).limits} == {None, "mail.send"}
+    assert len((await limits.list(job_type="mail.send")).limits) == 6
+    for wrong in ({"after": "nonsense"}, {"limit": 0}, {"limit": True}, {"after": "MTIz"}):
+        with pytest.raises(errors.ContractError):
+            await limits.list(**wrong)
+
+
+async def test_operators_who_change_one_limit_at_once_do_not_lose_each_others_word(
+    limits: Limits, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    await asyncio.gather(
+        limits.set(org, max_running=2, **WHY),
+        limits.set(org, max_waiting=7, **WHY),
+        limits.pause(org, **WHY),
+        *(limits.set(org, starts_per_second=n, **WHY) for n in (1, 2, 3)),
+    )
+    limit = await limits.get(org)
+    assert (limit.max_running, limit.max_waiting, limit.paused_by) == (2, 7, "operator:anna")
+    assert limit.starts_per_second in (1, 2, 3)
+    assert len(audited(sql)) == 6

@@ -1,0 +1,150 @@
+"""Mail, as a real server gets it, refuses it, or never sees it."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from smtplib import SMTPException
+
+import pytest
+
+from duly import Duly, Fail, Settings
+from duly.core.errors import ConfigurationError, ContractError
+from duly.features.notifications import email
+from duly.features.notifications.channels import Bounced, Message
+from duly.features.notifications.email import Email, MailServer
+from duly.features.notifications.recipients import Recipient
+from tests.features.notifications.postbox import PASSWORD, USER, Postbox, make_certificate, open_postbox
+
+SENDER = "Düly <duly@example.com>"
+
+
+def message(
+    recipient: str = "anna@example.com", subject: str = "Grüße", body: str = "Schön.\n.\nEnde"
+) -> Message:
+    return Message(uuid.uuid4(), uuid.uuid4(), recipient, subject, body, "de-AT", "job.completed", {})
+
+
+def channel(box: Postbox, options: str = "?starttls=never") -> Email:
+    return Email(MailServer.at(f"{box.url}{options}", SENDER))
+
+
+def test_a_letter_says_what_it_is_and_keeps_its_id() -> None:
+    sent = message()
+    with open_postbox() as box:
+        channel(box).send(sent)
+        channel(box).send(sent)
+    letter, again = box.letters
+    assert letter["From"] == SENDER
+    assert (letter["To"], letter["Subject"]) == ("anna@example.com", "Grüße")
+    assert letter["Message-ID"] == again["Message-ID"] == f"<{sent.notification_id}@example.com>"
+    assert (letter["Auto-Submitted"], letter["Content-Language"]) == ("auto-generated", "de-AT")
+    assert abs(parsedate_to_datetime(letter["Date"]) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert letter.get_content().splitlines() == ["Schön.", ".", "Ende"]
+
+
+def test_nobody_gets_a_header_or_a_recipient_into_a_letter() -> None:
+    hidden = "=?utf-8?q?x=0d=0aReply-To:_eve=40example.com=0d=0a=0d=0a<h1>?="
+    with open_postbox() as box:
+        for subject in ("a\r\nBcc: eve@example.com", hidden, f"Grüße {hidden} ü"):
+            channel(box).send(message(subject=subject))
+        sender = f'"{hidden}" <duly@example.com>'
+        Email(MailServer.at(f"{box.url}?starttls=never", sender)).send(message())
+        channel(box).send(message())
+        with pytest.MonkeyPatch.context() as patch:  # should we ever let one through all the same
+            patch.setattr(email, "_plain", lambda text: f"=?utf-8?q?{text}=0d=0aX-Eve:_1?=")
+            with pytest.raises(Fail, match="no letter"):
+                channel(box).send(message(subject="x"))
+    *odd, plain = box.letters
+    assert odd[1]["Subject"] == hidden.replace("=?", "= ?")
+    for letter in odd:
+        assert letter.keys() == plain.keys()
+        assert letter.get_content() == plain.get_content()
+    for wrong in (
+        "a@b\r\nRCPT TO:<eve@x.y>",
+        "a b@example.com",
+        "a@",
+        "@b",
+        "a@b@c",
+        "a@-b.c",
+        "a..b@c.d",
+        "Ä@c.d",
+        "root@localhost",
+        "a%b.c@d.e",
+        "a!b@c.d",
+        "-ox@c.d",
+        "=?utf-8?q?x=0d=0a?=@c.d",
+    ):
+        with pytest.raises(ContractError):
+            Recipient.read(f"email:{wrong}")
+    assert str(Recipient.read("email: Anna.B+x@Müller.example ")) == "email:anna.b+x@xn--mller-kva.example"
+
+
+def test_what_the_server_says_decides_whether_it_is_tried_again() -> None:
+    with open_postbox() as box:
+        box.refusals = {
+            "later@example.com": ["451 4.3.0 relay-7.corp.internal [10.3.4.5] is busy"],
+            "gone@example.com": ["550 5.1.1 no such user gone@example.com"],
+            "spam@example.com": ["550 5.7.1 we do not like it"],
+        }
+        with pytest.raises(Exception, match="451") as later:
+            channel(box).send(message("later@example.com"))
+        assert not isinstance(later.value, Fail)
+        assert str(later.value) == "the mail server said: 451 4.3.0"
+        with pytest.raises(Bounced, match=r"5\.1\.1"):
+            channel(box).send(message("gone@example.com"))
+        with pytest.raises(Fail, match=r"5\.7\.1") as refused:
+            channel(box).send(message("spam@example.com"))
+        assert not isinstance(refused.value, Bounced)
+    with pytest.raises(SMTPException) as away:  # nobody is there any more
+        channel(box).send(message())
+    assert str(away.value) == "the mail server refused the connection"
+    assert box.letters == []
+
+
+def test_without_encryption_nothing_is_sent(tmp_path: Path) -> None:
+    with open_postbox() as box:
+        with pytest.raises(Exception, match="STARTTLS"):
+            channel(box, "").send(message())
+        assert (box.tries, box.letters) == (0, [])
+    certificate = make_certificate(tmp_path)
+    with open_postbox(certificate, log_in=True) as box:
+        with pytest.raises(SMTPException, match="certificate is not trusted"):  # made by a stranger
+            channel(box, "").send(message())
+        place = box.url.replace("://", f"://{USER}:s3cr%40t@")
+        with pytest.raises(SMTPException, match=r"refused the log-in: 535( \d\.\d\.\d)?$"):
+            Email(MailServer.at(place.replace("s3cr", "s3kr") + f"?cafile={certificate}", SENDER)).send(
+                message()
+            )
+        assert box.tries == 0
+        Email(MailServer.at(f"{place}?cafile={certificate}", SENDER)).send(message())
+    assert box.encrypted == [True]
+
+
+def test_an_address_of_a_server_is_read_once_and_for_all() -> None:
+    server = MailServer.at("smtps://u%20ser:p%40ss@mail.example.com", SENDER)
+    assert (server.host, server.port, server.encryption) == ("mail.example.com", 465, "tls")
+    assert (server.user, server.password) == ("u ser", "p@ss")
+    assert "p@ss" not in repr(server)
+    assert MailServer.at("smtp://mail.example.com", SENDER).encryption == "starttls"
+    for wrong in (
+        "mail.example.com",
+        "http://mail.example.com",
+        "smtp://",
+        "smtp://h:port",
+        "smtp://h?starttls=maybe",
+        "smtp://h?starttl=never",
+        f"smtp://u:{PASSWORD}@mail.example.com?starttls=never",
+    ):
+        with pytest.raises(ConfigurationError) as refused:
+            MailServer.at(wrong, SENDER)
+        assert refused.value.field == "smtp_url"
+        assert PASSWORD not in str(refused.value)
+    with pytest.raises(ConfigurationError, match="mail_from"):
+        MailServer.at("smtp://h", "Duly")
+    settings = Settings(smtp_url=f"smtp://u:{PASSWORD}@mail.example.com")
+    assert PASSWORD not in repr(settings)
+    with pytest.raises(ConfigurationError, match="mail_from"):
+        Duly(settings).worker()

@@ -1,0 +1,81 @@
+"""How the workers are shared between orgs: who has what, who waits, and who gets less than the others."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from duly import Duly
+from duly.features.orgs import fair_shares as control
+from tests.features.overview.filled import fill
+from tests.worker.site import WHY, Site, enqueue, make_orgs, working
+
+
+async def test_each_org_is_shown_with_its_share_its_limits_and_its_oldest_wait(app: Duly) -> None:
+    site = Site(app)
+    busy, limited, paused, idle = await make_orgs(app, 4)
+    await app.limits.set(limited, max_running=1, max_waiting=50, **WHY)
+    await app.limits.pause(paused, **WHY)
+    for org, n in ((busy, 5), (limited, 4), (paused, 2)):
+        await enqueue(site.build, org, range(n))
+    async with working(app, slots=6):
+        await site.until_entered(6)
+        seen = await app.overview.shares()
+        every = await app.overview.all_shares()
+        site.doors.set()
+    by_org = {share.org_id: share for share in seen.shares}
+    assert set(by_org) == {busy, limited, paused}
+    assert (seen.slots, seen.running, seen.active, seen.more) == (6, 6, 3, False)
+    assert [by_org[org].running for org in (busy, limited, paused)] == [5, 1, 0]
+    assert [by_org[org].waiting.count for org in (busy, limited, paused)] == [0, 3, 2]
+    assert by_org[busy].part == pytest.approx(5 / 6)
+    assert {share.fair_part for share in seen.shares} == {1 / 3}
+    assert (by_org[limited].max_running, by_org[limited].max_waiting) == (1, 50)
+    assert (by_org[limited].held_back, by_org[paused].held_back, by_org[busy].held_back) == (
+        True,
+        True,
+        False,
+    )
+    assert not any(share.short for share in seen.shares), "what they wait for is their own limit"
+    assert [share.org_id for share in seen.shares][-1] == busy, "who waits comes first"
+    assert by_org[busy].oldest_waiting_age is None
+    assert by_org[paused].oldest_waiting_age is not None
+    assert {busy, limited, paused, idle} < {share.org_id for share in every.shares}
+    [nothing] = [share for share in every.shares if share.org_id == idle]
+    assert (nothing.running, nothing.waiting.count, nothing.part) == (0, 0, 0.0)
+
+
+async def test_who_waits_with_less_than_the_others_is_short(app: Duly, sql: psycopg.Connection) -> None:
+    first, second = await make_orgs(app, 2)
+    fill(sql, first, second)
+    sql.execute(
+        "update duly.job_states set status = 'queued' where org_id = %s and status in ('running', 'partial')",
+        [second],
+    )
+    seen = await app.overview.shares()
+    by_org = {share.org_id: share for share in seen.shares}
+    assert (by_org[first].running > 0, by_org[second].running) == (True, 0)
+    assert (by_org[second].short, by_org[second].fair_part) == (True, 0.5)
+    assert seen.short == 1 + by_org[first].short
+
+
+async def test_orgs_come_in_pages_and_no_look_goes_further_than_needed(
+    app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orgs = await make_orgs(app, 5)
+    fill(sql, *orgs)
+    found, after = [], None
+    while True:
+        page = await app.overview.all_shares(limit=2, after=after)
+        found += [share.org_id for share in page.shares]
+        after = page.after
+        if after is None:
+            break
+    assert found == sorted(found)
+    assert set(orgs) <= set(found)
+    for name, value in {"_STEPS": 3, "_SHOWN": 2, "_MOST": 1}.items():
+        monkeypatch.setattr(control, name, value)
+    few = await app.overview.shares()
+    assert (len(few.shares), few.more) == (2, True)
+    assert all(share.waiting.count for share in few.shares), "who waits is not left out"
+    assert {str(share.waiting) for share in few.shares} == {"1+"}

@@ -1,0 +1,109 @@
+"""The figures of an org and of the installation: right, its own, and counted no further than needed."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from duly import Duly, errors
+from duly.features.overview import service as control
+from duly.features.overview.service import Overview
+from duly.features.queues import service as queues_control
+from duly.jobs import stale_jobs
+from tests.features.jobs.test_job_lists import freshness
+from tests.features.overview.filled import all_of, fill
+from tests.worker.site import make_orgs, one
+
+HOUR = timedelta(hours=1)
+
+
+async def test_an_org_sees_its_own_figures(app: Duly, sql: psycopg.Connection) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    fill(sql, mine, theirs)
+    fill(sql, theirs)
+    rows = list(all_of(sql, mine))
+    old = rows.pop(next(n for n, row in enumerate(rows) if row["outcome"] == "succeeded"))
+    sql.execute(
+        "update duly.job_states set finished_at = now() - interval '25 hours' where job_id = %s",
+        [old["job_id"]],
+    )
+    seen = await Overview(app).org(str(mine))
+    by_status = Counter(row["status"] for row in rows)
+    waiting = sum(share.waiting.count for share in seen.waiting)
+    assert waiting + seen.scheduled.count == by_status["queued"]
+    ready = sql.execute(
+        "select split_part(queue, '#', 1), count(*) from duly.ready where org_id = %s group by 1", [mine]
+    )
+    assert {share.queue: share.waiting.count for share in seen.waiting} == dict(ready.fetchall())
+    assert (seen.running.count, seen.partial.count) == (by_status["running"], by_status["partial"])
+    assert {status: count.count for status, count in seen.ended.items()} == {
+        status: by_status[status] for status in ("completed", "failed", "canceled")
+    }
+    assert seen.dead_letters.count == sum(row["outcome"] == "dead" for row in rows)
+    assert (seen.suspects.count, seen.suspects.at_least) == (
+        sum(freshness(row) == "likely_stale" for row in rows), False,
+    )  # fmt: skip
+    assert (seen.workers, seen.slots) == (2, 40)
+    oldest = max(row["created_at"] for row in rows if row["status"] == "queued") - seen.looked_at
+    assert seen.oldest_waiting_age is not None
+    assert -oldest < seen.oldest_waiting_age < 49 * HOUR
+
+
+async def test_an_org_without_jobs_has_nothing_and_an_unknown_one_no_figures(
+    app: Duly, org: uuid.UUID
+) -> None:
+    seen = await Overview(app).org(org)
+    assert (seen.waiting, seen.oldest_waiting_age, seen.workers) == ((), None, 0)
+    counts = [seen.scheduled, seen.running, seen.partial, seen.dead_letters, seen.suspects]
+    assert {str(count) for count in [*counts, *seen.ended.values()]} == {"0"}
+    with pytest.raises(errors.UnknownOrg):
+        await Overview(app).org(uuid.uuid4())
+
+
+async def test_the_platform_is_all_orgs_together(app: Duly, sql: psycopg.Connection) -> None:
+    orgs = await make_orgs(app, 3)
+    fill(sql, *orgs)
+    fill(sql, orgs[0])
+    rows = [row for org in orgs for row in all_of(sql, org)]
+    long_ago = "update duly.event_log set occurred_at = now() - interval '25 hours' where job_id = %s"
+    for status in ("failed", "canceled"):
+        old = rows.pop(next(n for n, row in enumerate(rows) if row["status"] == status))
+        sql.execute(long_ago, [old["job_id"]])
+    by_status = Counter(row["status"] for row in rows)
+    seen = await app.overview.platform()
+    assert seen.orgs.count == 3
+    queues = [queue for queue in seen.queues if queue.queue != "q:deadletter"]
+    queued = sum(queue.waiting.count + queue.scheduled.count for queue in queues)
+    running = sum(queue.running.count for queue in queues)
+    assert (queued, running) == (by_status["queued"], by_status["running"] + by_status["partial"])
+    assert (seen.failed.count, seen.canceled.count) == (by_status["failed"], by_status["canceled"])
+    assert (seen.suspects.count, seen.suspects.at_least) == (
+        sum(freshness(row) == "likely_stale" for row in rows), False,
+    )  # fmt: skip
+    assert (seen.workers, seen.slots) == (2, 40)
+    assert seen.database_bytes == pytest.approx(
+        one(sql, "select pg_database_size(current_database())"), rel=0.1
+    )
+
+
+async def test_nothing_is_counted_further_than_needed(
+    app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orgs = await make_orgs(app, 3)
+    fill(sql, *orgs)
+    for name, value in {"MOST": 2, "_HEADS": 1, "_HELD": 1}.items():
+        monkeypatch.setattr(control, name, value)
+    monkeypatch.setattr(stale_jobs, "_MAX_FOUND", 1)
+    monkeypatch.setattr(queues_control, "MOST", 2)
+    mine = await Overview(app).org(orgs[0])
+    shares = [share.waiting for share in mine.waiting]
+    assert {str(count) for count in [*shares, mine.scheduled, *mine.ended.values()]} == {"2+"}
+    assert (mine.suspects.count > 0, mine.suspects.at_least) == (True, True)
+    all_of_them = await Overview(app).platform()
+    for count in (all_of_them.orgs, all_of_them.failed, all_of_them.canceled):
+        assert str(count) == "2+"
+    assert (all_of_them.suspects.count > 0, all_of_them.suspects.at_least) == (True, True)

@@ -1,0 +1,400 @@
+"""What operators and applications do with schedules, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from pydantic import ValidationError
+
+from duly import Actor, Duly, context, errors
+from duly.db.database import Database
+from duly.features.schedules.scheduler import Scheduler
+from duly.features.schedules.service import Schedules
+from tests.features.schedules import ticking
+from tests.features.schedules.ticking import ADMIN, MINUTE, NOON, Clock, declare, ticks
+
+NIGHTLY = {"cron": "0 3 * * *", "job_type": "house.clean", "actor": ADMIN}
+
+
+@pytest.fixture
+def clock(sql: psycopg.Connection) -> Clock:
+    return Clock(sql, NOON)
+
+
+@pytest.fixture
+def made(app: Duly, clock: Clock) -> Schedules:
+    declare(app)
+
+    @app.job("report.build", category="planning")
+    async def build(region: str) -> None: ...
+
+    return Schedules(app)
+
+
+def audited(sql: psycopg.Connection) -> list[tuple[Any, ...]]:
+    query = "select action, actor_type, actor_id, reason, target_type, target_id from duly.audit_entries"
+    return sql.execute(f"{query} order by entry_id").fetchall()
+
+
+async def test_a_schedule_knows_its_next_tick_from_the_start(made: Schedules, org: uuid.UUID) -> None:
+    snapshot = await made.create(
+        org, "nightly", **NIGHTLY, timezone="Europe/Berlin", payload={"room": "attic"}
+    )
+    assert snapshot == await made.get(str(org), "nightly")
+    assert (snapshot.name, snapshot.cron, snapshot.timezone) == ("nightly", "0 3 * * *", "Europe/Berlin")
+    assert (snapshot.job_type, snapshot.missed_policy) == ("house.clean", "once")
+    assert snapshot.payload == {"room": "attic", "depth": 1}
+    assert snapshot.next_tick_at == datetime(2026, 11, 16, 2, tzinfo=UTC)
+    assert (snapshot.last_tick_at, snapshot.paused_at, snapshot.created_by) == (None, None, "user:admin")
+    with pytest.raises(ValidationError):
+        snapshot.cron = "* * * * *"  # type: ignore[misc]
+
+
+async def test_each_change_is_audited_and_a_change_of_nothing_is_none(
+    made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    bob = Actor.system("deploy")
+    first = await made.create(org, "nightly", **NIGHTLY)
+    assert await made.create(org, "nightly", **{**NIGHTLY, "actor": bob}) == first
+    await made.create(org, "nightly", **{**NIGHTLY, "actor": bob}, missed="all", reason="must not lose one")
+    for _ in range(2):
+        await made.pause(org, "nightly", ADMIN, "painting")
+    for _ in range(2):
+        await made.resume(org, "nightly", ADMIN, "painted")
+    await made.run_now(org, "nightly", ADMIN, "at once")
+    await made.delete(org, "nightly", ADMIN, "sold the house")
+    target = ("schedule", str(first.schedule_id))
+    assert audited(sql) == [
+        ("schedule.created", "user", "admin", None, *target),
+        ("schedule.updated", "system", "deploy", "must not lose one", *target),
+        ("schedule.paused", "user", "admin", "painting", *target),
+        ("schedule.resumed", "user", "admin", "painted", *target),
+        ("schedule.run_now", "user", "admin", "at once", *target),
+        ("schedule.deleted", "user", "admin", "sold the house", *target),
+    ]
+    detail = sql.execute("select detail from duly.audit_entries where action = 'schedule.updated'").fetchone()
+    assert detail
+    assert (detail[0]["changed"], detail[0]["missed_policy"]) == (["missed_policy"], "all")
+
+
+async def test_an_audit_row_names_the_request_it_came_from(
+    made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    with context(request_id="req-9", correlation_id="corr-9"):
+        await made.create(org, "nightly", **NIGHTLY)
+    found = sql.execute("select request_id, correlation_id from duly.audit_entries").fetchone()
+    assert found == ("req-9", "corr-9")
+
+
+async def test_a_change_that_fails_is_not_audited(
+    made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    with pytest.raises(errors.UnknownProject):
+        await made.create(org, "nightly", **NIGHTLY, project_id=uuid.uuid4())
+    assert (audited(sql), await made.list(org)) == ([], [])
+
+
+async def test_a_changed_time_counts_from_now_on(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+) -> None:
+    first = await made.create(org, "nightly", **{**NIGHTLY, "cron": "* * * * *"}, missed="all")
+    clock.set(NOON + 3 * MINUTE)
+    changed = await made.create(org, "nightly", **{**NIGHTLY, "cron": "*/2 * * * *"}, missed="all")
+    assert (changed.schedule_id, changed.next_tick_at) == (first.schedule_id, NOON + 4 * MINUTE)
+    assert ticks(sql, org) == {NOON + n * MINUTE: "missed" for n in (1, 2, 3)}
+    clock.set(NOON + 4 * MINUTE)
+    await ticking.catch_up(Scheduler(app))
+    assert ticks(sql, org)[NOON + 4 * MINUTE] == "enqueued"
+    moved = await made.create(org, "nightly", **{**NIGHTLY, "cron": "*/2 * * * *"}, timezone="Asia/Tokyo")
+    assert moved.next_tick_at == NOON + 6 * MINUTE
+
+
+async def test_another_payload_leaves_the_due_ticks_to_the_scheduler(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+) -> None:
+    await ticking.schedule(app, org)
+    clock.set(NOON + MINUTE)
+    await ticking.schedule(app, org, payload={"room": "attic"})
+    await ticking.catch_up(Scheduler(app))
+    assert ticks(sql, org) == {NOON + MINUTE: "enqueued"}
+    assert sql.execute("select payload ->> 'room' from duly.jobs").fetchone() == ("attic",)
+
+
+async def test_many_nodes_may_declare_the_same_schedule_at_their_start(
+    app: Duly, made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    nodes = [Duly(settings=app.settings) for _ in range(8)]
+    for node in nodes:
+        declare(node)
+    found = await asyncio.gather(*(Schedules(node).create(org, "nightly", **NIGHTLY) for node in nodes))
+    await asyncio.gather(*(node.close() for node in nodes))
+    assert len({snapshot.schedule_id for snapshot in found}) == 1
+    assert [row[0] for row in audited(sql)] == ["schedule.created"]
+
+
+async def test_a_paused_schedule_stays_paused_when_it_is_declared_again(
+    made: Schedules, org: uuid.UUID
+) -> None:
+    await made.create(org, "nightly", **NIGHTLY)
+    paused = await made.pause(org, "nightly", ADMIN, "painting")
+    assert (paused.paused_at, paused.paused_by, paused.pause_reason) == (NOON, "user:admin", "painting")
+    again = await made.create(org, "nightly", **{**NIGHTLY, "cron": "0 4 * * *"})
+    assert again.paused_at == NOON
+
+
+@pytest.mark.parametrize("scheduler_ran", [True, False])
+async def test_ticks_of_a_pause_are_missed_and_none_is_run(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection, scheduler_ran: bool
+) -> None:
+    await ticking.schedule(app, org, missed="all")
+    await made.pause(org, "nightly", ADMIN, "painting")
+    clock.set(NOON + 90 * MINUTE)
+    if scheduler_ran:
+        await ticking.catch_up(Scheduler(app))
+    clock.set(NOON + 90 * MINUTE + timedelta(seconds=30))
+    resumed = await made.resume(org, "nightly", ADMIN, "painted")
+    assert (resumed.paused_at, resumed.paused_by, resumed.pause_reason) == (None, None, None)
+    assert resumed.next_tick_at == NOON + 91 * MINUTE
+    clock.set(NOON + 91 * MINUTE)
+    await ticking.catch_up(Scheduler(app))
+    assert ticks(sql, org) == {NOON + n * MINUTE: "missed" if n <= 90 else "enqueued" for n in range(1, 92)}
+    assert ticking.count(sql, "jobs") == 1
+
+
+async def test_a_long_pause_is_recorded_in_steps(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+) -> None:
+    await ticking.schedule(app, org, cron="* * * * * *")
+    await made.pause(org, "nightly", ADMIN, "painting")
+    clock.set(NOON + timedelta(seconds=1700))
+    await made.resume(org, "nightly", ADMIN, "painted")
+    assert list(ticks(sql, org).values()) == ["missed"] * 1700
+    assert [row[0] for row in audited(sql)].count("schedule.resumed") == 1
+
+
+async def test_run_now_makes_a_job_and_no_tick(
+    app: Duly, made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    before = await made.create(org, "nightly", **NIGHTLY, payload={"room": "attic"})
+    first = await made.run_now(org, "nightly", Actor.user("u1"), "now, please")
+    second = await made.run_now(org, "nightly", Actor.user("u1"), "and again")
+    assert first.created
+    assert first.job_id != second.job_id
+    job = await first.status()
+    assert (job.job_type, job.actor_type, job.actor_id) == ("house.clean", "user", "u1")
+    assert job.correlation_id == f"schedule:{before.schedule_id}"
+    found = sql.execute(
+        "select payload, metadata from duly.jobs where job_id = %s", [first.job_id]
+    ).fetchone()
+    assert found == (
+        {"room": "attic", "depth": 1},
+        {"schedule_id": str(before.schedule_id), "run_now": True},
+    )
+    assert await made.ticks(org, "nightly") == []
+    assert await made.get(org, "nightly") == before
+    detail = sql.execute(
+        "select detail ->> 'job_id' from duly.audit_entries order by entry_id desc"
+    ).fetchone()
+    assert detail == (str(second.job_id),)
+
+
+async def test_a_paused_schedule_can_be_run_by_hand(made: Schedules, org: uuid.UUID) -> None:
+    await made.create(org, "nightly", **NIGHTLY)
+    await made.pause(org, "nightly", ADMIN, "painting")
+    assert (await made.run_now(org, "nightly", ADMIN, "just once")).created
+
+
+async def test_a_deleted_schedule_keeps_its_history_and_frees_its_name(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+) -> None:
+    first = await ticking.schedule(app, org, missed="all")
+    clock.set(NOON + MINUTE)
+    await ticking.catch_up(Scheduler(app))
+    clock.set(NOON + 2 * MINUTE)
+    await made.delete(org, "nightly", ADMIN, "sold")
+    assert await made.list(org) == []
+    with pytest.raises(errors.UnknownSchedule):
+        await made.get(org, "nightly")
+    clock.set(NOON + 9 * MINUTE)
+    await ticking.catch_up(Scheduler(app))
+    assert ticks(sql, org) == {NOON + MINUTE: "enqueued", NOON + 2 * MINUTE: "missed"}
+    second = await ticking.schedule(app, org)
+    assert second.schedule_id != first.schedule_id
+    assert await made.ticks(org, "nightly") == []
+
+
+async def test_the_upcoming_ticks_are_told(made: Schedules, org: uuid.UUID) -> None:
+    await made.create(org, "nightly", **NIGHTLY, timezone="America/New_York")
+    days = [datetime(2026, 11, day, 8, tzinfo=UTC) for day in (16, 17, 18)]
+    assert await made.upcoming(org, "nightly", 3) == days
+    await made.pause(org, "nightly", ADMIN, "painting")
+    assert await made.upcoming(org, "nightly", 1) == days[:1]
+
+
+async def test_the_newest_ticks_come_first_and_no_more_than_asked(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock
+) -> None:
+    await ticking.schedule(app, org)
+    clock.set(NOON + 5 * MINUTE)
+    await ticking.catch_up(Scheduler(app))
+    found = await made.ticks(org, "nightly", 2)
+    assert [(tick.tick_at, tick.disposition) for tick in found] == [
+        (NOON + 5 * MINUTE, "enqueued"),
+        (NOON + 4 * MINUTE, "missed"),
+    ]
+
+
+async def test_ticks_are_told_with_how_their_jobs_are_page_by_page_and_of_several_schedules_at_once(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+) -> None:
+    often = await ticking.schedule(app, org, "often", missed="all")
+    seldom = await ticking.schedule(app, org, "seldom", cron="*/2 * * * *", missed="skip")
+    clock.set(NOON + 5 * MINUTE)
+    await ticking.catch_up(Scheduler(app))
+    recent = await made.recent(await made.list(org), 3)
+    assert [tick.tick_at for tick in recent[often.schedule_id]] == [NOON + n * MINUTE for n in (5, 4, 3)]
+    assert {(tick.disposition, tick.status, tick.outcome) for tick in recent[often.schedule_id]} == {
+        ("enqueued", "queued", "pending")
+    }
+    late, missed = recent[seldom.schedule_id]
+    assert (late.disposition, missed.disposition, missed.job_id, missed.status) == (
+        *("enqueued", "missed", None, None),
+    )
+    first = await made.history(org, "often", limit=3)
+    second = await made.history(org, "often", limit=3, after=first.after)
+    assert [tick.tick_at for tick in (*first.ticks, *second.ticks)] == [
+        NOON + n * MINUTE for n in (5, 4, 3, 2, 1)
+    ]
+    assert second.after is None
+    assert await made.recent([]) == {}
+    with pytest.raises(errors.ContractError, match="no such page"):
+        await made.history(org, "often", after="eHg=")
+
+
+async def test_a_schedule_of_a_project_makes_jobs_of_that_project(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock
+) -> None:
+    project = uuid.uuid4()
+    await app.create_project(org, project, "Berlin")
+    with context(project_id=uuid.uuid4()):
+        await ticking.schedule(app, org, project_id=project)
+        clock.set(NOON + MINUTE)
+        await ticking.catch_up(Scheduler(app))
+    by_hand = await made.run_now(org, "nightly", ADMIN, "now")
+    [tick] = await made.ticks(org, "nightly")
+    assert tick.job_id
+    for job_id in (tick.job_id, by_hand.job_id):
+        assert (await app.handle(job_id, org_id=org).status()).project_id == project
+
+
+REFUSED: dict[str, tuple[dict[str, Any], type[errors.DulyError], str]] = {
+    "cron": ({"cron": "0 25 * * *"}, errors.ContractError, "cron"),
+    "never": ({"cron": "0 0 */31 * 1#3"}, errors.ContractError, "cron"),
+    "zone": ({"timezone": "Europe/Atlantis"}, errors.ContractError, "timezone"),
+    "missed": ({"missed": "twice"}, errors.ContractError, "missed"),
+    "unknown type": ({"job_type": "no.such"}, errors.UnknownJobType, "job_type"),
+    "category": ({"job_type": "report.build"}, errors.Unschedulable, "job_type"),
+    "payload field": ({"payload": {"rooom": "x"}}, errors.ContractError, "payload.rooom"),
+    "payload type": ({"payload": {"depth": "deep"}}, errors.ContractError, "payload.depth"),
+    "payload kind": ({"payload": []}, errors.ContractError, "payload"),
+    "payload size": ({"payload": {"room": "x" * 40_000}}, errors.PayloadRefused, "payload"),
+    "secret": ({"payload": {"room": "AKIA" + "A" * 16}}, errors.SecretInPayload, "payload.room"),
+    "actor": ({"actor": None}, errors.MissingField, "actor"),
+    "no actor": ({"actor": "admin"}, errors.ContractError, "actor"),
+    "reason": ({"reason": ""}, errors.ContractError, "reason"),
+    "project": ({"project_id": "x"}, errors.ContractError, "project_id"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_is_wrong_is_refused_by_name_and_nothing_is_written(
+    made: Schedules, org: uuid.UUID, sql: psycopg.Connection, case: str
+) -> None:
+    changes, kind, field = REFUSED[case]
+    with pytest.raises(kind) as refused:
+        await made.create(org, "nightly", **{**NIGHTLY, **changes})
+    assert refused.value.field == field
+    assert refused.value.fix
+    assert (ticking.count(sql, "schedules"), audited(sql)) == (0, [])
+
+
+@pytest.mark.parametrize(("name", "kind"), [("", errors.ContractError), (None, errors.MissingField)])
+async def test_a_schedule_has_a_name(
+    made: Schedules, org: uuid.UUID, name: Any, kind: type[errors.DulyError]
+) -> None:
+    with pytest.raises(kind) as refused:
+        await made.create(org, name, **NIGHTLY)
+    assert refused.value.field == "name"
+
+
+@pytest.mark.parametrize("n", [0, -1, 1001, "3", True])
+async def test_a_count_is_within_reason(made: Schedules, org: uuid.UUID, n: Any) -> None:
+    await made.create(org, "nightly", **NIGHTLY)
+    for ask in (made.upcoming, made.ticks):
+        with pytest.raises(errors.ContractError) as refused:
+            await ask(org, "nightly", n)
+        assert refused.value.field == "n"
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "delete", "run_now"])
+async def test_an_unknown_schedule_is_unknown_and_a_change_has_its_reason(
+    made: Schedules, org: uuid.UUID, verb: str
+) -> None:
+    with pytest.raises(errors.UnknownSchedule):
+        await getattr(made, verb)(org, "weekly", ADMIN, "why not")
+    await made.create(org, "nightly", **NIGHTLY)
+    for actor, reason, field in ((None, "x", "actor"), (ADMIN, None, "reason")):
+        with pytest.raises(errors.MissingField) as refused:
+            await getattr(made, verb)(org, "nightly", actor, reason)
+        assert refused.value.field == field
+
+
+async def test_an_unknown_or_suspended_org_has_no_schedules(
+    made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    with pytest.raises(errors.UnknownOrg):
+        await made.create(uuid.uuid4(), "nightly", **NIGHTLY)
+    with pytest.raises(errors.UnknownOrg):
+        await made.list(uuid.uuid4())
+    assert await made.list(org) == []
+    sql.execute("update duly.organizations set status = 'suspended'")
+    with pytest.raises(errors.UnknownOrg):
+        await made.create(org, "nightly", **NIGHTLY)
+
+
+async def test_a_job_type_that_this_process_does_not_know_is_not_run_by_hand(
+    app: Duly, made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    await made.create(org, "nightly", **NIGHTLY)
+    stranger = Duly(settings=app.settings)
+    with pytest.raises(errors.UnknownJobType):
+        await Schedules(stranger).run_now(org, "nightly", ADMIN, "now")
+    await stranger.close()
+    assert ticking.count(sql, "jobs") == 0
+
+
+async def test_an_org_sees_and_changes_its_own_schedules_only(
+    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, database: Database
+) -> None:
+    other = uuid.uuid4()
+    await app.create_org(other, "Other")
+    mine, theirs = (
+        await ticking.schedule(app, org),
+        await ticking.schedule(app, other, payload={"room": "theirs"}),
+    )
+    clock.set(NOON + MINUTE)
+    await ticking.catch_up(Scheduler(app))
+    assert await made.list(org) == [await made.get(org, "nightly")]
+    await made.delete(org, "nightly", ADMIN, "mine alone")
+    kept = await made.get(other, "nightly")
+    assert (kept.schedule_id, kept.payload["room"]) == (theirs.schedule_id, "theirs")
+    for asking, seen in ((org, mine), (other, theirs)):
+        async with database.tenant(asking) as conn:
+            for table in ("schedules", "schedule_ticks"):
+                rows = await (await conn.execute(f"select org_id, schedule_id from duly.{table}")).fetchall()
+                assert rows == [(asking, seen.schedule_id)], table

@@ -1,0 +1,140 @@
+"""Enqueues that meet are written together, and nobody pays for another's mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Actor, Duly, Job, context
+from duly.core.errors import StoreUnavailable, UnknownProject
+from duly.db.database import Database
+from duly.jobs import store as job_store
+
+
+@pytest.fixture
+def take(app: Duly) -> Job[[int], int]:
+    @app.job("step.take")
+    async def take(n: int) -> int:
+        return n
+
+    return take
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many jobs each statement was given."""
+    seen: list[int] = []
+    real = job_store.enqueue_and_commit
+
+    async def watched(database: Database, org: uuid.UUID, specs: Any, **how: Any) -> Any:
+        seen.append(len(specs))
+        return await real(database, org, specs, **how)
+
+    monkeypatch.setattr(job_store, "enqueue_and_commit", watched)
+    return seen
+
+
+async def test_calls_that_meet_are_few_statements_and_each_gets_its_own_answer(
+    take: Job[[int], int], acting: uuid.UUID, batches: list[int], sql: psycopg.Connection
+) -> None:
+    handles = await asyncio.gather(*(take.enqueue(n) for n in range(40)))
+    assert sum(batches) == 40
+    assert len(batches) <= 3
+    stored = dict(sql.execute("select job_id, (payload ->> 'n')::integer from duly.job_records").fetchall())
+    assert [stored[handle.job_id] for handle in handles] == list(range(40))
+    assert all(handle.created for handle in handles)
+
+
+async def test_the_same_key_in_one_batch_is_one_job(take: Job[[int], int], acting: uuid.UUID) -> None:
+    same = take.options(idempotency_key="k")
+    handles = await asyncio.gather(*(same.enqueue(1) for _ in range(5)))
+    assert len({handle.job_id for handle in handles}) == 1
+    assert sorted(handle.created for handle in handles) == [False] * 4 + [True]
+
+
+async def test_one_that_is_refused_fails_alone(
+    app: Duly, take: Job[[int], int], acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    lost = take.options(project_id=uuid.uuid4())
+    calls = [take.enqueue(1), lost.enqueue(2), take.enqueue(3)]
+    first, second, third = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(second, UnknownProject)
+    stored = {row[0] for row in sql.execute("select job_id from duly.job_records").fetchall()}
+    assert stored == {getattr(first, "job_id", None), getattr(third, "job_id", None)}
+
+
+async def test_orgs_do_not_share_a_statement(
+    app: Duly, take: Job[[int], int], batches: list[int], sql: psycopg.Connection
+) -> None:
+    orgs = [uuid.uuid4() for _ in range(3)]
+    for org in orgs:
+        await app.create_org(org, "Acme")
+
+    async def enqueue(org: uuid.UUID) -> None:
+        with context(org_id=org, actor=Actor.user("u1")):
+            await take.enqueue(1)
+
+    await asyncio.gather(*(enqueue(org) for org in orgs))
+    assert batches == [1, 1, 1]
+    assert sql.execute("select count(distinct org_id) from duly.job_records").fetchone() == (3,)
+
+
+async def test_who_leaves_takes_nobody_along(
+    take: Job[[int], int], acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+    real = job_store.enqueue_and_commit
+
+    async def slow(*values: Any, **named: Any) -> Any:
+        begun.set()
+        return await real(*values, **named)
+
+    monkeypatch.setattr(job_store, "enqueue_and_commit", slow)
+    calls = [asyncio.create_task(take.enqueue(n)) for n in range(3)]
+    await begun.wait()
+    calls[0].cancel()
+    left, *others = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(left, asyncio.CancelledError)
+    assert len({handle.job_id for handle in others if not isinstance(handle, BaseException)}) == 2
+
+
+async def test_everybody_is_told_when_the_database_is_away(
+    take: Job[[int], int], acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object, **__: object) -> Any:
+        raise StoreUnavailable("away", fix="wait")
+
+    monkeypatch.setattr(job_store, "enqueue_and_commit", away)
+    told = await asyncio.gather(*(take.enqueue(n) for n in range(3)), return_exceptions=True)
+    assert [type(error) for error in told] == [StoreUnavailable] * 3
+
+
+async def test_who_waits_for_a_locked_key_keeps_nobody_else(
+    app: Duly, take: Job[[int], int], acting: uuid.UUID
+) -> None:
+    """Also not whoever holds it: they may enqueue more before they commit."""
+    same = take.options(idempotency_key="k")
+    async with app.tenant_session(acting) as conn:
+        first = await same.options(conn=conn).enqueue(1)
+        second = asyncio.create_task(same.enqueue(1))
+        other = await take.enqueue(2)
+        assert other.created
+        assert not second.done()
+    assert (await second).job_id == first.job_id
+
+
+async def test_who_gives_up_waiting_for_a_locked_key_leaves_nothing_behind(
+    app: Duly, take: Job[[int], int], acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    same = take.options(idempotency_key="k")
+    async with app.tenant_session(acting) as conn:
+        await same.options(conn=conn).enqueue(1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await same.enqueue(1)
+        await app.close()
+    assert sql.execute("select count(*) from duly.job_records").fetchone() == (1,)

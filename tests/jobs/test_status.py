@@ -1,0 +1,139 @@
+"""One job at a glance: the job, its last event, its last snapshot and its freshness, of one moment."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from duly import Actor, Context, Duly, Handle, Retry, RetryPolicy, context, errors
+from duly.core.freshness import Freshness, FreshnessLabel
+from duly.db.database import Database
+from duly.db.pool import PoolSize
+from duly.features.jobs.service import Glance, Jobs
+from duly.jobs.status_batcher import read_status
+from duly.testing import FreshDatabase
+from tests.features.overview.filled import all_of, fill
+from tests.worker.site import SOON, Site, enqueue, make_orgs, working
+
+
+@pytest.fixture
+def jobs(app: Duly) -> Jobs:
+    return Jobs(app)
+
+
+async def look(jobs: Jobs, handle: Handle[object]) -> Glance:
+    """The job as it is, which other ways of looking see as well."""
+    seen = await jobs.glance(str(handle.org_id), str(handle.job_id))
+    assert seen.job == await handle.status()
+    shown = await jobs.show(handle.org_id, handle.job_id)
+    assert seen.event_seq == shown.events[-1].event_seq == len(shown.events)
+    assert (seen.freshness.state, seen.freshness.shown) == (shown.freshness.state, shown.freshness.shown)
+    return seen
+
+
+async def test_it_tells_what_is_so_through_a_whole_life(app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
+    kept, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job("site.pages", retry=RetryPolicy(base=SOON, cap=SOON))
+    async def pages(ctx: Context) -> None:
+        await ctx.partial({"page": 1}, percent=50)
+        kept.set()
+        await go_on.wait()
+        if ctx.attempt == 1:
+            raise Retry("not yet")
+
+    with context(org_id=org, actor=Actor.user("u1")):
+        handle = await pages.enqueue()
+    seen = await look(jobs, handle)
+    assert (seen.event_seq, seen.latest_result_seq, seen.freshness.state) == (1, None, Freshness.FRESH)
+    async with working(app, poll=SOON):
+        await kept.wait()
+        seen = await look(jobs, handle)
+        assert (seen.job.status, seen.event_seq, seen.latest_result_seq) == ("partial", 3, 1)
+        go_on.set()
+        await handle.wait(60)
+    seen = await look(jobs, handle)
+    assert (seen.job.status, seen.latest_result_seq, seen.freshness.state) == ("completed", 3, "terminal")
+
+
+async def test_it_says_what_cannot_be_believed(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+    [org] = await make_orgs(app, 1)
+    fill(sql, org)
+    sql.execute("update duly.workers set heartbeat_at = heartbeat_at - interval '2 hours'")
+    [held] = [row["job_id"] for row in all_of(sql, org) if row["status"] == "running"][-1:]
+    page = await jobs.list(org, limit=50)
+    judged = await jobs.freshness(org, page.jobs)
+    assert judged.keys() == {job.job_id for job in page.jobs}
+    for job in page.jobs:
+        seen = await jobs.glance(org, job.job_id)
+        assert seen.freshness.state is judged[job.job_id].state
+    assert "lease_ended_at" in judged[held].evidence
+    assert judged[held].shown is FreshnessLabel.LIKELY_STALE
+    assert await jobs.freshness(org, []) == {}
+
+
+async def test_a_foreign_job_is_as_unknown_as_none(app: Duly, jobs: Jobs) -> None:
+    mine, theirs = await make_orgs(app, 2)
+    [handle] = await enqueue(Site(app).build, theirs, [1])
+    for job in (handle.job_id, uuid.uuid4()):
+        with pytest.raises(errors.UnknownJob) as caught:
+            await jobs.glance(mine, job)
+        assert caught.value.message == f"no job {job} in this org"
+    foreign = await Jobs(app).glance(theirs, handle.job_id)
+    assert await jobs.freshness(mine, [foreign.job]) == {}
+
+
+async def test_the_job_is_read_with_the_rights_of_its_org(
+    app: Duly, jobs: Jobs, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    [handle] = await enqueue(Site(app).build, org, [1])
+    await jobs.glance(org, handle.job_id)
+    sql.execute("alter policy tenant_isolation on duly.job_records using (false)")
+    with pytest.raises(errors.UnknownJob):
+        await jobs.glance(org, handle.job_id)
+
+
+async def test_a_connection_that_rolled_back_still_serves(
+    app: Duly, org: uuid.UUID, fresh: FreshDatabase
+) -> None:
+    [handle] = await enqueue(Site(app).build, org, [1])
+    async with Database(fresh.direct_url, size=PoolSize(1, 1)) as one:
+        assert await read_status(one, org, handle.job_id)
+        with pytest.raises(ZeroDivisionError):
+            async with one.tenant(org) as conn:
+                for _ in range(10):  # often enough for psycopg to prepare it, and to drop everything later
+                    await conn.execute("select %s::int", [1])
+                raise ZeroDivisionError
+        assert await read_status(one, org, handle.job_id)
+
+
+async def test_a_pooler_may_be_between_and_statements_may_be_there_or_gone(
+    app: Duly, org: uuid.UUID, fresh: FreshDatabase
+) -> None:
+    [handle] = await enqueue(Site(app).build, org, [1])
+
+    async def check(database: Database) -> None:
+        seen = await read_status(database, org, handle.job_id)
+        assert seen is not None
+        assert seen.job == await handle.status()
+
+    async with Database(fresh.url, pooled=True) as pooled, Database(fresh.direct_url) as direct:
+        await check(pooled)
+        await check(direct)
+        async with direct.engine() as conn:
+            assert conn.prepared == {"jobs/read_status", "stale_jobs/read_evidence"}
+            conn.prepared = frozenset()  # as if an attempt had been cut off
+        await check(direct)
+        async with direct.engine() as conn:
+            await conn.execute("select 1", prepare=True)
+            with suppress(ZeroDivisionError):
+                async with conn.transaction():
+                    raise ZeroDivisionError
+            # The driver has forgotten all that it knows of, and ours with it.
+            assert await (await conn.execute("select from pg_prepared_statements")).fetchall() == []
+        await check(direct)
+        await check(direct)

@@ -1,0 +1,205 @@
+"""Metrics: what they say, that nobody's name is in them, and that no caller can make series."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duly import Duly
+from duly.core.errors import StoreUnavailable
+from duly.features.metrics.service import Figures
+from duly.http.application import create_app
+from duly.jobs.resources import Resources
+from duly.observability import exposition, metrics
+from duly.observability.metrics import NONE, OTHER, BatchHistogram, CappedNames, FixedNames
+from duly.worker.metrics import jain_index
+from tests.http.conftest import caller, key_of
+from tests.observability.reading import here, of, told
+from tests.worker.working import working
+
+
+def test_the_names_and_labels_of_the_specification_are_there() -> None:
+    said = {
+        "jobs_enqueued": ("job_type", "queue"),
+        "jobs_started": ("job_type", "queue"),
+        "jobs_succeeded": ("job_type", "queue"),
+        "jobs_failed": ("job_type", "queue", "error_class"),
+        "jobs_duration_seconds": ("job_type", "queue"),
+        "jobs_attempts_histogram": ("job_type",),
+        "deadletter": ("job_type", "queue"),
+    }
+    found = {
+        metric._name: metric._labelnames
+        for metric in vars(metrics).values()
+        if hasattr(metric, "_labelnames")
+    }
+    assert {name: found[name] for name in said} == said
+    for name in said.keys() - {"jobs_duration_seconds", "jobs_attempts_histogram"}:
+        assert f"# TYPE {name}_total counter" in exposition.render().decode()
+
+
+def test_more_names_than_a_metric_can_bear_become_one() -> None:
+    names = CappedNames(2)
+    assert [names(name) for name in ("a", "b", "c", "a", "", "d")] == ["a", "b", OTHER, "a", NONE, OTHER]
+    assert [FixedNames(("GET",))(name) for name in ("GET", "BREW")] == ["GET", OTHER]
+
+
+def test_no_caller_can_make_series_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "routes", CappedNames(3))
+    monkeypatch.setattr(metrics, "job_types", CappedNames(3))
+    before = set(here())
+    for number in range(50):
+        metrics.answered(f"X{number}", f"/made/up/{number}", 404, 0.1)
+        metrics.enqueued(f"made.up{number}", "q:default", 1)
+    new = {
+        key for key in set(here()) - before if key[0].endswith("_count") or key[0] == "jobs_enqueued_total"
+    }
+    assert {dict(labels)["method"] for name, labels in new if name.startswith("duly_http")} == {OTHER}
+    assert len([1 for name, _ in new if name == "jobs_enqueued_total"]) == 4
+    assert of(here(), "jobs_enqueued_total", job_type=OTHER) == 47
+
+
+@given(st.lists(st.floats(0, 1e4, allow_nan=False), max_size=40))
+def test_many_values_at_once_are_the_same_as_one_by_one(values: list[float]) -> None:
+    one = BatchHistogram("one", "", registry=None, buckets=(0.1, 1, 10, 1000))
+    many = BatchHistogram("many", "", registry=None, buckets=(0.1, 1, 10, 1000))
+    for value in values:
+        one.observe(value)
+    many.observe_all(values)
+    [left], [right] = one.collect(), many.collect()
+    strip = [
+        [(s.name.partition("_")[2], s.labels, pytest.approx(s.value)) for s in f.samples][:-1]
+        for f in (left, right)
+    ]
+    assert strip[0] == strip[1]
+
+
+@pytest.mark.parametrize(
+    ("shares", "index"), [([], 1.0), ([5], 1.0), ([3, 3, 3], 1.0), ([9, 0, 0], 1.0), ([8, 1, 1], 0.505)]
+)
+def test_fairness_is_jains_index_of_the_served_orgs(shares: list[int], index: float) -> None:
+    assert jain_index(shares) == pytest.approx(index, abs=0.001)
+
+
+def _count_and_end(number: int) -> None:
+    metrics.enqueued("counted.apart", "q:default", number)
+    metrics.started("counted.apart", "q:default", [0.2] * number)
+    metrics.LOOP_LAG.set(number)
+    os._exit(0)
+
+
+def test_what_ended_processes_counted_is_added_up_in_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(exposition.MULTIPROCESS_DIR, str(tmp_path))
+    spawn = multiprocessing.get_context("spawn")
+    for number in (1, 2, 3):
+        process = spawn.Process(target=_count_and_end, args=(number,))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+        if number == 2:
+            exposition.merge_ended(tmp_path)  # what is added up can be added to
+    before = told(exposition.render().decode())
+    exposition.merge_ended(tmp_path)
+    after = told(exposition.render().decode())
+    assert of(after, "jobs_enqueued_total", job_type="counted.apart") == 6
+    assert of(after, "duly_jobs_wait_seconds_bucket", job_type="counted.apart", le="0.25") == 6
+    assert of(after, "duly_jobs_wait_seconds_sum", job_type="counted.apart") == pytest.approx(1.2)
+    assert of(before, "duly_fairness_index") == 1, "who claimed nothing treated nobody unevenly"
+    gauges = ("duly_event_loop_lag_seconds", "duly_fairness_index")
+    gone = {key for key in before if key[0] in gauges}
+    assert {key: before[key] for key in before.keys() - gone} == pytest.approx(after)
+    assert {file.name for file in tmp_path.iterdir()} == {"counter_0.db", "histogram_0.db"}
+
+
+async def test_a_scrape_shows_the_state_of_the_database_and_names_no_org(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    @app.job("figured.out")
+    async def out(n: int) -> None: ...
+
+    handles = [await out.enqueue(n) for n in range(3)]
+    sql.execute("update duly.job_records set run_at = now() - interval '90 s'")
+    async with caller(create_app(app), await key_of(app, acting)) as http:
+        await http.get(f"/v1/jobs/{handles[0].job_id}")
+        await http.get("/v1/nowhere")
+        text = (await http.get("/metrics")).text
+    found = told(text)
+    assert of(found, "duly_queue_depth", queue="q:default") == 3
+    assert 90 <= of(found, "duly_queue_oldest_age_seconds", queue="q:default") < 300
+    assert of(found, "duly_jobs_freshness", state="fresh") == 3
+    assert of(found, "duly_workers_alive") == 0
+    assert of(found, "duly_relay_lag_seconds") > 0
+    assert not [
+        1 for name, labels in found if "q:deadletter" in dict(labels).values() and name == "duly_queue_depth"
+    ]
+    assert of(found, "duly_pool_connections", pool="app", state="idle") >= 1
+    route = {"method": "GET", "route": "/v1/jobs/{job_id}", "status": "2xx"}
+    assert of(found, "duly_http_request_seconds_count", **route) >= 1
+    assert of(found, "duly_http_request_seconds_count", route=NONE, status="4xx") >= 1
+    assert str(acting) not in text
+    assert str(handles[0].job_id) not in text
+
+
+async def test_database_metrics_are_queried_rarely_and_once_at_a_time(
+    app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    resources = app.resources
+
+    async def counting() -> Resources:
+        nonlocal asked
+        asked += 1
+        return await resources()
+
+    monkeypatch.setattr(app, "resources", counting)
+    figures = Figures(app, every=3600)
+    await asyncio.gather(*(figures.refresh() for _ in range(5)))
+    assert asked == 1
+    always = Figures(app, every=0)
+    await always.refresh()
+    await always.refresh()
+    assert asked == 3
+
+
+async def test_without_a_database_a_scrape_reports_that_and_does_not_fail(
+    app: Duly, acting: uuid.UUID
+) -> None:
+    async def away() -> Resources:
+        raise StoreUnavailable("no connection")
+
+    figures = Figures(app, every=0)
+    await figures.refresh()
+    assert of(told(exposition.render(figures).decode()), "duly_database_up") == 1
+    app.open_with(away)
+    await figures.refresh()
+    found = told(exposition.render(figures).decode())
+    assert of(found, "duly_database_up") == 0
+    assert not [name for name, _ in found if name == "duly_queue_depth"]
+    async with caller(create_app(app), None) as http:
+        answer = await http.get("/metrics")
+    assert (answer.status_code, of(told(answer.text), "duly_database_up")) == (200, 0)
+
+
+async def test_a_worker_without_metrics_counts_nothing(app: Duly, acting: uuid.UUID) -> None:
+    @app.job("uncounted.job")
+    async def job() -> None: ...
+
+    handle = await job.enqueue()
+    async with working(app, metrics=False) as worker:
+        await handle.wait(60)
+        assert worker.why_not_ready == []
+    assert worker.why_not_ready == ["it is draining"]
+    assert of(here(), "jobs_enqueued_total", job_type="uncounted.job") == 1
+    assert of(here(), "jobs_started_total", job_type="uncounted.job") == 0
+    assert of(here(), "jobs_succeeded_total", job_type="uncounted.job") == 0

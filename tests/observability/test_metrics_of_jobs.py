@@ -1,0 +1,203 @@
+"""Counting jobs: every number is what the database says, whatever became of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import Any
+
+import psycopg
+
+from duly import Actor, Cancel, Context, Duly, Fail, Snooze
+from duly.features.schedules.scheduler import Scheduler
+from tests.observability.reading import here, of
+from tests.worker.working import AT_ONCE, TWICE, brief, claim_and_vanish, deaf, lose_everything, working
+
+ANNA = Actor.operator("anna")
+EVENTS = {
+    "jobs_enqueued_total": "queued",
+    "jobs_started_total": "started",
+    "jobs_succeeded_total": "completed",
+    "jobs_failed_total": "failed",
+    "deadletter_total": "deadlettered",
+    "duly_jobs_retried_total": "retried",
+    "duly_jobs_returned_total": "snoozed",
+    "duly_jobs_canceled_total": "canceled",
+    "duly_lease_losses_total": "lease_lost",
+}
+
+
+def declare(app: Duly, tag: str) -> list[Any]:
+    """Job types for every way to end, with names that no other test counts."""
+    tries: Counter[tuple[str, int]] = Counter()
+
+    @app.job(f"{tag}.well", queue="q:exports")
+    async def well(n: int) -> int:
+        return n
+
+    @app.job(f"{tag}.bound")
+    async def bound(ctx: Context, n: int) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute("select 1")
+
+    @app.job(f"{tag}.flaky", retry=AT_ONCE)
+    async def flaky(n: int) -> None:
+        tries["flaky", n] += 1
+        if tries["flaky", n] == 1:
+            raise ConnectionError("once")
+
+    @app.job(f"{tag}.dies", retry=TWICE)
+    async def dies(n: int) -> None:
+        raise OSError("always")
+
+    @app.job(f"{tag}.fails")
+    async def fails(n: int) -> Fail:
+        return Fail("no")
+
+    @app.job(f"{tag}.breaks", never_retry=[LookupError])
+    async def breaks(n: int) -> None:
+        raise KeyError(n)
+
+    @app.job(f"{tag}.snoozes")
+    async def snoozes(n: int) -> Snooze | None:
+        tries["snoozes", n] += 1
+        return Snooze(0.001) if tries["snoozes", n] == 1 else None
+
+    @app.job(f"{tag}.stops")
+    async def stops(n: int) -> Cancel:
+        return Cancel("enough")
+
+    return [well, bound, flaky, dies, fails, breaks, snoozes, stops]
+
+
+def facts(sql: psycopg.Connection[Any], tag: str) -> Counter[tuple[str, str, str]]:
+    """How often each event happened, by job type and queue."""
+    rows = sql.execute(
+        "select e.event_type, r.job_type, r.queue, count(*) from duly.event_log e "
+        "join duly.job_records r using (org_id, job_id) where r.job_type like %s group by 1, 2, 3",
+        [f"{tag}.%"],
+    ).fetchall()
+    return Counter({(str(event).removeprefix("job."), kind, queue): n for event, kind, queue, n in rows})
+
+
+async def test_what_was_settled_is_counted_exactly(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    tag = f"t{uuid.uuid4().hex[:8]}"
+    kinds = declare(app, tag)
+    calls = [kind.call(n) for kind in kinds for n in range(7)]
+    handles = await app.enqueue_many(calls)
+    await app.enqueue_many(calls[:9])  # they are there already
+    async with working(app, slots=10):
+        for handle in handles:
+            await handle.wait(60)
+        [rerun] = [await app.dead_letters.replay(acting, handles[21].job_id, ANNA, "again")]
+        await rerun.wait(60)
+    counted, found = here(), facts(sql, tag)
+    for name, event in EVENTS.items():
+        for kind in kinds:
+            labels = {"job_type": kind.name, "queue": kind.policy.queue}
+            assert of(counted, name, **labels) == found[event, kind.name, kind.policy.queue], (name, labels)
+            assert of(counted, name, job_type=kind.name) == of(counted, name, **labels)
+    rows = sql.execute(
+        "select job_type, s.error_class, count(*) from duly.job_records "
+        "join duly.job_states s using (org_id, job_id) where status = 'failed' group by 1, 2"
+    ).fetchall()
+    assert {str(why) for _, why, _ in rows} == {"OSError", "KeyError", "Fail"}
+    for kind, why, n in rows:
+        assert of(counted, "jobs_failed_total", job_type=kind, error_class=why) == n
+    check_histograms(sql, counted, [kind.name for kind in kinds])
+    check_minutes(sql, found)
+
+
+def check_histograms(sql: psycopg.Connection[Any], counted: Any, kinds: list[str]) -> None:
+    """Each start has waited, each attempt has run, and each end knows how many there were."""
+    for kind in kinds:
+        of_it = "join duly.job_records r using (org_id, job_id) where r.job_type = %s"
+        ended, spent = sql.execute(
+            f"select count(*), sum(attempt - returned) from duly.job_states s {of_it}", [kind]
+        ).fetchone() or (0, 0)
+        assert of(counted, "jobs_attempts_histogram_count", job_type=kind) == ended
+        assert of(counted, "jobs_attempts_histogram_sum", job_type=kind) == spent
+        started = of(counted, "jobs_started_total", job_type=kind)
+        assert of(counted, "duly_jobs_wait_seconds_count", job_type=kind) == started
+        assert of(counted, "jobs_duration_seconds_count", job_type=kind) == started
+        assert 0 < of(counted, "duly_jobs_wait_seconds_sum", job_type=kind) < 60 * started
+
+
+def check_minutes(sql: psycopg.Connection[Any], found: Counter[tuple[str, str, str]]) -> None:
+    """What a worker has written of each queue when it has ended: the same once more."""
+    names = ("started", "completed", "failed", "retried", "canceled")
+    sums = ", ".join(f"sum({name})" for name in names)
+    buckets = "(select sum(n) from unnest(wait_counts) n), (select sum(n) from unnest(run_counts) n)"
+    rows = sql.execute(
+        f"select queue, {sums}, sum(w), sum(r), bool_and(run_seconds > 0) from (select *, {buckets} "
+        "from duly.queue_minutes) q(a, queue, c, started, completed, failed, retried, canceled, run_seconds, "
+        "e, f, g, h, w, r) group by queue"
+    ).fetchall()
+    assert {row[0] for row in rows} == {"q:default", "q:exports"}
+    for queue, *counts, waits, runs, ran in rows:
+        facts_of_it = [
+            sum(n for (event, _, of), n in found.items() if (event, of) == (name, queue)) for name in names
+        ]
+        assert (counts, waits, runs, ran) == (facts_of_it, counts[0], counts[0], True)
+
+
+async def test_a_lost_attempt_is_counted_by_the_process_that_takes_it_over(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    names = [f"t{uuid.uuid4().hex[:8]}.{word}" for word in ("again", "last")]
+
+    async def nothing() -> None: ...
+
+    for name, losses in zip(names, (1, 2), strict=True):
+        handle = await app.job(name, retry=TWICE)(nothing).enqueue()
+        for _ in range(losses):
+            await claim_and_vanish(app, handle.job_id)
+            await lose_everything(app, sql)
+        sql.execute("truncate duly.ready")
+    counted = here()
+    again, last = names
+    assert [of(counted, "duly_lease_losses_total", job_type=kind) for kind in (again, last)] == [1, 2]
+    assert [of(counted, "duly_jobs_retried_total", job_type=kind) for kind in (again, last)] == [0, 0]
+    assert of(counted, "jobs_failed_total", job_type=last, error_class="none") == 1
+    assert of(counted, "deadletter_total", job_type=last) == 1
+    assert of(counted, "jobs_attempts_histogram_sum", job_type=last) == 2
+
+
+async def test_an_ending_that_comes_too_late_is_counted_as_fenced_and_as_nothing_else(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    name = f"t{uuid.uuid4().hex[:8]}.late"
+
+    @app.job(name, retry=AT_ONCE)
+    async def late() -> None:
+        await lose_everything(app, sql)
+
+    async with deaf(app, sql) as worker:
+        await late.enqueue()
+        await worker.loop_events.wait("lost")
+    counted = here()
+    assert of(counted, "duly_jobs_fenced_total", job_type=name) == 1
+    assert of(counted, "jobs_started_total", job_type=name) == 1
+    assert of(counted, "duly_lease_losses_total", job_type=name) == 1
+    assert of(counted, "jobs_succeeded_total", job_type=name) == 0
+    assert of(counted, "jobs_duration_seconds_count", job_type=name) == 0
+
+
+async def test_what_a_schedule_or_an_operator_enqueues_is_counted(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    name = f"t{uuid.uuid4().hex[:8]}.tick"
+
+    @app.job(name, schedulable=True)
+    async def tick() -> None: ...
+
+    await app.schedules.create(org, "often", cron="* * * * *", job_type=name, actor=ANNA, reason="so")
+    await app.schedules.run_now(org, "often", ANNA, "now")
+    assert of(here(), "jobs_enqueued_total", job_type=name) == 1
+    sql.execute("update duly.schedules set counted_until = now() - interval '2 min', next_tick_at = now()")
+    while await Scheduler(app).once() == brief(0):
+        pass
+    written = sql.execute("select from duly.job_records").rowcount
+    assert of(here(), "jobs_enqueued_total", job_type=name) == written > 1

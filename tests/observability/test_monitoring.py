@@ -1,0 +1,189 @@
+"""The rules and the dashboard that are shipped ask for nothing that Duly does not tell."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import uuid
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from duly import Cancel, Duly, Settings, Snooze
+from duly.http.application import create_app
+from duly.observability import metrics
+from tests.http.conftest import caller, key_of
+from tests.observability.promql import Needs, Unreadable, read
+from tests.worker.working import ONCE, TWICE, claim_and_vanish, lose_everything, working
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "monitoring" / "prometheus" / "duly.rules.yml"
+DASHBOARD = ROOT / "monitoring" / "grafana" / "duly.json"
+ADDED = {"instance", "job"}
+"""Labels that Prometheus itself gives to everything."""
+_LABEL_VALUES = re.compile(r"label_values\((\w+), (\w+)\)")
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+
+
+def dashboard() -> list[str]:
+    """Every expression of every panel."""
+    found = json.loads(DASHBOARD.read_text())["panels"]
+    return [target["expr"] for panel in found for target in panel.get("targets", ())]
+
+
+def asked() -> list[Needs]:
+    """What rules, panels and variables need."""
+    expressions = [*(rule["expr"] for rule in rules()), *dashboard()]
+    needs = [need for one in expressions for need in read(one.replace("$__rate_interval", "5m"))]
+    for variable in json.loads(DASHBOARD.read_text())["templating"]["list"]:
+        if variable["type"] == "query":
+            match = _LABEL_VALUES.fullmatch(variable["definition"])
+            assert match, variable["definition"]
+            needs.append(Needs(match[1], frozenset({match[2]})))
+    return needs
+
+
+def told(text: str) -> dict[str, set[str]]:
+    """Every name that is there, with its labels."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found[sample.name] |= set(sample.labels)
+    return dict(found)
+
+
+def documented() -> set[str]:
+    """The names of the tables in the documentation, as families are called."""
+    page = (ROOT / "docs" / "operate" / "metrics.md").read_text(encoding="utf-8")
+    return {name.removesuffix("_total") for name in re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
+
+
+async def live(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> str:
+    """What a service says after jobs ended in every way, and somebody was told."""
+
+    tries: Counter[str] = Counter()
+
+    @app.job("monitored.well")
+    async def well() -> Snooze | None:
+        tries["well"] += 1
+        return Snooze(0.001) if tries["well"] == 1 else None
+
+    @app.job("monitored.bad", retry=TWICE)
+    async def bad() -> None:
+        raise OSError("no")
+
+    @app.job("monitored.stopped")
+    async def stopped() -> Cancel:
+        return Cancel("enough")
+
+    @app.job("monitored.lost", retry=ONCE)
+    async def lost() -> None: ...
+
+    gone = await lost.enqueue()
+    await claim_and_vanish(app, gone.job_id)
+    await lose_everything(app, sql)
+    async with working(app):
+        for job in (well, bad, stopped):
+            await (await job.enqueue()).wait(60)
+        metrics.fenced("monitored.lost", "q:default")
+        metrics.delivered("failed")
+        metrics.notified("email", "failed")
+        metrics.alerted("queue_depth", "fired")
+        sql.execute(
+            "insert into duly.alerts (org_id, alert_id, kind, target, severity, summary) "
+            "values (%s, gen_random_uuid(), 'queue_depth', 'q:default', 'warning', '')",
+            [org],
+        )
+        async with caller(create_app(app), await key_of(app, org)) as http:
+            assert (await http.get("/v1/jobs")).status_code == 200
+            return (await http.get("/metrics")).text
+
+
+async def test_rules_and_dashboard_query_only_existing_metrics(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    text = await live(app, acting, sql)
+    known, needs = told(text), asked()
+    assert len(needs) > 60
+    unknown = {need.metric for need in needs if need.metric not in known}
+    assert not unknown
+    unsaid = {family.name for family in text_string_to_metric_families(text)} - documented()
+    assert not {name for name in unsaid if not name.startswith(("python_", "process_"))}
+    missing = {(need.metric, label) for need in needs for label in need.labels - known[need.metric] - ADDED}
+    assert not missing
+
+
+def test_every_rule_has_a_summary_severity_action_and_delay() -> None:
+    names = [rule["alert"] for rule in rules()]
+    assert len(set(names)) == len(names)
+    for rule in rules():
+        assert rule["labels"]["severity"] in ("warning", "critical"), rule["alert"]
+        assert rule["annotations"].keys() == {"summary", "description"}, rule["alert"]
+        assert re.fullmatch(r"[1-9]\d*m", rule["for"]), rule["alert"]
+
+
+def test_rules_fire_where_duly_itself_would() -> None:
+    expressions = {rule["alert"]: rule["expr"] for rule in rules()}
+    settings = Settings.load(environ={})
+    waits = {*settings.alert_waits.values(), settings.alert_wait}
+    assert _limits(expressions["DulyQueueDeep"]) == [settings.alert_queue_depth]
+    assert _limits(expressions["DulyManyDeadLetters"]) == [settings.alert_dead_per_hour]
+    assert _limits(expressions["DulyRelayLags"]) == [settings.alert_relay_lag.total_seconds()]
+    assert set(_limits(expressions["DulyOldestJobWaits"])) == {wait.total_seconds() for wait in waits}
+    [no_worker] = [rule for rule in rules() if rule["alert"] == "DulyNoWorker"]
+    assert float(no_worker["for"].removesuffix("m")) * 60 == settings.alert_no_worker.total_seconds()
+
+
+def _limits(expression: str) -> list[float]:
+    return [float(number) for number in re.findall(r"> (\d+)", expression)]
+
+
+def test_the_dashboard_can_be_imported_as_it_is() -> None:
+    board = json.loads(DASHBOARD.read_text())
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(set(ids)) == len(ids)
+    for panel in board["panels"]:
+        if panel["type"] == "row":
+            continue
+        assert panel["datasource"]["uid"] == "${datasource}", panel["title"]
+        assert all(target["expr"] for target in panel["targets"]), panel["title"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "needs"),
+    [
+        ("max by (queue) (duly_queue_depth) > 100", [("duly_queue_depth", {"queue"})]),
+        ('sum(rate(a{b="c", d=~"e|f"}[5m])) by (g)', [("a", {"b", "d", "g"})]),
+        ("histogram_quantile(0.9, sum by (le, x) (rate(b_bucket[1h30m])))", [("b_bucket", {"le", "x"})]),
+        ("a / on (i) sum by (k) (b)", [("a", {"i"}), ("b", {"k", "i"})]),
+        ("-(a + 2) * topk(3, b)", [("a", set()), ("b", set())]),
+    ],
+)
+def test_expressions_are_read(expression: str, needs: list[tuple[str, set[str]]]) -> None:
+    assert [(need.metric, set(need.labels)) for need in read(expression)] == needs
+
+
+@pytest.mark.parametrize(
+    "text", ["sum(", "a{b}", "nonsense(a)", "a b", "rate(a[5])", "a ? b", "sum by (x (a)"]
+)
+def test_what_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(Unreadable):
+        read(text)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_takes_the_rules() -> None:
+    done = subprocess.run(
+        ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

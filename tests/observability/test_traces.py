@@ -1,0 +1,244 @@
+"""Spans hang below the right parents, and tell nothing but ids, names and codes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import uuid
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+from fastapi import FastAPI
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import NoOpTracer, SpanContext, Tracer
+
+from duly import Actor, Duly, Fail, SyncContext, context
+from duly.core.errors import ConfigurationError, DulyError
+from duly.db.traced_cursor import statement_name
+from duly.features.jobs.status_watcher import Watch
+from duly.observability.traces import Traces
+from duly.testing import FreshDatabase
+from tests.http.conftest import caller, key_of
+from tests.worker.working import ONCE, work_off, working
+
+ELSEWHERE = f"00-{'e' * 32}-{'f' * 16}-01"
+
+
+class Spans:
+    """What was ended, by name."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._kept = InMemorySpanExporter()
+        provider.add_span_processor(SimpleSpanProcessor(self._kept))
+        self.tracer: Tracer = provider.get_tracer("tests")
+
+    @property
+    def names(self) -> list[str]:
+        return [span.name for span in self._kept.get_finished_spans()]
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        return [span for span in self._kept.get_finished_spans() if span.name == name]
+
+    def only(self, name: str) -> ReadableSpan:
+        [span] = self.named(name)
+        return span
+
+
+def traceparent(span: ReadableSpan) -> str:
+    return _written(span.context)
+
+
+def parent(span: ReadableSpan) -> str:
+    assert span.parent is not None
+    return _written(span.parent)
+
+
+def _written(ids: SpanContext) -> str:
+    return f"00-{ids.trace_id:032x}-{ids.span_id:016x}-{ids.trace_flags:02x}"
+
+
+@pytest.fixture
+async def spans(app: Duly, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Spans]:
+    """Of a provider that is nobody else's: a process has one global one, for good."""
+    provider = TracerProvider()
+    traces = Traces(provider.get_tracer("duly"), provider.force_flush)
+    monkeypatch.setattr("duly.app_resources.traces_of", lambda _: traces)
+    await app.close()  # what it has opened so far knows of no traces
+    yield Spans(provider)
+    provider.shutdown()
+
+
+async def test_jobs_go_on_below_the_enqueue_in_the_trace_that_is_at_hand_or_named(
+    app: Duly, acting: uuid.UUID, spans: Spans, fresh: FreshDatabase
+) -> None:
+    @app.job("a.one")
+    async def one(n: int) -> None: ...
+
+    with spans.tracer.start_as_current_span("mine") as mine:
+        first = await one.enqueue(1)
+        sync = await asyncio.to_thread(one.enqueue_sync, 2)
+        here, there = await app.enqueue_many([one.call(3), one.options(traceparent=ELSEWHERE).call(4)])
+        deeper = f"00-{mine.get_span_context().trace_id:032x}-{'a' * 16}-01"
+        # The request's, as it came: we are below it.
+        inside = await one.options(traceparent=deeper).enqueue(5)
+        with context(traceparent=ELSEWHERE):
+            foreign = await one.enqueue(6)
+        with psycopg.connect(fresh.direct_url) as conn:
+            borrowed = await asyncio.to_thread(one.options(conn=conn).enqueue_sync, 7)
+    own = spans.only("mine")
+    jobs = [await app.handle(h.job_id).status() for h in (first, sync, here, inside, foreign, borrowed)]
+    enqueued = spans.named("enqueue a.one")
+    assert [job.traceparent for job in jobs] == [traceparent(span) for span in enqueued]
+    assert [parent(span) for span in enqueued] == [*[traceparent(own)] * 4, ELSEWHERE, traceparent(own)]
+    assert (await there.status()).traceparent == ELSEWHERE, "it names another trace than the batch is of"
+    assert enqueued[2].attributes["messaging.batch.message_count"] == 2
+    assert [parent(span) for span in spans.named("jobs/enqueue")] == [traceparent(s) for s in enqueued[:5]]
+
+
+async def test_who_meets_in_the_outbox_has_a_span_of_their_own(
+    app: Duly, acting: uuid.UUID, spans: Spans
+) -> None:
+    @app.job("a.one")
+    async def one(n: int) -> None: ...
+
+    async def request(n: int) -> None:
+        with spans.tracer.start_as_current_span(f"request {n}"):
+            await one.enqueue(n)
+
+    await app.resources()
+    await asyncio.gather(*(request(n) for n in range(3)))
+    enqueued = spans.named("enqueue a.one")
+    assert sorted(map(parent, enqueued)) == sorted(traceparent(spans.only(f"request {n}")) for n in range(3))
+    written = [parent(span) for span in spans.named("jobs/enqueue")]
+    assert set(written) <= {traceparent(span) for span in enqueued}
+    assert len(set(written)) == len(written) < 3, "batches, each in the trace of its first"
+
+
+async def test_errors_are_recorded_by_their_code_alone(app: Duly, acting: uuid.UUID, spans: Spans) -> None:
+    @app.job("a.failing", retry=ONCE)
+    def failing(ctx: SyncContext, word: str) -> None:
+        for chunk in ctx.chunks([word]):
+            with chunk, ctx.session() as conn:
+                conn.execute("select 1 / %s", [len(word) * 0])
+        raise Fail(f"no {word}", code="a.refused")
+
+    with pytest.raises(DulyError), context(org_id=uuid.uuid4(), actor=Actor.user("u")):
+        await failing.enqueue("hunter2")
+    await failing.enqueue("hunter2")
+    await work_off(app)
+    refused, _ = spans.named("enqueue a.failing")
+    assert refused.attributes["error.type"] == "org.unknown"
+    for name, code in {
+        "select": "DivisionByZero",
+        "chunk": "DivisionByZero",
+        "attempt a.failing": "division_by_zero",
+    }.items():
+        span = spans.only(name)
+        assert not span.status.is_ok, name
+        assert (span.attributes["error.type"], span.events, span.status.description) == (code, (), None)
+    assert spans.only("attempt a.failing").attributes["duly.outcome"] == "dead"
+    assert not [span for name in spans.names for span in spans.named(name) if "hunter2" in span.to_json()]
+
+
+async def test_a_worker_traces_its_attempts_whatever_is_around_it_and_nothing_else(
+    app: Duly, acting: uuid.UUID, spans: Spans
+) -> None:
+    @app.job("a.one")
+    async def one() -> None:
+        assert trace.get_current_span().is_recording()
+
+    with spans.tracer.start_as_current_span("program"):
+        async with working(app):
+            with context(traceparent=ELSEWHERE):
+                handle = await one.enqueue()
+            await handle.wait()
+            watch = Watch(app)  # looks for all who wait, in the name of none
+            assert (await watch.news(acting, handle.job_id, 0)).event_seq
+            await watch.close()
+    attempt = spans.only("attempt a.one")
+    assert parent(attempt) == traceparent(spans.only("enqueue a.one"))
+    assert attempt.attributes["duly.org_id"] == str(acting)
+    assert not {"jobs/peek", "jobs/claim", "jobs/complete", "jobs/promote", "events/heads"} & set(spans.names)
+
+
+async def test_no_job_depends_on_its_span(
+    app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(SpanProcessor):
+        def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+            if span.name == "attempt a.one":
+                raise RuntimeError("broken at the start")
+
+        def on_end(self, span: ReadableSpan) -> None:
+            if span.name == "attempt a.two":
+                raise RuntimeError("broken at the end")
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(Broken())
+    traces = Traces(provider.get_tracer("duly"), provider.force_flush)
+    monkeypatch.setattr("duly.app_resources.traces_of", lambda _: traces)
+    await app.close()
+
+    async def nothing() -> None: ...
+
+    handles = [await app.job(name)(nothing).enqueue() for name in ("a.one", "a.two")]
+    await work_off(app, 2)
+    assert [(await handle.status()).outcome for handle in handles] == ["succeeded", "succeeded"]
+    assert "broken at the start" in caplog.text
+    assert "broken at the end" in caplog.text
+
+
+async def test_requests_are_named_by_their_routes_also_where_the_service_is_mounted(
+    app: Duly, org: uuid.UUID, spans: Spans
+) -> None:
+    outer, permalink = FastAPI(), str(uuid.uuid4())
+    outer.mount("/duly", app.http_app())
+    async with caller(outer, await key_of(app, org)) as client:
+        answer = await client.get(f"/duly/v1/results/{permalink}")
+        await client.request("BREW", "/duly/nothing?x=hunter2")
+    span = spans.only("GET /duly/v1/results/{result_id}")
+    assert span.attributes["http.response.status_code"] == answer.status_code == 404
+    assert (answer.headers["traceparent"], span.parent) == (traceparent(span), None)
+    assert spans.only("HTTP").attributes["http.request.method"] == "_OTHER"
+    said = [span.to_json() for name in spans.names for span in spans.named(name)]
+    assert not [text for text in said if permalink in text or "hunter2" in text]
+
+
+async def test_where_spans_go_nowhere_a_trace_that_was_given_goes_on_as_it_came(
+    app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.job("a.one")
+    async def one(n: int) -> None: ...
+
+    never = threading.Event()
+    nowhere = Traces(NoOpTracer(), never.wait)
+    monkeypatch.setattr("duly.app_resources.traces_of", lambda _: nowhere)
+    await app.close()
+    named = one.options(traceparent=ELSEWHERE)
+    given, none = await app.enqueue_many([named.call(1), one.call(2)])
+    assert [(await handle.status()).traceparent for handle in (given, none)] == [ELSEWHERE, None]
+    assert (await (await named.enqueue(3)).status()).traceparent == ELSEWHERE
+    nowhere.flush(timeout=0.01)  # a collector that does not answer keeps nobody
+    never.set()
+
+
+def test_a_statement_is_named_and_its_text_never_recorded() -> None:
+    assert statement_name("  Insert into people values ('Ada')") == "insert"
+    for odd in ("/* Ada */ select 1", "'Ada'", b"select 'Ada'", psycopg.sql.SQL("select 1"), ""):
+        assert statement_name(odd) == "statement"
+
+
+async def test_traces_without_their_extra_are_refused_by_name(
+    fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "duly.observability.traces")
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    app = Duly(database_url=fresh.url, traces="otlp")
+    with pytest.raises(ConfigurationError, match=r"traces: .*duly\[traces\]"):
+        await app.resources()

@@ -1,0 +1,366 @@
+"""The failure bridge: a job type is told of its failures once, in the transaction that ends the job."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+import psycopg
+import pytest
+
+from duly import Context, Duly, Fail, Failure, errors
+from duly.core.policy import RetryPolicy
+from duly.maintenance.failure_callbacks import FailureCallbackRetrier
+from tests.worker.working import (
+    ONCE,
+    TWICE,
+    claim_and_vanish,
+    done,
+    lose_everything,
+    until,
+    work_off,
+    working,
+)
+
+TABLE = """
+    create table public.told (job_id uuid, outcome text, code text, source text, org_id text);
+    grant insert, select on public.told to duly_tenant;
+"""
+TELL = """
+    insert into public.told
+    values (%s, %s, %s, %s, current_setting('duly.org_id'))
+"""
+
+
+@pytest.fixture(autouse=True)
+def told(sql: psycopg.Connection[Any]) -> None:
+    sql.execute(TABLE)
+
+
+async def tell(failure: Failure, conn: Any) -> None:
+    job = failure.job
+    await conn.execute(TELL, [job.job_id, job.outcome, job.error_code, failure.source])
+
+
+def rows(sql: psycopg.Connection[Any]) -> list[Any]:
+    return sql.execute("select job_id, outcome, code, source, org_id::uuid from public.told").fetchall()
+
+
+def debts(sql: psycopg.Connection[Any]) -> list[Any]:
+    return sql.execute("select tries, last_error from duly.bridge_debts").fetchall()
+
+
+async def test_the_failure_callback_commits_with_the_end_of_the_job(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    seen: list[Any] = []
+
+    async def look(failure: Failure, conn: Any) -> None:
+        await tell(failure, conn)
+        # Nobody outside sees the end before the callback's own writes are there.
+        outside = sql.execute("select status from duly.jobs where job_id = %s", [failure.job.job_id])
+        seen.append((outside.fetchone(), failure.job.status, failure.payload))
+
+    @app.job("step.fail", on_failed=look)
+    async def fail(n: int) -> Fail:
+        return Fail("it is not there", code="no.such.thing")
+
+    handle = await fail.enqueue(7)
+    job = await done(app, handle)
+    assert rows(sql) == [(handle.job_id, "failed", "no.such.thing", "failed_callback", acting)]
+    assert seen == [(("running",), "failed", {"n": 7})]
+    assert job.status == "failed"
+    assert debts(sql) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "outcome", "expected"),
+    [
+        ({"on_failed"}, "dead", "on_failed"),
+        ({"on_failed", "on_dead"}, "dead", "on_dead"),
+        ({"on_failed", "on_dead"}, "failed", "on_failed"),
+        ({"on_dead"}, "failed", None),
+    ],
+)
+async def test_one_callback_is_made(
+    app: Duly, acting: uuid.UUID, declared: set[str], outcome: str, expected: str | None
+) -> None:
+    called: list[str] = []
+
+    def make(name: str) -> Any:
+        async def callback(failure: Failure, conn: Any) -> None:
+            called.append(name)
+
+        return callback
+
+    @app.job("step.end", retry=ONCE, **{name: make(name) for name in declared})
+    async def end() -> Fail:
+        if outcome == "dead":
+            raise RuntimeError("again and again")
+        return Fail("it is gone", code="gone")
+
+    job = await done(app, await end.enqueue())
+    assert job.outcome == outcome
+    assert called == ([expected] if expected else [])
+
+
+async def test_retries_and_other_endings_make_no_callback(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    @app.job("step.flaky", retry=TWICE, on_failed=tell)
+    async def flaky(ctx: Context, n: int) -> str:
+        if ctx.attempt == 1:
+            raise RuntimeError("not yet")
+        return "ok"
+
+    never = await flaky.enqueue(1)
+    await never.cancel("never mind")
+    assert (await done(app, await flaky.enqueue(2))).status == "completed"
+    assert (rows(sql), debts(sql)) == ([], [])
+
+
+async def test_a_callback_that_fails_is_put_off_and_leaves_nothing_and_the_job_ends(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    moods = iter(["error", "sql", "well"])
+
+    async def moody(failure: Failure, conn: Any) -> None:
+        await tell(failure, conn)
+        mood = next(moods)
+        if mood == "error":
+            raise RuntimeError("the callback's own trouble")
+        if mood == "sql":
+            await conn.execute("select 1/0")
+
+    @app.job("step.fail", on_failed=moody)
+    async def fail() -> Fail:
+        return Fail("it is gone", code="gone")
+
+    handle = await fail.enqueue()
+    assert (await done(app, handle)).status == "failed"
+    assert rows(sql) == []
+    assert debts(sql) == [(1, "RuntimeError: the callback's own trouble")]
+    await FailureCallbackRetrier(app).retry_due()
+    assert debts(sql) == [(1, "RuntimeError: the callback's own trouble")], "not due yet"
+    sql.execute("update duly.bridge_debts set due_at = now()")
+    await FailureCallbackRetrier(app).retry_due()
+    assert [tries for tries, _ in debts(sql)] == [2]
+    sql.execute("update duly.bridge_debts set due_at = now()")
+    await FailureCallbackRetrier(app).retry_due()
+    assert debts(sql) == []
+    assert rows(sql) == [(handle.job_id, "failed", "gone", "scheduled_reconciler", acting)]
+
+
+async def test_a_callback_that_breaks_the_transaction_does_not_keep_the_job(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    async def rude(failure: Failure, conn: Any) -> None:
+        await conn.execute("rollback")
+
+    @app.job("step.fail", on_failed=rude)
+    async def fail() -> Fail:
+        return Fail("it is gone", code="gone")
+
+    handle = await fail.enqueue()
+    assert (await done(app, handle)).status == "failed"
+    assert len(debts(sql)) == 1
+    await FailureCallbackRetrier(app).retry_due()
+    assert [tries for tries, _ in debts(sql)] == [1], "and the reconciler does not try it at every sweep"
+
+
+async def test_a_worker_without_the_callback_leaves_it_to_one_that_has_it(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    @app.job("step.fail", retry=ONCE, on_dead=tell)
+    async def fail() -> None: ...
+
+    handle = await fail.enqueue()
+    await claim_and_vanish(app, handle.job_id)
+    async with Duly(app.settings) as other:
+        await lose_everything(other, sql)
+        await FailureCallbackRetrier(other).retry_due()
+    assert (await handle.status()).outcome == "dead"
+    assert (rows(sql), debts(sql)) == ([], [(0, None)])
+    await asyncio.gather(*(FailureCallbackRetrier(app).retry_due() for _ in range(3)))
+    assert rows(sql) == [(handle.job_id, "dead", "lease_lost", "scheduled_reconciler", acting)]
+    assert debts(sql) == []
+
+
+async def test_the_reaper_tells_of_the_death_it_brings(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    @app.job("step.fail", retry=ONCE, on_dead=tell)
+    async def fail() -> None: ...
+
+    handle = await fail.enqueue()
+    await claim_and_vanish(app, handle.job_id)
+    await lose_everything(app, sql)
+    assert rows(sql) == [(handle.job_id, "dead", "lease_lost", "failed_callback", acting)]
+    assert debts(sql) == []
+
+
+async def test_a_storm_of_failures_tells_each_once(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    @app.job("step.fail", on_failed=tell)
+    async def fail(n: int) -> Fail:
+        return Fail("it is gone", code="gone")
+
+    @app.job("step.well")
+    async def well(n: int) -> int:
+        return n
+
+    calls = [call for n in range(150) for call in (fail.call(n), well.call(n))]
+    handles = await app.enqueue_many(calls)
+    async with working(app), working(app):
+        for handle in handles:
+            await handle.wait(60)
+    assert {len(rows(sql)), len({row[0] for row in rows(sql)})} == {150}
+
+
+async def test_a_callback_that_hangs_is_given_up(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duly.jobs.failure_callbacks._CALLBACK_TIMEOUT", 0.2)
+
+    async def hang(failure: Failure, conn: Any) -> None:
+        await conn.execute("select pg_sleep(60)")
+
+    @app.job("step.fail", on_failed=hang)
+    async def fail() -> Fail:
+        return Fail("it is gone", code="gone")
+
+    handle = await fail.enqueue()
+    assert (await done(app, handle)).status == "failed"
+    assert [tries for tries, _ in debts(sql)] == [1]
+
+
+def _plain(failure: Failure, conn: Any) -> None: ...
+async def _short(failure: Failure) -> None: ...
+async def _named(*, failure: Failure, conn: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("callback", "said"),
+    [(_plain, "not async"), (_short, "wrong signature"), (_named, "wrong signature")],
+)
+def test_a_callback_that_cannot_be_called_is_refused(app: Duly, callback: Any, said: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=f"on_failed: {said}"):
+
+        @app.job("step.fail", on_failed=callback)
+        async def fail() -> None: ...
+
+
+async def test_an_object_can_be_the_callback(app: Duly, acting: uuid.UUID) -> None:
+    class Told:
+        def __init__(self) -> None:
+            self.jobs: list[uuid.UUID] = []
+
+        async def __call__(self, failure: Failure, conn: Any) -> None:
+            self.jobs.append(failure.job.job_id)
+
+    told = Told()
+
+    @app.job("step.fail", on_failed=told)
+    async def fail() -> Fail:
+        return Fail("it is gone", code="gone")
+
+    handle = await fail.enqueue()
+    await done(app, handle)
+    assert told.jobs == [handle.job_id]
+
+
+DEFERRED = """
+    create table public.project (id integer primary key);
+    create table public.notes (id integer references public.project deferrable initially deferred);
+    grant insert on public.notes to duly_tenant;
+"""
+
+
+async def test_a_callback_that_fails_at_the_commit_stops_no_other(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    sql.execute(DEFERRED)
+
+    async def late(failure: Failure, conn: Any) -> None:
+        await conn.execute("insert into public.notes values (1)")
+
+    @app.job("step.bad", retry=ONCE, on_failed=late)
+    async def bad(n: int) -> Fail:
+        return Fail("it is gone", code="gone")
+
+    @app.job("step.good", retry=ONCE, on_failed=tell)
+    async def good(n: int) -> Fail:
+        return Fail("it is gone", code="gone")
+
+    first, second = await bad.enqueue(1), await good.enqueue(1)
+    assert {(await done(app, handle)).status for handle in (first, second)} == {"failed"}
+    held = await bad.enqueue(2)
+    await claim_and_vanish(app, held.job_id)
+    await lose_everything(app, sql)
+    assert (await held.status()).outcome == "dead", "nor the reaper"
+    await FailureCallbackRetrier(app).retry_due()
+    assert [tries for tries, _ in debts(sql)] == [1, 1]
+    assert [row[0] for row in rows(sql)] == [second.job_id]
+
+
+@pytest.mark.parametrize("end", [asyncio.CancelledError, SystemExit])
+async def test_a_callback_that_ends_by_a_signal_of_its_own_is_put_off(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], end: type[BaseException]
+) -> None:
+    async def leave(failure: Failure, conn: Any) -> None:
+        raise end
+
+    @app.job("step.fail", on_failed=leave)
+    async def fail(n: int) -> Fail:
+        return Fail("it is gone", code="gone")
+
+    handles = [await fail.enqueue(n) for n in range(3)]
+    async with working(app):
+        for handle in handles:
+            assert (await handle.wait(30)).status == "failed"
+    assert [tries for tries, _ in debts(sql)] == [1, 1, 1]
+
+
+async def test_a_retry_without_attempts_left_makes_the_callback_of_a_dead_job(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    @app.job("step.flaky", retry=RetryPolicy(max_attempts=1), on_failed=tell)
+    async def flaky() -> None:
+        raise RuntimeError("the only chance")
+
+    handle = await flaky.enqueue()
+    await work_off(app)
+    assert [(row[0], row[1]) for row in rows(sql)] == [(handle.job_id, "dead")]
+
+
+async def test_a_slow_callback_delays_no_other_job(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
+) -> None:
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(failure: Failure, conn: Any) -> None:
+        inside.set()
+        await go.wait()
+
+    @app.job("step.fail", on_failed=slow)
+    async def fail() -> Fail:
+        return Fail("it is gone", code="gone")
+
+    @app.job("step.well")
+    async def well(n: int) -> int:
+        if n == 0:
+            await inside.wait()
+        return n
+
+    # One claim holds them all: its jobs are settled at two desks at once.
+    handles = await app.enqueue_many([fail.call(), *(well.call(n) for n in range(20))])
+    async with working(app):
+        for handle in handles[1:]:
+            assert (await handle.wait(30)).status == "completed"
+        assert (await handles[0].status()).status == "running"
+        go.set()
+        assert (await handles[0].wait(30)).status == "failed"
+        await app.enqueue_many([well.call(99)])
+        await until(sql, "select count(*) = 0 from duly.claims")

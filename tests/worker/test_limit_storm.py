@@ -1,0 +1,137 @@
+"""Many workers, many gates, and everything that can go wrong with a job."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from duly import Context, Duly, Fail, Handle, RetryPolicy, Snooze, context
+from duly.core.errors import AlreadyFinished
+from duly.features.limits.service import Limits
+from duly.maintenance.loop import run_chores
+from duly.maintenance.reaper import Reaper
+from tests.worker.site import ADMIN, SOON, WHY, Site, completed, counters, enqueue, make_orgs, one, working
+
+MOMENT = timedelta(milliseconds=5)
+
+
+class Weather(Exception):
+    """Passes."""
+
+
+class Storm:
+    """Job types that end in every way, and somebody who meddles."""
+
+    def __init__(self, app: Duly, sql: psycopg.Connection, orgs: list[uuid.UUID]) -> None:
+        self.app = app
+        self.sql = sql
+        self.orgs = orgs
+        self.rng = random.Random(7)
+        self.jobs = [self._declare(name) for name in ("storm.rain", "storm.snow", "storm.hail")]
+        types = [job.name for job in self.jobs]
+        self.scopes = [(org, t) for org in (*orgs, None) for t in (*types, None) if org or t]
+        self.handles: list[Handle[Any]] = []
+        self.held = asyncio.Event()
+
+        @app.job("storm.fog", retry=RetryPolicy(max_attempts=4, base=MOMENT, cap=MOMENT))
+        async def fog(ctx: Context) -> None:
+            if ctx.attempt == 1:  # waits until its worker is lost: there must be something to lose
+                self.held.set()
+                await asyncio.Event().wait()
+
+        self.fog = fog
+
+    def _declare(self, name: str) -> Any:
+        @self.app.job(name, retry=RetryPolicy(max_attempts=4, base=MOMENT, cap=MOMENT))
+        async def work(ctx: Context, n: int) -> int:
+            async with ctx.session() as conn:
+                await conn.execute("select 1")
+            match self.rng.randrange(6):
+                case 0:
+                    raise Weather
+                case 1:
+                    raise Snooze(MOMENT)
+                case 2:
+                    raise Fail("never")
+                case 3:
+                    await ctx.partial({"n": n})
+                    ctx.check_canceled()
+            return n
+
+        return work
+
+    async def begin(self) -> None:
+        with context(org_id=self.orgs[0], actor=ADMIN):
+            self.in_fog = await self.fog.enqueue()
+        for org in self.orgs:
+            with context(org_id=org, actor=ADMIN):
+                for job in self.jobs:
+                    self.handles += await self.app.enqueue_many([job.call(n) for n in range(25)])
+
+    async def meddle(self) -> None:
+        limits = Limits(self.app)
+        await self.held.wait()
+        for n in range(60):
+            wanted = self.rng.choice(
+                [{"max_running": 1}, {"max_running": 3}, {"max_running": None}, {"starts_per_second": 200.0}]
+            )
+            await limits.set(*self.rng.choice(self.scopes), **wanted, **WHY)
+            with suppress(AlreadyFinished), context(actor=ADMIN):
+                await self.rng.choice(self.handles).cancel("the storm")
+            if n % 10 == 5:
+                self.sql.execute(
+                    """update duly.workers set lost_at = now() where lost_at is null and worker_id =
+                       (select worker_id from duly.claims order by not %s = any(job_ids) limit 1)""",
+                    [self.in_fog.job_id],
+                )
+                await Reaper(self.app).once()
+
+    async def end(self) -> None:
+        for scope in self.scopes:
+            await Limits(self.app).set(*scope, max_running=2, starts_per_second=None, **WHY)
+        for handle in (self.in_fog, *self.handles):
+            await handle.wait(90)
+
+
+async def test_after_a_storm_every_counter_is_back_at_zero(app: Duly, sql: psycopg.Connection) -> None:
+    """Retries, failures, cancels, snoozes, lost leases, and limits that come and go meanwhile."""
+    storm, stop = Storm(app, sql, await make_orgs(app, 5)), asyncio.Event()
+    async with working(app, 3, slots=8, poll=SOON, heartbeat=SOON):
+        reaping = asyncio.create_task(run_chores([Reaper(app, every=SOON)], stop))
+        await storm.begin()
+        await storm.meddle()
+        await storm.end()
+        stop.set()
+        await reaping
+    assert counters(sql) == {0}
+    for nothing in ("claims", "ready", "scheduled", "job_states where finished_at is null"):
+        assert one(sql, f"select count(*) from duly.{nothing}") == 0, nothing
+    for something in ("lease_lost", "retried", "snoozed", "canceled", "failed", "completed"):
+        query = "select count(*) from duly.job_events where event_type = %s"
+        assert one(sql, query, f"job.{something}") > 0, something
+
+
+async def test_many_workers_at_many_gates_never_wait_for_one_another_in_a_circle(
+    app: Duly, sql: psycopg.Connection
+) -> None:
+    site, handles = Site(app), []
+    site.doors.set()
+    made = await make_orgs(app, 6)
+    for org in made:
+        await Limits(app).set(org, max_running=3, **WHY)
+        await Limits(app).set(org, "site.dig", max_running=2, **WHY)
+    await Limits(app).set(job_type="site.ship", max_running=6, **WHY)
+    async with working(app, 4, slots=6, poll=SOON):
+        for org in made:
+            for job in (site.build, site.dig, site.ship):
+                handles += await enqueue(job, org, range(40))
+        await completed(handles)
+    assert counters(sql) == {0}
+    sql.execute("select pg_stat_force_next_flush()")
+    assert one(sql, "select deadlocks from pg_stat_database where datname = current_database()") == 0
