@@ -14,7 +14,8 @@ def add(monkeypatch: pytest.MonkeyPatch, added: Migration) -> None:
     shipped = migrate.migrations
 
     def migrations(schema: Schema = ENGINE) -> list[Migration]:
-        kept = [m for m in shipped(schema) if schema != ENGINE or m.version != added.version]
-        return [*kept, added] if schema == ENGINE else kept
+        if schema != ENGINE:
+            return shipped(schema)
+        return [*({m.version: m for m in shipped()} | {added.version: added}).values()]
 
     monkeypatch.setattr(migrate, "migrations", migrations)

@@ -17,6 +17,6 @@ if __name__ == "__main__":
         with cluster.fresh(schemas=[SCHEMA]) as made, psycopg.connect(made.direct_url) as conn:
             here = Path(__file__).parent
             (here / "schema.txt").write_text(snapshot(conn), encoding="utf-8")
-            documents = here.parent / "documents" / "schema.txt"
+            documents = here.parent / "apps" / "documents" / "schema.txt"
             documents.write_text(snapshot(conn, SCHEMA.name), encoding="utf-8")
         cluster.close(wait=True)

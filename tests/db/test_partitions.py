@@ -82,6 +82,14 @@ def test_a_uuid7_knows_its_time(sql: psycopg.Connection) -> None:
     assert (made.version, made.variant) == (7, "specified in RFC 4122")
 
 
+def test_uuid7s_sort_in_the_order_in_which_they_were_made(sql: psycopg.Connection) -> None:
+    made = [row[0] for _ in range(300) for row in sql.execute("select duly.uuid7()")]
+    assert made == sorted(made)
+    assert len({each.int >> 80 for each in made}) < len(made), (
+        "several in one millisecond, or it shows nothing"
+    )
+
+
 def test_result_ids_have_128_random_bits(sql: psycopg.Connection) -> None:
     ids = [row[0].int for row in sql.execute("select duly.random_id() from generate_series(1, 400)")]
     assert len(set(ids)) == len(ids)

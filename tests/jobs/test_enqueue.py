@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from duly import Actor, Duly, context, errors
 from duly.db.database import Database
 from duly.jobs import store as job_store
+from duly.jobs.enqueue_options import new_job_id
 from duly.jobs.job import Call
 
 
@@ -167,6 +169,13 @@ async def test_racing_enqueues_of_one_identity_make_one_run(
     handles = await asyncio.gather(*(build.enqueue(f"R{n}") for n in range(30)))
     assert len({h.job_id for h in handles}) == 1
     assert sql.execute("select count(*) from duly.job_records").fetchone() == (1,)
+
+
+def test_job_ids_are_uuid7s_that_sort_in_the_order_in_which_they_were_made() -> None:
+    made = [new_job_id() for _ in range(300)]
+    assert made == sorted(made)
+    assert {(each.version, each.variant) for each in made} == {(7, uuid.RFC_4122)}
+    assert abs((made[0].int >> 80) / 1000 - time.time()) < 60
 
 
 async def test_a_job_whose_id_comes_from_a_wrong_clock_is_stored_under_a_right_one(
