@@ -1,21 +1,14 @@
-"""SQL statements are files in the `queries` folder of the package that uses them.
-
-The statement `webhooks/create` is one of
-
-- `webhooks/queries/create.sql`, where the noun is the name of the package,
-- `<package>/queries/webhooks/create.sql`, where a package has statements of several nouns,
-- the part below `-- name: create` in `<package>/queries/webhooks.sql`, where short statements share a file.
-"""
+"""The SQL statements of the engine, from the `queries` folders of the packages that use them."""
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import Self
 
+from duly.core.schema import read_statements, without_comments
+
 _ROOT = Path(__file__).parents[1]
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _APPLICATIONS = "apps"
 """Applications load their own statements."""
 
@@ -35,8 +28,7 @@ class Statement(str):
 @cache
 def statement(name: str) -> Statement:
     """Return the statement `<noun>/<verb>`, without its comments."""
-    lines = statement_sources()[name].splitlines()
-    return Statement("\n".join(line for line in lines if not line.lstrip().startswith("--")).strip(), name)
+    return Statement(without_comments(statement_sources()[name]), name)
 
 
 def all_statements() -> list[str]:
@@ -51,25 +43,8 @@ def statement_sources() -> dict[str, str]:
     for folder in sorted(_ROOT.glob("**/queries")):
         if folder.relative_to(_ROOT).parts[0] == _APPLICATIONS:
             continue
-        for name, text in _read(folder).items():
-            if name in found:
-                raise ValueError(f"statement {name} is defined twice, the second time in {folder}")
-            found[name] = text
-    return found
-
-
-def _read(folder: Path) -> dict[str, str]:
-    """Read the statements of one `queries` folder, by name."""
-    found: dict[str, str] = {}
-    for path in sorted(folder.rglob("*.sql")):
-        text = path.read_text(encoding="utf-8")
-        named = _NAME.split(text)[1:]
-        if named:
-            found |= {
-                f"{path.stem}/{verb}": body.strip()
-                for verb, body in zip(named[::2], named[1::2], strict=True)
-            }
-        else:
-            noun = folder.parent.name if path.parent == folder else path.parent.name
-            found[f"{noun}/{path.stem}"] = text
+        statements = read_statements(folder)
+        if twice := found.keys() & statements.keys():
+            raise ValueError(f"defined twice, the second time in {folder}: {', '.join(sorted(twice))}")
+        found |= statements
     return found

@@ -272,7 +272,7 @@ async def test_ticks_are_told_with_how_their_jobs_are_page_by_page_and_of_severa
     ]
     assert second.after is None
     assert await made.recent([]) == {}
-    with pytest.raises(errors.ContractError, match="no such page"):
+    with pytest.raises(errors.ContractError, match="invalid cursor"):
         await made.history(org, "often", after="eHg=")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from duly.core.schema import Schema
+from duly.core.schema import Schema, read_statements, without_comments
 
 SCHEMA = Schema("documents", "duly.apps.documents")
 """Migrated with Duly's own wherever an application includes documents."""
@@ -21,10 +21,14 @@ Connection = AsyncConnection[TupleRow]
 
 @cache
 def statement(name: str) -> bytes:
-    """The text of `queries/<noun>/<verb>.sql`, without its header."""
-    path = resources.files("duly.apps.documents").joinpath("queries", f"{name}.sql")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip().encode()
+    """Return the statement `<noun>/<verb>`, without its comments."""
+    return _statements()[name]
+
+
+@cache
+def _statements() -> dict[str, bytes]:
+    found = read_statements(Path(__file__).with_name("queries"))
+    return {name: without_comments(text).encode() for name, text in found.items()}
 
 
 async def rows(conn: Connection, name: str, values: Mapping[str, Any]) -> list[TupleRow]:

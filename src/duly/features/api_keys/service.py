@@ -35,7 +35,7 @@ from duly.features.audit.change_request import (
 )
 from duly.features.audit.entries import audited_transaction, record_entry
 from duly.features.orgs.service import locked
-from duly.features.pagination import decode_cursor, encode_cursor, page_size, text_cursor
+from duly.features.pagination import decode_cursor, page_size, split_page, text_cursor
 from duly.jobs.application import App
 
 __all__ = ["ApiKey", "KeyPage", "Keys", "NewKey"]
@@ -104,8 +104,7 @@ class Keys:
             found = await access.list_keys(conn, whose, start, limit=size + 1)
             if not found:
                 await check_org_exists(conn, whose)
-        page = tuple(found[:size])
-        return KeyPage(page, encode_cursor(page[-1].key_id) if len(found) > size else None)
+        return KeyPage(*split_page(found, size, lambda last: last.key_id))
 
     async def get(self, org_id: UUID | str, key_id: str) -> ApiKey:
         """One key; an unknown id raises."""

@@ -16,7 +16,7 @@ from duly.features.limits import rules as limit_rules
 from duly.features.limits import store as gates
 from duly.features.limits.rules import UNCHANGED, Unchanged
 from duly.features.limits.store import EVERY_ORG, EVERY_TYPE, GateKey, Limit
-from duly.features.pagination import decode_cursor, encode_cursor, page_size
+from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
 
@@ -103,8 +103,7 @@ class Limits:
         org, chosen = as_uuid("org_id", org_id), limit_rules.checked_type(job_type)
         async with (await self._app.resources()).database.engine() as conn:
             found = await gates.list_after(conn, start, org_id=org, job_type=chosen, limit=size + 1)
-        page = tuple(found[:size])
-        return LimitPage(page, encode_cursor(*page[-1].key) if len(found) > size else None)
+        return LimitPage(*split_page(found, size, lambda last: last.key))
 
     async def _change(
         self, key: GateKey, who: ChangeRequest, action: str, changed: Callable[[Limit], Mapping[str, Any]]

@@ -14,7 +14,7 @@ from duly.features.api_keys.store import Member
 from duly.features.audit.change_request import change_request, check_org_exists, org_uuid, required_text
 from duly.features.audit.entries import audited_transaction, record_entry
 from duly.features.orgs.service import locked
-from duly.features.pagination import decode_cursor, encode_cursor, page_size, text_cursor
+from duly.features.pagination import decode_cursor, page_size, split_page, text_cursor
 from duly.features.subscriptions import store as subscriptions
 from duly.jobs.application import App
 
@@ -84,8 +84,7 @@ class Members:
             found = await access.list_members(conn, whose, start, limit=size + 1)
             if not found:
                 await check_org_exists(conn, whose)
-        page = tuple(found[:size])
-        return MemberPage(page, encode_cursor(page[-1].user_id) if len(found) > size else None)
+        return MemberPage(*split_page(found, size, lambda last: last.user_id))
 
     async def role_of(self, org_id: UUID | str, user_id: str) -> Role | None:
         """What somebody is in an active org; None if they do not belong to it, or it is suspended."""

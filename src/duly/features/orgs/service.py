@@ -21,7 +21,7 @@ from duly.features.audit.change_request import (
 from duly.features.audit.entries import audited_transaction, record_entry
 from duly.features.orgs import store as orgs
 from duly.features.orgs.store import Org, OrgStatus, Project
-from duly.features.pagination import decode_cursor, encode_cursor, page_size
+from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid
 
@@ -58,8 +58,7 @@ class Orgs:
         size, start = page_size(limit), decode_cursor(after, UUID) or _FIRST
         async with (await self._app.resources()).database.engine() as conn:
             found = await orgs.list_orgs(conn, start, limit=size + 1)
-        page = tuple(found[:size])
-        return OrgPage(page, encode_cursor(page[-1].org_id) if len(found) > size else None)
+        return OrgPage(*split_page(found, size, lambda last: last.org_id))
 
     async def get(self, org_id: UUID | str) -> Org:
         """One org; an unknown one raises."""
@@ -148,8 +147,7 @@ class Orgs:
             found = await orgs.list_projects(conn, whose, start, limit=size + 1)
             if not found:
                 await check_org_exists(conn, whose)
-        page = tuple(found[:size])
-        return ProjectPage(page, encode_cursor(page[-1].project_id) if len(found) > size else None)
+        return ProjectPage(*split_page(found, size, lambda last: last.project_id))
 
     async def _become(self, org_id: UUID | str, status: OrgStatus, action: str, who: ChangeRequest) -> Org:
         return await self._change(

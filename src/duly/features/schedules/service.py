@@ -24,7 +24,14 @@ from duly.features.audit.change_request import (
     org_uuid,
     required_text,
 )
-from duly.features.pagination import decode_cursor, encode_cursor, page_size, text_cursor, time_cursor
+from duly.features.pagination import (
+    decode_cursor,
+    encode_cursor,
+    page_size,
+    split_page,
+    text_cursor,
+    time_cursor,
+)
 from duly.features.schedules import store as schedules
 from duly.features.schedules.cron import Cron, Missed
 from duly.features.schedules.store import LATEST, ScheduleSnapshot, Tick
@@ -136,8 +143,7 @@ class Schedules:
         """Some schedules of an org, by name; an unknown org raises."""
         whose, size, start = org_uuid(org_id), page_size(limit), decode_cursor(after, text_cursor) or ""
         found = await self._listed(whose, start, size + 1)
-        page = tuple(found[:size])
-        return SchedulePage(page, encode_cursor(page[-1].name) if len(found) > size else None)
+        return SchedulePage(*split_page(found, size, lambda last: last.name))
 
     async def get(self, org_id: UUID | str, name: str) -> ScheduleSnapshot:
         """One schedule; an unknown name raises."""

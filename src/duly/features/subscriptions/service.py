@@ -21,7 +21,7 @@ from duly.features.notifications.recipients import (
     checked_locale,
     own_address,
 )
-from duly.features.pagination import decode_cursor, encode_cursor, page_size
+from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.features.schedules import store as schedules
 from duly.features.subscriptions import store as subscriptions
 from duly.features.subscriptions.store import OUTCOMES, Subscription
@@ -108,8 +108,7 @@ class Subscriptions:
             found = await subscriptions.list_before(conn, values)
             if not found:
                 await check_org_exists(conn, whose)
-        page = tuple(found[:size])
-        return SubscriptionPage(page, encode_cursor(page[-1].subscription_id) if len(found) > size else None)
+        return SubscriptionPage(*split_page(found, size, lambda last: last.subscription_id))
 
     async def get(self, org_id: UUID | str, subscription_id: UUID | str) -> Subscription:
         """One subscription; an unknown id raises."""

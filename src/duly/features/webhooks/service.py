@@ -15,7 +15,7 @@ from duly.features.api_keys.rules import checked_overlap
 from duly.features.audit.change_request import change_request, check_org_exists, org_uuid
 from duly.features.audit.entries import audited_transaction
 from duly.features.orgs.service import locked
-from duly.features.pagination import decode_cursor, encode_cursor, page_size
+from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.features.webhooks import store as endpoints
 from duly.features.webhooks.allowed_urls import Places
 from duly.features.webhooks.changes import endpoint_key, known, note, under_lock
@@ -107,8 +107,7 @@ class Webhooks:
             found = await endpoints.list_after(conn, whose, start, limit=size + 1)
             if not found:
                 await check_org_exists(conn, whose)
-        page = tuple(found[:size])
-        return EndpointPage(page, encode_cursor(page[-1].endpoint_id) if len(found) > size else None)
+        return EndpointPage(*split_page(found, size, lambda last: last.endpoint_id))
 
     async def get(self, org_id: UUID | str, endpoint_id: UUID | str) -> Endpoint:
         """One endpoint; an unknown id raises."""

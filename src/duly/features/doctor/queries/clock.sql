@@ -1,2 +1,0 @@
--- Purpose: what time it is.
-select duly.now()

@@ -1,5 +1,0 @@
--- Purpose: what a recipient wants of a template, or of all that are not named. Index: the primary key.
-insert into duly.notification_preferences (org_id, channel, recipient, template_key, wanted, updated_by)
-values (%(org_id)s, %(channel)s, %(recipient)s, %(template_key)s, %(wanted)s, %(updated_by)s)
-on conflict (org_id, channel, recipient, template_key) do update
-set wanted = excluded.wanted, updated_by = excluded.updated_by, updated_at = duly.now()
