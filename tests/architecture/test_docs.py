@@ -47,6 +47,10 @@ def test_every_documented_program_runs(
     place: str, program: str, fresh: FreshDatabase, tmp_path: Path
 ) -> None:
     environment = _environment(fresh, tmp_path)
+    if ".enqueue(" in program and "context(" not in program:
+        # The development org exists on the embedded database only.
+        del environment["DULY_DATABASE_URL"]
+        environment.pop("DULY_DATABASE_DIRECT_URL", None)
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )

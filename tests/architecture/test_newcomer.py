@@ -1,12 +1,28 @@
-"""From nothing to a job of one's own, by what the README says."""
+"""A newcomer follows the README: the first job, then one with progress in the browser."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 from duly import Client
 from duly.testing import FreshDatabase
 from tests.architecture.newcomer import first_program, first_steps
+from tests.architecture.pages import ROOT
+
+
+def test_the_first_program_prints_the_result_of_its_job_on_the_embedded_database(tmp_path: Path) -> None:
+    program = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[0]
+    assert len([line for line in program.splitlines() if line.strip()]) <= 12
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
+    environment = {**inherited, "DULY_HOME": str(tmp_path)}
+    printed = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert printed == "Hello, Anna!\n"
 
 
 def test_a_newcomer_has_a_job_done_in_fifteen_lines(fresh: FreshDatabase, tmp_path: Path) -> None:
