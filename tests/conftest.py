@@ -53,7 +53,7 @@ async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
         database_url=fresh.url,
         database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
         blobs_url=str(tmp_path / "blobs"),
-        upkeep=False,
+        maintenance=False,
     )
     yield made
     await made.close()

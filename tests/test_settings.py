@@ -51,8 +51,8 @@ def test_a_file_given_by_hand_wins_over_the_one_of_the_environment(file: Path) -
 
 def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DULY_CONFIG", raising=False)
-    monkeypatch.setenv("DULY_POOL_PATIENCE", "2.5")
-    assert Settings.load().pool_patience == 2.5
+    monkeypatch.setenv("DULY_POOL_TIMEOUT", "2.5")
+    assert Settings.load().pool_timeout == 2.5
 
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
@@ -110,8 +110,8 @@ def test_a_stranger_in_the_environment_is_left_alone() -> None:
         ("DULY_POOL_MAX", "many"),
         ("DULY_POOL_MAX", "0"),
         ("DULY_POOL_MIN", "-1"),
-        ("DULY_POOL_PATIENCE", "0"),
-        ("DULY_POOL_PATIENCE", "nan"),
+        ("DULY_POOL_TIMEOUT", "0"),
+        ("DULY_POOL_TIMEOUT", "nan"),
         ("DULY_PAYLOAD_INLINE_MAX", "32k"),
         ("DULY_ALERT_WAITS", "q:default"),
         ("DULY_SMTP_URL", "http://foo"),
@@ -200,3 +200,11 @@ def test_jobs_are_kept_no_shorter_than_their_history() -> None:
     with pytest.raises(ConfigurationError) as caught:
         assert Settings.load(environ={"DULY_KEEP_JOBS": "P1D"}).retention
     assert caught.value.field == "keep_jobs"
+
+
+def test_a_former_name_still_works_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="pool_patience is deprecated: use pool_timeout"):
+        settings = Settings.load(environ={"DULY_POOL_PATIENCE": "3"})
+    assert settings.pool_timeout == 3
+    with pytest.warns(DeprecationWarning, match="upkeep is deprecated: use maintenance"):
+        assert not Settings.load(environ={}, upkeep=False).maintenance  # type: ignore[call-arg]

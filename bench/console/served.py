@@ -34,7 +34,7 @@ def serve(url: str, stock: Stock, home: str, parent: Connection) -> None:
 
 
 async def _serve(url: str, stock: Stock, home: str, parent: Connection) -> None:
-    app = Duly(database_url=url, blobs_url=f"{home}/blobs", upkeep=False)
+    app = Duly(database_url=url, blobs_url=f"{home}/blobs", maintenance=False)
     app.include_documents()
     for name in ("report.build", "invoice.send", "import.rows", "plan.route"):
         app.job(name)(_nothing)

@@ -37,7 +37,7 @@ def serve(url: str, org: str, home: str, parent: Connection) -> None:
 
 
 async def _serve(url: str, org: uuid.UUID, home: str, parent: Connection) -> None:
-    app = Duly(database_url=url, blobs_url=f"{home}/blobs", upkeep=False)
+    app = Duly(database_url=url, blobs_url=f"{home}/blobs", maintenance=False)
 
     begun = asyncio.Semaphore(0)
 

@@ -49,7 +49,7 @@ async def run(chosen: argparse.Namespace) -> dict[str, Any]:
         url = place.create("documents")
         migrate(url, SCHEMA)
         figures["server"] = f"{place.version} with {_OPTIONS['shared_buffers']} of shared_buffers"
-        app = Duly(database_url=url, blobs_url=str(place.home / "blobs"), upkeep=False)
+        app = Duly(database_url=url, blobs_url=str(place.home / "blobs"), maintenance=False)
         try:
             await _small(app, url, sets, figures)
             if chosen.chunks:

@@ -291,7 +291,9 @@ class Duly(App):
             urls.url, urls.direct_url, opening, open_engine=partial(opening, engine_only=True), direct=direct
         )
         beside = (
-            partial(self._run_background, background.background_services) if self.settings.upkeep else None
+            partial(self._run_background, background.background_services)
+            if self.settings.maintenance
+            else None
         )
         return Worker(self, options, connections, when_stuck=when_stuck, beside=beside)
 
@@ -314,7 +316,7 @@ class Duly(App):
     @asynccontextmanager
     async def alerting(self) -> AsyncIterator[None]:
         """Detect and deliver alerts in this process, too: without a worker, no other process does."""
-        if not self.settings.upkeep:
+        if not self.settings.maintenance:
             yield
             return
         self._declare_maintenance()

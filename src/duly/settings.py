@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from duly.core.errors import ConfigurationError
 from duly.core.policy import DEAD_LETTER_QUEUE, QUEUES, Retention
 from duly.features.alerts.rules import WAITS, Thresholds
-from duly.settings_sources import SettingArguments, read_environment, read_file
+from duly.settings_sources import SettingArguments, read_environment, read_file, with_current_names
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 # Checks of the shape only, so that mistakes are refused at the start; features check the details.
@@ -63,7 +63,7 @@ class Settings(BaseModel):
     pool_max: int = Field(
         default=10, ge=1, validate_default=True, description="Connections that a process may open."
     )
-    pool_patience: float = Field(default=30.0, gt=0, description="Seconds to wait for a free connection.")
+    pool_timeout: float = Field(default=30.0, gt=0, description="Seconds to wait for a free connection.")
     payload_inline_max: int = Field(
         default=32 * 1024,
         ge=0,
@@ -115,7 +115,7 @@ class Settings(BaseModel):
         description="Largest size of a result in bytes; larger ones fail the job.",
     )
 
-    upkeep: bool = Field(
+    maintenance: bool = Field(
         default=True,
         description="Whether workers also run the background services: lost leases, schedules, maintenance. "
         "At least one worker should.",
@@ -378,8 +378,9 @@ class Settings(BaseModel):
         file = file or (Path(environ["DULY_CONFIG"]) if "DULY_CONFIG" in environ else None)
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
+            sources = (read_file(file), read_environment(cls.model_fields, environ), given)
             return cls.model_validate(
-                {**read_file(file), **read_environment(cls.model_fields, environ), **given}
+                {name: value for values in sources for name, value in with_current_names(values).items()}
             )
         except ValidationError as error:
             first = error.errors()[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any, Literal, TypedDict
 
 from duly.core.errors import ConfigurationError
 
+_RENAMED = {"pool_patience": "pool_timeout", "upkeep": "maintenance"}
+"""Names of 0.9, which work for one more release."""
 Seconds = timedelta | float
 """A duration, also as a number of seconds."""
 
@@ -23,7 +26,7 @@ class SettingArguments(TypedDict, total=False):
     blobs_url: str | None
     pool_min: int | None
     pool_max: int | None
-    pool_patience: float | None
+    pool_timeout: float | None
     payload_inline_max: int | None
     worker_queues: Sequence[str] | None
     worker_slots: int | None
@@ -37,7 +40,7 @@ class SettingArguments(TypedDict, total=False):
     retries_per_second: float | None
     retry_burst: int | None
     result_max: int | None
-    upkeep: bool | None
+    maintenance: bool | None
     log_format: Literal["console", "json"] | None
     log_level: Literal["debug", "info", "warning", "error"] | None
     job_log_level: Literal["debug", "info", "warning", "error", "critical", "off"] | None
@@ -98,7 +101,16 @@ def read_file(file: Path | None) -> dict[str, Any]:
 
 
 def read_environment(fields: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of these fields from the environment."""
-    names = {name: f"DULY_{name.upper()}" for name in fields}
+    """Return the values of these fields from the environment, also by their former names."""
+    names = {name: f"DULY_{name.upper()}" for name in (*fields, *_RENAMED)}
     # An empty variable counts as not set.
     return {name: environ[variable] for name, variable in names.items() if environ.get(variable)}
+
+
+def with_current_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values by their current names; former names are deprecated."""
+    for name in _RENAMED.keys() & values.keys():
+        warnings.warn(
+            f"the setting {name} is deprecated: use {_RENAMED[name]}", DeprecationWarning, stacklevel=3
+        )
+    return {_RENAMED.get(name, name): value for name, value in values.items()}

@@ -61,7 +61,7 @@ class Stage:
 async def staged(fresh: FreshDatabase, home: Path) -> AsyncIterator[Stage]:
     """Everything at work."""
     pooled = {"database_direct_url": fresh.direct_url} if fresh.url != fresh.direct_url else {}
-    app = Duly(database_url=fresh.url, blobs_url=str(home), upkeep=False, **pooled)
+    app = Duly(database_url=fresh.url, blobs_url=str(home), maintenance=False, **pooled)
     app.include_analyze()
     app.include_documents()
     org = uuid.uuid4()

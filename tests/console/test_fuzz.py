@@ -65,7 +65,7 @@ async def world(
 ) -> AsyncIterator[World]:
     pooled = {"database_direct_url": fresh.direct_url} if fresh.url != fresh.direct_url else {}
     blobs = str(tmp_path_factory.mktemp("blobs"))
-    app = Duly(database_url=fresh.url, blobs_url=blobs, upkeep=False, **pooled)
+    app = Duly(database_url=fresh.url, blobs_url=blobs, maintenance=False, **pooled)
     yield await made(app)
     await app.close()
 

@@ -66,7 +66,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 @pytest.fixture
 async def api(stock: tuple[str, Stock], seen: Seen, tmp_path: Path) -> AsyncIterator[FastAPI]:
     url = f"{stock[0]}{'&' if '?' in stock[0] else '?'}options={quote(OPTIONS)}"
-    app = Duly(database_url=url, blobs_url=str(tmp_path), upkeep=False)
+    app = Duly(database_url=url, blobs_url=str(tmp_path), maintenance=False)
     app.include_documents()
     made = create_app(app, HttpOptions())
     install(made)

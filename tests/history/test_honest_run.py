@@ -155,7 +155,10 @@ async def test_an_honest_run_breaks_no_promise_and_gives_evidence_of_each(
 ) -> None:
     pooled = fresh.direct_url if fresh.url != fresh.direct_url else None
     app = Duly(
-        database_url=fresh.url, database_direct_url=pooled, blobs_url=str(tmp_path / "blobs"), upkeep=True
+        database_url=fresh.url,
+        database_direct_url=pooled,
+        blobs_url=str(tmp_path / "blobs"),
+        maintenance=True,
     )
     sql.execute(
         "create table effects (org_id uuid, job_id uuid, attempt int); grant all on effects to duly_tenant"

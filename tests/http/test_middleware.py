@@ -137,7 +137,7 @@ def test_invalid_options_are_refused() -> None:
 
 async def test_an_error_of_the_database_reveals_no_host(tmp_path: Path) -> None:
     app = Duly(
-        database_url="postgresql://db.internal.invalid:1/secret", blobs_url=str(tmp_path), pool_patience=0.2
+        database_url="postgresql://db.internal.invalid:1/secret", blobs_url=str(tmp_path), pool_timeout=0.2
     )
     async with caller(create_app(app), "duly_live_" + "0" * 20 + "_" + "0" * 48) as client:
         answer = await client.get("/v1/jobs")

@@ -225,7 +225,7 @@ async def test_unknown_and_foreign_look_the_same(
 async def test_a_database_that_is_gone_is_said_so(
     cluster: DatabaseCluster, fresh: FreshDatabase, tmp_path: Path, org: uuid.UUID
 ) -> None:
-    app = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), pool_patience=0.2)
+    app = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), pool_timeout=0.2)
     async with caller(create_app(app), await key_of(app, org)) as http:
         assert (await http.get("/readyz")).json() == {"status": "ok", "reasons": []}
         assert (await http.get("/v1/jobs")).status_code == 200

@@ -139,7 +139,7 @@ async def test_a_tenant_without_an_org_acts_for_none(
 
 
 async def test_closing_what_never_opened_is_quiet() -> None:
-    app = Duly(database_url="postgresql://nobody@127.0.0.1:1/none", pool_patience=0.1)
+    app = Duly(database_url="postgresql://nobody@127.0.0.1:1/none", pool_timeout=0.1)
     with pytest.raises(errors.StoreUnavailable, match="DULY_DATABASE_URL"):
         await app.resources()
     await app.close()

@@ -32,7 +32,7 @@ _LONGEST = 5.0
 def make_app(url: str, direct_url: str, blobs: str) -> Duly:
     """The application, also for the tests' own process."""
     pooled = direct_url if direct_url != url else None
-    return Duly(database_url=url, database_direct_url=pooled, blobs_url=blobs, upkeep=False)
+    return Duly(database_url=url, database_direct_url=pooled, blobs_url=blobs, maintenance=False)
 
 
 def chores(app: Duly) -> list[Any]:

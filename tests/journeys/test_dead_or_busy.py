@@ -94,7 +94,7 @@ async def test_the_jobs_of_a_killed_worker_start_again_within_ten_seconds(
 async def test_a_busy_worker_keeps_its_jobs_although_it_is_silent(
     fresh: FreshDatabase, sql: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
-    app = make_app(fresh.direct_url, str(tmp_path), upkeep=False)
+    app = make_app(fresh.direct_url, str(tmp_path), maintenance=False)
     silent = timedelta(0)
     with worker(fresh, tmp_path, str(HEARTBEAT)) as busy, busy_machine():
         await until(sql, "select silence is not null from duly.workers")

@@ -25,7 +25,7 @@ def make_app(url: str, direct_url: str, blobs: str) -> Duly:
         database_url=url,
         database_direct_url=direct_url if direct_url != url else None,
         blobs_url=blobs,
-        upkeep=False,
+        maintenance=False,
     )
     app.gone = asyncio.Event()  # type: ignore[attr-defined]
 

@@ -379,7 +379,7 @@ async def test_absurd_policies_stop_no_sweep(
 async def test_the_chore_runs_beside_every_worker(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    settings = app.settings.model_copy(update={"upkeep": True, "reconcile_every": brief(0.05)})
+    settings = app.settings.model_copy(update={"maintenance": True, "reconcile_every": brief(0.05)})
     async with Duly(settings) as kept:
         take = declare(kept)
         age(sql, (await take.options(org_id=acting).enqueue(1)).job_id, 2)

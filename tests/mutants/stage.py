@@ -156,7 +156,7 @@ async def staged(cluster: DatabaseCluster) -> AsyncIterator[Stage]:
     ):
         sql.execute(_TABLES)
         pooled = fresh.direct_url if fresh.url != fresh.direct_url else None
-        app = Duly(database_url=fresh.url, database_direct_url=pooled, blobs_url=blobs, upkeep=False)
+        app = Duly(database_url=fresh.url, database_direct_url=pooled, blobs_url=blobs, maintenance=False)
         try:
             stage = Stage(app, sql)
             for org in (stage.org, stage.other):

@@ -21,7 +21,7 @@ from tests.worker.working import PATIENCE, working
 async def test_shared_loops_log_no_ids_and_a_handler_logs_those_of_its_job(
     fresh: FreshDatabase, tmp_path: Path, acting: uuid.UUID, caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), upkeep=False)
+    app = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), maintenance=False)
 
     @app.job("talk.once")
     async def once() -> None:

@@ -219,7 +219,7 @@ async def test_a_collector_gets_the_spans_of_a_worker(
 _UNTRACED = """
 import asyncio, sys, uuid
 from duly import Actor, Duly, context
-app = Duly(upkeep=False)
+app = Duly(maintenance=False)
 @app.job("plain.nothing")
 async def nothing(): ...
 async def main():

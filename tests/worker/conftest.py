@@ -20,7 +20,7 @@ async def isolated(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
         database_url=fresh.url,
         database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
         blobs_url=str(tmp_path / "blobs"),
-        upkeep=False,
+        maintenance=False,
     )
     vars(made).pop("database_urls", None)
     yield made

@@ -153,7 +153,7 @@ def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
         database_url=fresh.url,
         database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
         blobs_url=str(tmp_path),
-        upkeep=False,
+        maintenance=False,
     )
 
     @app.job("test.block", timeout=brief(0.1), retry=ONCE)

@@ -49,7 +49,7 @@ async def test_handlers_that_hold_every_connection_stop_neither_heartbeats_nor_f
         database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
         blobs_url=str(tmp_path),
         pool_max=2,
-        upkeep=False,
+        maintenance=False,
     )
     holding, go = asyncio.Semaphore(0), asyncio.Event()
 

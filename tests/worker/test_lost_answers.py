@@ -29,7 +29,7 @@ async def app(proxy: Proxy, fresh: FreshDatabase, tmp_path: Path) -> AsyncIterat
         database_url=proxy.url,
         database_direct_url=fresh.direct_url,
         blobs_url=str(tmp_path / "blobs"),
-        upkeep=False,
+        maintenance=False,
     )
     yield made
     await made.close()

@@ -29,7 +29,7 @@ HOLDERS = """
 @pytest.fixture
 async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
     """Without a pooler between."""
-    made = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path / "blobs"), upkeep=False)
+    made = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path / "blobs"), maintenance=False)
     yield made
     await made.close()
 
@@ -120,7 +120,7 @@ async def test_behind_a_pooler_no_worker_is_present_and_the_lease_counts(
     fresh: FreshDatabase, acting: uuid.UUID, sql: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
     direct, blobs = fresh.direct_url, str(tmp_path)
-    app = Duly(database_url=fresh.url, database_direct_url=direct, blobs_url=blobs, upkeep=False)
+    app = Duly(database_url=fresh.url, database_direct_url=direct, blobs_url=blobs, maintenance=False)
     async with app, working(app, heartbeat=brief(0.05)) as worker:
         await until(sql, "select heartbeat_at > started_at from duly.workers")
         assert worker_row(sql, "silence") is None

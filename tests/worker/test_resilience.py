@@ -176,7 +176,10 @@ async def test_connections_that_lead_nowhere_are_given_up(
     hole: Proxy, fresh: FreshDatabase, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     app = Duly(
-        database_url=hole.url, database_direct_url=fresh.direct_url, blobs_url=str(tmp_path), upkeep=False
+        database_url=hole.url,
+        database_direct_url=fresh.direct_url,
+        blobs_url=str(tmp_path),
+        maintenance=False,
     )
 
     @app.job("test.well")
@@ -196,7 +199,7 @@ async def test_connections_that_lead_nowhere_are_given_up(
 
 async def _enqueue_directly(fresh: FreshDatabase, tmp_path: Path, org: uuid.UUID) -> list[uuid.UUID]:
     """By an application whose connections are good."""
-    async with Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), upkeep=False) as other:
+    async with Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), maintenance=False) as other:
 
         @other.job("test.well")
         async def well(n: int) -> int:

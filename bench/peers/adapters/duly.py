@@ -26,7 +26,7 @@ class Ours(Adapter):
     name = "Duly"
     package = "duly"
     settings = (
-        "twice the slots, 20 orgs, upkeep on, leases and heartbeats as they come; "
+        "twice the slots, 20 orgs, maintenance on, leases and heartbeats as they come; "
         "bulk calls of 500 to 1,000 jobs; single calls 250 of an org, so that those that meet are one write"
     )
     persists = "record, state, an event for every step, idempotency ledger, audit chain"

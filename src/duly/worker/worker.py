@@ -43,7 +43,7 @@ from duly.worker.workers_store import HeldJobUpdate, WorkerIdentity
 
 log = logging.getLogger("duly.worker")
 _RETRY_PAUSE = 0.5
-_UPKEEP_STOP_TIMEOUT = 5.0
+_MAINTENANCE_STOP_TIMEOUT = 5.0
 _BUSY_SHARE = 0.75
 _BUSY_CLAIM_DELAY = 0.005
 _SMALL_CLAIM = 10
@@ -127,7 +127,7 @@ class Worker:
         }.items():
             self._tasks.append(self._spawn(_restarting(loop, name), name))
         if self._beside is not None:
-            self._upkeep = self._spawn(self._beside(self._ending), "upkeep")
+            self._maintenance = self._spawn(self._beside(self._ending), "maintenance")
 
     def _build(self, resources: Resources, handler_database: Database) -> None:
         options, database = self.options, resources.database
@@ -215,8 +215,8 @@ class Worker:
     async def _close(self) -> None:
         self._ending.set()
         if self._beside is not None:
-            await asyncio.wait([self._upkeep], timeout=_UPKEEP_STOP_TIMEOUT)
-            self._tasks.append(self._upkeep)
+            await asyncio.wait([self._maintenance], timeout=_MAINTENANCE_STOP_TIMEOUT)
+            self._tasks.append(self._maintenance)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -16,7 +16,7 @@ LEASE = timedelta(seconds=0.6)
 def make_app(url: str, direct_url: str, blobs: str, secrets: str = "", dropbox: str = "") -> Duly:
     """The same application, also for the tests' own process."""
     direct = direct_url if direct_url != url else None
-    app = Duly(database_url=url, database_direct_url=direct, blobs_url=blobs, upkeep=False)
+    app = Duly(database_url=url, database_direct_url=direct, blobs_url=blobs, maintenance=False)
     imports = ImportOptions()
     if dropbox:
         place = Place(dropbox, f"{dropbox}/oauth2/token", dropbox)

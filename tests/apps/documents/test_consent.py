@@ -31,7 +31,7 @@ async def connected(fresh: FreshDatabase, tmp_path: Path, service: Fake) -> Asyn
         database_url=fresh.url,
         database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
         blobs_url=str(tmp_path / "blobs"),
-        upkeep=False,
+        maintenance=False,
         unstructured_url=service.url,
         unstructured_key=KEY,
         unstructured_cents=2.5,

@@ -204,7 +204,7 @@ async def test_neither_words_nor_servers_nor_quotas_keep_a_job_from_ending(
         await app.subscriptions.subscribe(org, to, actor=ANNA)
     good, bad = await build.enqueue(False), await build.enqueue(True)
     await app.limits.set(org, actor=ANNA, reason="not one more", max_waiting=0)
-    app.settings = app.settings.model_copy(update={"upkeep": True})
+    app.settings = app.settings.model_copy(update={"maintenance": True})
     ready(app, ONCE)
     async with working(app):
         assert (await good.wait(20)).status == "completed"

@@ -105,7 +105,7 @@ def _silent(worker: WorkerSnapshot) -> Complaint:
     return Complaint(
         Verdict.FAIL,
         f"{worker.running} jobs are held by {worker.name}, silent since {since}",
-        "a worker with upkeep takes them over within seconds; else: duly reconcile",
+        "a worker with maintenance takes them over within seconds; else: duly reconcile",
     )
 
 
@@ -171,7 +171,7 @@ def _owed(row: Row) -> Complaint:
     job_type, age = row["job_type"], _rounded(row["age"])
     if row["unpaid"]:
         said = f"{row['debts']} callbacks of {job_type} are owed for {age}, and nobody makes them"
-        return Complaint(Verdict.FAIL, said, f"start a worker, with upkeep, whose app declares {job_type}")
+        return Complaint(Verdict.FAIL, said, f"start a worker with maintenance whose app declares {job_type}")
     said = f"{row['debts']} callbacks of {job_type} keep failing, for {age}: {row['last_error']}"
     return Complaint(Verdict.WARN, said, f"correct on_failed or on_dead of {job_type}")
 
