@@ -106,7 +106,7 @@ async def test_tenants_can_neither_cancel_nor_replay_system_jobs(
     async def check(path: str, body: dict[str, Any] = WHY) -> None:
         refused = await http.post(f"/v1/jobs/{job}/{path}", json=body)
         assert (refused.status_code, refused.json()["code"]) == (403, "auth.forbidden"), refused.text
-        assert refused.json()["errors"][0]["message"] == "duly.enrich_audit is Duly's own work"
+        assert refused.json()["errors"][0]["message"] == "duly.enrich_audit is a system job of Duly"
 
     await check("cancel")
     await end_one(database, Retried(BOOM))

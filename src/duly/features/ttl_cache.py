@@ -1,4 +1,4 @@
-"""Answers that may be some seconds old, so that who asks often costs little."""
+"""TTL caches for one value or one per key; concurrent callers share one lookup."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K")
 T = TypeVar("T")
-_MOST = 1_000
+_MAX_KEYS = 1_000
 
 
-class Kept(Generic[T]):
-    """One answer. Whoever asks while it is looked for waits for the same."""
+class TtlCache(Generic[T]):
+    """Caches the value of one lookup."""
 
-    def __init__(self, ask: Callable[[], Awaitable[T]], lasts: float = 0.0) -> None:
-        self._ask = ask
-        self._lasts = lasts
-        self._asking = asyncio.Lock()
-        self._answer: T | None = None
-        self.answered_at = float("-inf")
+    def __init__(self, lookup: Callable[[], Awaitable[T]], ttl: float = 0.0) -> None:
+        self._lookup = lookup
+        self._ttl = ttl
+        self._lock = asyncio.Lock()
+        self._value: T | None = None
+        self.updated_at = float("-inf")
 
-    async def get(self, age: float | None = None) -> T:
-        """What was found, now or within so many seconds."""
-        async with self._asking:
-            if self._answer is None or time.monotonic() > self.answered_at + (age or self._lasts):
-                self._answer = await self._ask()
-                self.answered_at = time.monotonic()
-            return self._answer
+    async def get(self, max_age: float | None = None) -> T:
+        """Return the value, at most `max_age` seconds old; by default the `ttl` of the cache."""
+        async with self._lock:
+            if self._value is None or time.monotonic() > self.updated_at + (max_age or self._ttl):
+                self._value = await self._lookup()
+                self.updated_at = time.monotonic()
+            return self._value
 
 
-class KeptByKey(Generic[K, T]):
-    """An answer for each key; the oldest are forgotten."""
+class KeyedTtlCache(Generic[K, T]):
+    """Caches a value per key; evicts the oldest."""
 
-    def __init__(self, ask: Callable[[K], Awaitable[T]]) -> None:
-        self._ask = ask
-        self._kept: dict[K, Kept[T]] = {}
+    def __init__(self, lookup: Callable[[K], Awaitable[T]]) -> None:
+        self._lookup = lookup
+        self._caches: dict[K, TtlCache[T]] = {}
 
-    async def get(self, key: K, age: float) -> T:
-        """What was found for this key, now or within so many seconds."""
-        if not age:
-            return await self._ask(key)
-        kept = self._kept.get(key)
-        if kept is None:
-            if len(self._kept) >= _MOST:
-                del self._kept[min(self._kept, key=lambda known: self._kept[known].answered_at)]
-            kept = self._kept[key] = Kept(lambda: self._ask(key))
-        return await kept.get(age)
+    async def get(self, key: K, max_age: float) -> T:
+        """Return the value of a key, at most `max_age` seconds old; 0 bypasses the cache."""
+        if not max_age:
+            return await self._lookup(key)
+        cache = self._caches.get(key)
+        if cache is None:
+            if len(self._caches) >= _MAX_KEYS:
+                del self._caches[min(self._caches, key=lambda known: self._caches[known].updated_at)]
+            cache = self._caches[key] = TtlCache(lambda: self._lookup(key))
+        return await cache.get(max_age)

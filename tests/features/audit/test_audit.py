@@ -13,8 +13,7 @@ from duly import Duly, errors
 from duly.features.audit import service as control
 from duly.features.audit import store as audit
 from duly.features.audit.chain import GENESIS, make_seals
-from duly.features.audit.change_request import ChangeRequest
-from duly.features.audit.entries import record_entry
+from duly.features.audit.entries import ChangeRequest, record_entry
 from duly.features.audit.report import AuditReport
 from tests.features.audit.trail import ANNA, Trail, trail
 from tests.maintenance.aging import LONG_AGO, drop, ended, make_partitions

@@ -12,7 +12,7 @@ from duly.core.job import SYSTEM_ORG
 from duly.features.alerts import store as alerts
 from duly.features.alerts.rules import Figures, Kind, Severity, no_worker
 from duly.features.alerts.store import Alert
-from duly.features.audit.change_request import check_org_exists, org_uuid
+from duly.features.arguments import check_org_exists, org_uuid
 from duly.features.pagination import decode_cursor, encode_cursor, page_size
 from duly.jobs.application import App
 

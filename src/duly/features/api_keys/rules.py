@@ -14,7 +14,7 @@ from uuid import UUID
 from duly.core.errors import ContractError
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import Scope
-from duly.features.audit.change_request import required_text
+from duly.features.arguments import required_text
 
 _TEXT = re.compile(r"duly_([a-z]{1,20})_([0-9a-f]{20})_([0-9a-f]{48})")
 _ENVIRONMENT = re.compile(r"[a-z]{1,20}")

@@ -26,14 +26,8 @@ from duly.features.api_keys.rules import (
     checked_scopes,
 )
 from duly.features.api_keys.store import ApiKey, FoundKey
-from duly.features.audit.change_request import (
-    ChangeRequest,
-    change_request,
-    check_org_exists,
-    org_uuid,
-    required_text,
-)
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
 from duly.features.orgs.service import locked
 from duly.features.pagination import decode_cursor, page_size, split_page, text_cursor
 from duly.jobs.application import App

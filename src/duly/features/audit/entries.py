@@ -1,28 +1,50 @@
-"""Changes that are audited: the transaction they are made in, and the entry that is written with them."""
+"""Audited changes: the actor and reason of a change, its transaction, and the audit entry written with it."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
+from duly.core.errors import MissingField
+from duly.core.job import Actor
 from duly.db.database import retry_transaction
 from duly.db.pool import Connection
-from duly.features.audit.change_request import ChangeRequest
 from duly.jobs import store as job_store
 from duly.jobs.application import App
-from duly.jobs.request_context import current_context
+from duly.jobs.request_context import checked_actor, checked_text, current_context
 
 T = TypeVar("T")
 OWN_TARGETS = frozenset({
     "dead_letter", "job", "key", "limit", "member", "notification", "org", "project", "queue", "record",
     "result", "schedule", "session", "suppression", "template", "webhook", "worker",
 })  # fmt: skip
-"""What Duly itself writes about: the first words of all actions that are not an application's own."""
+"""The target types of Duly's entries: the first word of their actions. Applications use other words."""
+
+
+class ChangeRequest(NamedTuple):
+    """The actor and the reason of a change."""
+
+    actor: Actor
+    reason: str | None
+
+    @property
+    def by(self) -> str:
+        """The actor as a text, for a column."""
+        return f"{self.actor.type}:{self.actor.id}"
+
+
+def change_request(actor: Actor, reason: str | None, *, optional: bool = False) -> ChangeRequest:
+    """Return the checked actor and reason; raise if one is missing. With `optional`, the reason may be."""
+    if checked_actor(actor) is None:
+        raise MissingField("missing", field="actor", fix="pass Actor.user(...), .api_key or .system")
+    if reason is None and not optional:
+        raise MissingField("missing", field="reason", fix="pass a reason for the audit trail")
+    return ChangeRequest(actor, checked_text("reason", reason))
 
 
 async def audited_transaction(app: App, work: Callable[[Connection], Awaitable[T]]) -> T:
-    """Do it in one transaction of the engine; all of it again when PostgreSQL says that this helps."""
+    """Run `work` in one transaction of the engine; repeat all of it after a serialization failure."""
 
     async def once() -> T:
         async with (await app.resources()).database.engine() as conn:
@@ -32,19 +54,19 @@ async def audited_transaction(app: App, work: Callable[[Connection], Awaitable[T
 
 
 async def record_entry(
-    conn: Connection, who: ChangeRequest, org_id: UUID, action: str, target_id: str, /, **detail: Any
+    conn: Connection, request: ChangeRequest, org_id: UUID, action: str, target_id: str, /, **detail: Any
 ) -> None:
-    """Write a change into the audit trail of an org. The first word of the action says what was changed."""
-    here = current_context()
+    """Write a change to the audit trail of an org. The first word of the action is the type of the target."""
+    context = current_context()
     await job_store.record_audit_entry(
         conn,
         org_id=org_id,
-        actor=who.actor,
+        actor=request.actor,
         action=action,
         target_type=action.partition(".")[0],
         target_id=target_id,
-        reason=who.reason,
-        request_id=here.request_id,
-        correlation_id=here.correlation_id or here.request_id,
+        reason=request.reason,
+        request_id=context.request_id,
+        correlation_id=context.correlation_id or context.request_id,
         detail=detail,
     )

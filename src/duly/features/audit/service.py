@@ -14,12 +14,12 @@ from duly.core.errors import ContractError, MissingField, UnknownJob
 from duly.core.job import Actor
 from duly.core.states import AUDITED, EventType, Status, audit_event_name
 from duly.db.database import ENGINE_ROLE_SQL, tenant_role_sql
+from duly.features.arguments import check_org_exists, org_uuid, required_text
 from duly.features.audit import store as audit
 from duly.features.audit import verifier
 from duly.features.audit.chain import GENESIS, Chain, Problem, end_of, place_of
-from duly.features.audit.change_request import change_request, check_org_exists, org_uuid, required_text
 from duly.features.audit.enrichment import Versions, check_target, enrichment
-from duly.features.audit.entries import record_entry
+from duly.features.audit.entries import change_request, record_entry
 from duly.features.audit.report import MOST, AuditReport, read_hash, reported
 from duly.features.audit.store import START, AuditEntry, Mark
 from duly.features.audit.verifier import Verification

@@ -11,9 +11,9 @@ from uuid import UUID
 from duly.core.errors import ContractError
 from duly.core.job import Actor
 from duly.core.states import Outcome, Status
-from duly.features.audit.change_request import may_touch
 from duly.features.jobs.filter import Filters, choose
 from duly.features.jobs.filter_store import Choice
+from duly.features.system_jobs import may_change
 
 JOB_TYPE = "duly.bulk"
 _MOMENTS = ("created_after", "created_before")
@@ -57,7 +57,7 @@ def touched(choice: Choice, verb: Verb, actor: Actor) -> list[Choice]:
         choice = choice._replace(outcome=Outcome.DEAD, open_letter=True)
         statuses = statuses if dead else ()
     else:
-        choice = choice._replace(not_own=not may_touch(actor, JOB_TYPE))
+        choice = choice._replace(not_own=not may_change(actor, JOB_TYPE))
     return _lists(choice, statuses)
 
 

@@ -11,8 +11,8 @@ from duly.core.errors import ContractError
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.core.states import Status
 from duly.db.pool import Connection
-from duly.features.audit.change_request import ChangeRequest, change_request, check_org_exists, org_uuid
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import check_org_exists, org_uuid
+from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
 from duly.features.bulk.job import declare
 from duly.features.bulk.plan import JOB_TYPE, Verb, by_status, stored, touched, verb_of
 from duly.features.jobs.filter import Filters, choose

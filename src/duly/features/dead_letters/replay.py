@@ -7,7 +7,6 @@ from uuid import UUID
 
 from duly.core.errors import AlreadyResolved, Conflict, UnknownJob
 from duly.db.pool import Connection
-from duly.features.audit.change_request import check_touch, may_touch
 from duly.features.dead_letters import store as dead
 from duly.features.dead_letters.store import (
     Choice,
@@ -20,13 +19,14 @@ from duly.features.dead_letters.store import (
     Resolution,
     Wanted,
 )
+from duly.features.system_jobs import check_may_change, may_change
 from duly.jobs import store as job_store
 
 
 async def succeed(conn: Connection, order: Order, wanted: Wanted, resolution: Resolution) -> Replayed:
     """Close a letter with a new job; a second replay finds the job of the first."""
     letter = await _locked(conn, order, wanted.job_id)
-    check_touch(order.actor, letter.job_type)
+    check_may_change(order.actor, letter.job_type)
     if letter.resolution is not None:
         if letter.successor_job_id is None or not letter.resolution == resolution == Resolution.REPLAYED:
             raise resolved(letter)
@@ -51,7 +51,7 @@ async def rerun(conn: Connection, order: Order, wanted: Wanted) -> Replayed:
     ended = await job_store.read_job(conn, order.org_id, job_id)
     if ended is None:
         raise UnknownJob(f"no job {job_id} in this org", field="job_id", fix="check the id and the org")
-    check_touch(order.actor, ended.job_type)
+    check_may_change(order.actor, ended.job_type)
     if not ended.status.terminal:
         raise Conflict(f"{job_id} is {ended.status}", field="job_id", fix="cancel it, or wait for its end")
     letter = await dead.lock(conn, order.org_id, job_id)
@@ -87,7 +87,7 @@ class Batch(NamedTuple):
         wanted = [
             Wanted(letter.job_id, (self.seen + n) * self.pace)
             for n, letter in enumerate(letters)
-            if may_touch(order.actor, letter.job_type)
+            if may_change(order.actor, letter.job_type)
         ]
         replays = await dead.replay(conn, order, wanted)
         done = {letter: replays.done[letter.job_id] for letter in letters if letter.job_id in replays.done}
@@ -99,13 +99,13 @@ class Batch(NamedTuple):
         """How many are out of the box, and where to go on."""
         order = self.order
         letters = await dead.lock_open(conn, order.org_id, self.choice, after=self.after, limit=self.size)
-        theirs = [letter for letter in letters if may_touch(order.actor, letter.job_type)]
+        theirs = [letter for letter in letters if may_change(order.actor, letter.job_type)]
         await dead.resolve(conn, order, Resolution.DISCARDED, dict.fromkeys(theirs))
         return len(theirs), letters[-1].place if len(letters) == self.size else None
 
     def _why_not(self, letter: LockedLetter, replays: Replays) -> str:
-        if not may_touch(self.order.actor, letter.job_type):
-            return f"{letter.job_type} is Duly's own work"
+        if not may_change(self.order.actor, letter.job_type):
+            return f"{letter.job_type} is a system job of Duly"
         return _why_not(letter.job_id, replays)
 
 

@@ -14,8 +14,8 @@ from uuid import UUID
 from duly.core.errors import ContractError, MissingField, NotFound
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.audit.change_request import change_request, check_org_exists, org_uuid, required_text
-from duly.features.audit.entries import audited_transaction
+from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.dead_letters import replay as replays
 from duly.features.dead_letters import store as dead
 from duly.features.dead_letters.store import (

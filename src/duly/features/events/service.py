@@ -9,7 +9,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from duly.core.errors import ContractError, CursorExpired
-from duly.features.audit.change_request import check_org_exists, org_uuid
+from duly.features.arguments import check_org_exists, org_uuid
 from duly.features.events import store as feed
 from duly.features.events.store import BEGINNING, FeedEvent, Look, Place
 from duly.features.pagination import decode_cursor, encode_cursor, page_size

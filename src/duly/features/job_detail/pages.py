@@ -11,11 +11,11 @@ from duly.core.errors import NotFound
 from duly.core.job import JobSnapshot
 from duly.core.principal import Scope
 from duly.core.redaction import redact_payload
-from duly.features.audit.change_request import may_touch
 from duly.features.job_detail import page_parts as parts
 from duly.features.job_detail.resubmit_commands import command, curl
 from duly.features.job_detail.service import JobStory
 from duly.features.job_detail.timeline_drawing import picture
+from duly.features.system_jobs import may_change
 
 _LARGE = {"…": "…"}
 
@@ -99,7 +99,7 @@ async def discard(visit: Visit, form: Form) -> Response:
 def _can(visit: Visit, story: JobStory) -> set[str]:
     """What they may do about it, as it is now."""
     job = story.job
-    if not may_touch(visit.actor, job.job_type):
+    if not may_change(visit.actor, job.job_type):
         return set()
     found = set()
     if not job.status.terminal and job.cancel_requested_at is None and visit.may(Scope.WRITE):

@@ -15,8 +15,8 @@ from duly.core.job import Actor, JobSnapshot
 from duly.core.policy import Retention
 from duly.core.states import Status
 from duly.db.pool import Connection
-from duly.features.audit.change_request import change_request, org_uuid, required_text
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import org_uuid, required_text
+from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.pagination import page_size
 from duly.jobs import store as job_store
 from duly.jobs.application import App

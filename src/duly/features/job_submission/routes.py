@@ -17,6 +17,7 @@ from duly.db.pool import Connection
 from duly.features.job_submission.idempotency import KEY_FIELD, check_same
 from duly.features.jobs.models import Accepted, BulkAccepted, BulkItemAccepted, BulkRequest, JobRequest
 from duly.features.jobs.responses import accepted, links
+from duly.features.system_jobs import is_system_job
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
 from duly.http.responses import ResponseModel, json_response, list_model
@@ -29,7 +30,6 @@ from duly.jobs.job import Call, Job
 from duly.jobs.registry import Registry
 
 _ENQUEUE_TIMEOUT = 10.0
-_SYSTEM_PREFIX = "duly."
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -119,12 +119,12 @@ def routes(service: Service) -> APIRouter:
 
 def offered_job_types(registry: Registry) -> Iterator[Job[..., Any]]:
     """Yield the job types of the application, without Duly's own maintenance jobs."""
-    return (job for job in registry if not job.name.startswith(_SYSTEM_PREFIX))
+    return (job for job in registry if not is_system_job(job.name))
 
 
 def check_offered(job_type: str) -> None:
     """Raise as for an unknown job type if it is one of Duly's own."""
-    if job_type.startswith(_SYSTEM_PREFIX):
+    if is_system_job(job_type):
         raise UnknownJobType(
             f"{job_type!r} is not declared", field="job_type", fix="list the job types of the application"
         )

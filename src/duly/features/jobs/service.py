@@ -14,8 +14,8 @@ from duly.core.job import Actor, JobEvent, JobSnapshot
 from duly.core.outcome import CanceledBy
 from duly.core.states import Status
 from duly.db.pool import Connection
-from duly.features.audit.change_request import change_request, check_org_exists, check_stop, org_uuid
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import check_org_exists, org_uuid
+from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.job_detail import store as stories
 from duly.features.job_detail.explain import MOST_BEFORE, explain
 from duly.features.job_detail.service import JobStory, read_story
@@ -29,6 +29,7 @@ from duly.features.jobs.store import Attempt
 from duly.features.jobs.walk import look
 from duly.features.pagination import page_size
 from duly.features.queues.store import Count
+from duly.features.system_jobs import check_may_cancel
 from duly.jobs import stale_jobs
 from duly.jobs import store as job_store
 from duly.jobs.application import App
@@ -265,7 +266,7 @@ class Jobs:
         async def once(conn: Connection) -> str | None:
             before = await job_store.read_job(conn, whose, which)
             if before is not None:
-                check_stop(actor, before.job_type)
+                check_may_cancel(actor, before.job_type)
             answer = await job_store.cancel_job(conn, whose, which, by=by, reason=reason, actor=actor)
             if await _asked_now(conn, whose, which, before):
                 await record_entry(conn, who, whose, "job.cancel_requested", str(which), answer=answer)

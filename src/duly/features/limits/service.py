@@ -10,8 +10,8 @@ from uuid import UUID
 from duly.core.errors import ContractError, MissingField
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.db.pool import Connection
-from duly.features.audit.change_request import ChangeRequest, change_request, check_org_exists
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import check_org_exists
+from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
 from duly.features.limits import rules as limit_rules
 from duly.features.limits import store as gates
 from duly.features.limits.rules import UNCHANGED, Unchanged

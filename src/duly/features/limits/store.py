@@ -70,12 +70,6 @@ class Limit(BaseModel):
         return self.max_running is not None or self.starts_per_second is not None
 
 
-async def org_exists(conn: Connection, org_id: UUID) -> bool:
-    """Whether the org is known, active or not."""
-    cursor = await conn.execute(statement("orgs/find"), {"org_id": org_id})
-    return await cursor.fetchone() is not None
-
-
 async def read(conn: Connection, key: GateKey) -> Limit | None:
     """One gate, if somebody has ever set it."""
     return await _limit(conn, "limits/read", key)

@@ -11,8 +11,8 @@ from duly.core.principal import Role
 from duly.db.pool import Connection
 from duly.features.api_keys import store as access
 from duly.features.api_keys.store import Member
-from duly.features.audit.change_request import change_request, check_org_exists, org_uuid, required_text
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.orgs.service import locked
 from duly.features.pagination import decode_cursor, page_size, split_page, text_cursor
 from duly.features.subscriptions import store as subscriptions

@@ -10,7 +10,7 @@ from uuid import UUID
 from duly.core.errors import ContractError, MissingField, UnknownWebhook
 from duly.core.job import Actor, ActorType
 from duly.db.pool import Connection
-from duly.features.audit.change_request import required_text
+from duly.features.arguments import required_text
 from duly.features.webhooks import store as endpoints
 from duly.jobs.request_context import as_uuid
 

@@ -12,8 +12,8 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, LimitExceeded, UnknownJob, UnknownNotification
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.audit.change_request import change_request, check_org_exists, org_uuid, required_text
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.notifications import store as notifications
 from duly.features.notifications.channels import Channel, Channels
 from duly.features.notifications.preferences import Preferences, Suppressions

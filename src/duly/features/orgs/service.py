@@ -10,15 +10,8 @@ from uuid import UUID, uuid4
 from duly.core.errors import Conflict, ContractError
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.db.pool import Connection
-from duly.features.audit.change_request import (
-    ChangeRequest,
-    change_request,
-    check_org_exists,
-    org_uuid,
-    required_text,
-    unknown_org,
-)
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import check_org_exists, org_uuid, required_text, unknown_org
+from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
 from duly.features.orgs import store as orgs
 from duly.features.orgs.store import Org, OrgStatus, Project
 from duly.features.pagination import decode_cursor, page_size, split_page

@@ -25,7 +25,7 @@ from duly.features.overview.models import HOUR, MINUTES, Board, Platform, QueueL
 from duly.features.overview.store import OrgOverview, PlatformOverview
 from duly.features.queues import store as queues
 from duly.features.queues.store import Count, QueueStats, WorkerSnapshot, counted
-from duly.features.ttl_cache import Kept
+from duly.features.ttl_cache import TtlCache
 from duly.jobs.application import App
 from duly.worker import queue_stats as minutes
 from duly.worker.queue_stats import OrgMinutes, QueueActivity, QueueMinute
@@ -55,8 +55,8 @@ class Boards:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._server = Kept(self._look_at_server, _SERVER_LASTS)
-        self._minutes = Kept(self._latest, _MINUTES_LAST)
+        self._server = TtlCache(self._look_at_server, _SERVER_LASTS)
+        self._minutes = TtlCache(self._latest, _MINUTES_LAST)
         self._over: list[QueueMinute] = []
         self._all_read_at = float("-inf")
 

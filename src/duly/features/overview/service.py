@@ -8,7 +8,7 @@ from uuid import UUID
 
 from duly.core.freshness import Freshness
 from duly.db.pool import Connection
-from duly.features.audit.change_request import check_org_exists, org_uuid
+from duly.features.arguments import check_org_exists, org_uuid
 from duly.features.orgs.fair_shares import ActiveShares, SharePage, Shares
 from duly.features.overview import store as overview
 from duly.features.overview.dashboard import Boards
@@ -17,7 +17,7 @@ from duly.features.overview.store import Lane, OrgOverview, PlatformOverview, Qu
 from duly.features.queues import store as queues
 from duly.features.queues.service import MOST
 from duly.features.queues.store import Count, counted
-from duly.features.ttl_cache import Kept, KeptByKey
+from duly.features.ttl_cache import KeyedTtlCache, TtlCache
 from duly.jobs import stale_jobs
 from duly.jobs.application import App
 
@@ -38,8 +38,8 @@ class Overview:
         self._app = app
         self._boards = Boards(app)
         self._shares = Shares(app)
-        self._doubts = Kept(self._suspected, _DOUBTS_LAST)
-        self._recent = KeptByKey(self._board)
+        self._doubts = TtlCache(self._suspected, _DOUBTS_LAST)
+        self._recent = KeyedTtlCache(self._board)
 
     async def board(self, org_id: UUID | str | None = None, *, age: timedelta = timedelta(0)) -> Board:
         """Everything that an overview shows: of an org, or of the whole installation. An unknown org raises.

@@ -12,8 +12,8 @@ from duly.core.errors import Conflict, ContractError, MissingField, UnknownQueue
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.core.policy import DEAD_LETTER_QUEUE
 from duly.db.pool import Connection
-from duly.features.audit.change_request import ChangeRequest, change_request, required_text
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import required_text
+from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
 from duly.features.limits.rules import UNCHANGED, Unchanged
 from duly.features.queues import store as queues
 from duly.features.queues.store import Queue, QueueStats, WorkerSnapshot

@@ -15,15 +15,9 @@ from duly.core.errors import ContractError, PayloadRefused, UnknownSchedule, Uns
 from duly.core.job import Actor, JobSpec, Origin
 from duly.db.database import retry_transaction
 from duly.db.pool import Connection
+from duly.features.arguments import check_org_exists, checked_count, org_uuid, required_text
 from duly.features.audit import entries as audited
-from duly.features.audit.change_request import (
-    ChangeRequest,
-    change_request,
-    check_org_exists,
-    count,
-    org_uuid,
-    required_text,
-)
+from duly.features.audit.entries import ChangeRequest, change_request
 from duly.features.pagination import (
     decode_cursor,
     encode_cursor,
@@ -153,14 +147,14 @@ class Schedules:
 
     async def ticks(self, org_id: UUID | str, name: str, n: int = 100) -> builtins.list[Tick]:
         """What became of its last ticks, the newest first."""
-        schedule, most = await self.get(org_id, name), count(n)
+        schedule, most = await self.get(org_id, name), checked_count(n)
         return (await self.recent([schedule], most))[schedule.schedule_id]
 
     async def recent(self, some: Sequence[ScheduleSnapshot], n: int = 10) -> dict[UUID, builtins.list[Tick]]:
         """What became of the last ticks of some schedules of one org, so many of each, the newest first."""
         if not some:
             return {}
-        which, most = [one.schedule_id for one in some], count(n)
+        which, most = [one.schedule_id for one in some], checked_count(n)
         async with self._app.tenant_session(some[0].org_id) as conn:
             return await schedules.ticks(conn, some[0].org_id, which, limit=most)
 
@@ -181,7 +175,7 @@ class Schedules:
     async def upcoming(self, org_id: UUID | str, name: str, n: int = 5) -> builtins.list[datetime]:
         """Its next ticks by the database's clock; of a paused schedule those it would have."""
         schedule = await self.get(org_id, name)
-        return [*islice(schedule.times.ticks(schedule.read_at), count(n))]
+        return [*islice(schedule.times.ticks(schedule.read_at), checked_count(n))]
 
     async def pause(self, org_id: UUID | str, name: str, actor: Actor, reason: str) -> ScheduleSnapshot:
         """Run nothing until it is resumed; ticks are recorded as missed meanwhile."""

@@ -12,8 +12,7 @@ from duly.core.job import SYSTEM_ORG, Actor, ActorType
 from duly.core.principal import ROLE_SCOPES, Principal, Scope
 from duly.db.pool import Connection
 from duly.features.api_keys.service import unknown_credential
-from duly.features.audit.change_request import ChangeRequest
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.audit.entries import ChangeRequest, audited_transaction, record_entry
 from duly.features.sessions import store as sessions
 from duly.features.sessions.store import Holder, Login
 from duly.jobs.application import App

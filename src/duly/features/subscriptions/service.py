@@ -10,8 +10,8 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, UnknownJob, UnknownSubscription
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.audit.change_request import change_request, check_org_exists, org_uuid
-from duly.features.audit.entries import audited_transaction
+from duly.features.arguments import check_org_exists, org_uuid
+from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.notifications.recipients import (
     FALLBACK,
     IN_APP,
@@ -25,6 +25,7 @@ from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.features.schedules import store as schedules
 from duly.features.subscriptions import store as subscriptions
 from duly.features.subscriptions.store import OUTCOMES, Subscription
+from duly.features.system_jobs import is_system_job
 from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
@@ -173,7 +174,7 @@ def _checked_outcomes(said: Iterable[str]) -> list[str]:
 
 def _checked_type(job_type: str | None) -> str | None:
     found = checked_text("job_type", job_type)
-    if found is not None and found.startswith("duly."):
+    if found is not None and is_system_job(found):
         raise ContractError("of Duly's own jobs nobody is told", field="job_type", fix="name one of yours")
     return found
 

@@ -15,8 +15,8 @@ from duly.core import payload as rules
 from duly.core.errors import Conflict, ContractError, UnknownTemplate
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.audit.change_request import change_request, check_org_exists, org_uuid, required_text
-from duly.features.audit.entries import audited_transaction, record_entry
+from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.notifications.recipients import checked_key, checked_locale, fallbacks
 from duly.features.orgs.service import locked
 from duly.features.pagination import decode_cursor, encode_cursor, page_size

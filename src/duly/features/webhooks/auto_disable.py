@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from duly.core.job import Actor
 from duly.db.pool import Connection
 from duly.features.api_keys import store as access
-from duly.features.audit.change_request import ChangeRequest
+from duly.features.audit.entries import ChangeRequest
 from duly.features.notifications import store as notifications
 from duly.features.notifications.store import NewNotification
 from duly.features.webhooks import store as endpoints

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from duly.core.errors import MissingField, UnknownWebhook
 from duly.db.pool import Connection
+from duly.features.arguments import org_uuid
 from duly.features.audit import entries as audited
-from duly.features.audit.change_request import ChangeRequest, org_uuid
+from duly.features.audit.entries import ChangeRequest
 from duly.features.webhooks import store as endpoints
 from duly.features.webhooks.store import Endpoint
 from duly.jobs.application import App

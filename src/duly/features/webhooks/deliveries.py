@@ -12,7 +12,8 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, UnknownDelivery
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.audit.change_request import change_request, org_uuid, required_text
+from duly.features.arguments import org_uuid, required_text
+from duly.features.audit.entries import change_request
 from duly.features.pagination import decode_cursor, encode_cursor, page_size
 from duly.features.webhooks import delivery_log_store as delivery_log
 from duly.features.webhooks import store as endpoints

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 from duly.core.errors import ContractError
 from duly.core.states import EventType
-from duly.features.audit.change_request import required_text
+from duly.features.arguments import required_text
+from duly.features.system_jobs import is_system_job
 
 EVENT_TYPES = (*(kind.value for kind in EventType), "job.*", "*")
 """What an endpoint can be told of."""
 _PREFIX = "whsec_"
 _SHORTEST, _LONGEST = 24, 64
 _MOST_JOB_TYPES = 100
-_OWN = "duly."
 
 
 def checked_event_types(event_types: Iterable[str]) -> list[str]:
@@ -32,7 +32,7 @@ def checked_event_types(event_types: Iterable[str]) -> list[str]:
 def checked_job_types(job_types: Iterable[str] | None) -> list[str] | None:
     """Some job types, each once, also those that only other programs know; None for all."""
     given = sorted({required_text("job_types", name) for name in _listed("job_types", job_types)})
-    if own := [name for name in given if name.startswith(_OWN)]:
+    if own := [name for name in given if is_system_job(name)]:
         raise ContractError(
             f"{own[0]!r} is Duly's own; nobody is told of it", field="job_types", fix="name your job types"
         )

@@ -12,8 +12,8 @@ from duly.core.errors import Conflict
 from duly.core.job import Actor
 from duly.db.pool import Connection
 from duly.features.api_keys.rules import checked_overlap
-from duly.features.audit.change_request import change_request, check_org_exists, org_uuid
-from duly.features.audit.entries import audited_transaction
+from duly.features.arguments import check_org_exists, org_uuid
+from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.orgs.service import locked
 from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.features.webhooks import store as endpoints
