@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from duly.db.database import ENGINE_ROLE_SQL
+from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.statements import statement
-from duly.features.events.store import IN_ORDER
 from tests.db.settling import settle
 
 
@@ -35,7 +35,7 @@ async def test_a_page_reads_no_more_than_its_rows_however_large_the_log(
     }  # fmt: skip
     with sql.transaction():
         sql.execute(ENGINE_ROLE_SQL)
-        sql.execute(IN_ORDER)
+        sql.execute(PREFER_INDEX_ORDER)
         explain = f"explain (analyze, format json) {statement('events/feed_look')}"
         for _ in range(2):
             row = sql.execute(explain, values, prepare=True).fetchone()

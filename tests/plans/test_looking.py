@@ -16,10 +16,9 @@ from duly.core.freshness import Freshness
 from duly.core.states import Outcome, Status
 from duly.db.database import Database
 from duly.db.pool import Connection, PoolSize
-from duly.db.rows import rows
+from duly.db.rows import PREFER_INDEX_ORDER, rows
 from duly.features.dead_letters import groups_store as kinds
 from duly.features.dead_letters import store as dead
-from duly.features.events.store import IN_ORDER
 from duly.features.job_detail import store as stories
 from duly.features.jobs import all_orgs_store as everywhere
 from duly.features.jobs import store as listing
@@ -137,7 +136,7 @@ async def test_no_list_reads_more_rows_than_its_page(rich: Rich, plans: str) -> 
             choice = Choice(rich.org, **chosen)
             each = {"job_records": most, "job_states": max(most, 100), "claims": 1}
             async with session(database, choice) as conn:
-                await conn.execute(IN_ORDER)
+                await conn.execute(PREFER_INDEX_ORDER)
                 seen.plans.clear()
                 found, _ = await listing.look(conn, choice, NEWEST, most=51)
             of_none = choice.statuses in ((Status.PARTIAL,), (Status.CANCELED,))
@@ -151,7 +150,7 @@ async def test_no_list_of_all_orgs_reads_more_rows_than_its_page(rich: Rich, pla
         for chosen in CHOICES:
             choice = Choice(None, **chosen)
             async with database.engine() as conn:
-                await conn.execute(IN_ORDER)
+                await conn.execute(PREFER_INDEX_ORDER)
                 await conn.execute(f"set local plan_cache_mode = {plans}")
                 seen.plans.clear()
                 found, end = await listing.look(conn, choice, NEWEST, most=51)
@@ -205,7 +204,7 @@ async def test_whether_jobs_fit_is_read_once_of_each(rich: Rich, plans: str) -> 
         ):
             choice = Choice(rich.org, **chosen)
             async with session(database, choice) as conn:
-                await conn.execute(IN_ORDER)
+                await conn.execute(PREFER_INDEX_ORDER)
                 seen.plans.clear()
                 await listing.fit(conn, choice, [Place(None, job, rich.org) for job in jobs])
             check(seen, job_records=50, job_states=states, dead_letters=50)
@@ -292,7 +291,7 @@ async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
         ):
             session = database.engine() if whose is None else database.tenant(whose)
             async with session as conn:
-                await conn.execute(IN_ORDER if whose else "select 1")
+                await conn.execute(PREFER_INDEX_ORDER if whose else "select 1")
                 seen.plans.clear()
                 assert await read_statuses(conn)
             check(seen, **bounds)

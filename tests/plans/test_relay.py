@@ -13,8 +13,8 @@ import pytest
 
 from duly.core.job import SYSTEM_ORG
 from duly.db.database import ENGINE_ROLE_SQL
+from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.statements import statement
-from duly.features.events.store import IN_ORDER
 from tests.db.settling import settle
 from tests.plans.test_listing import nodes
 
@@ -90,7 +90,7 @@ def read(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> Cou
     """How many rows of each table the statement looked at; partitions count as their table."""
     plan: dict[str, Any] = {}
     with sql.transaction(force_rollback=True):
-        sql.execute(f"{ENGINE_ROLE_SQL}; {IN_ORDER}")
+        sql.execute(f"{ENGINE_ROLE_SQL}; {PREFER_INDEX_ORDER}")
         for _ in range(2):
             found = sql.execute(f"explain (analyze, format json) {statement(name)}", values, prepare=True)
             [([plan],)] = found.fetchall()

@@ -10,6 +10,12 @@ from psycopg.rows import dict_row
 from duly.db.pool import Connection
 from duly.db.statements import statement
 
+PREFER_INDEX_ORDER = "set local enable_bitmapscan = off; set local enable_sort = off"
+"""Read in index order until the transaction ends.
+
+With poor statistics the planner would sort a whole table although an index has its rows in order.
+"""
+
 
 async def rows(conn: Connection, name: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return all rows of the statement of that name."""

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict
 
 from duly.core.job import ActorType
 from duly.db.pool import Connection
+from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.statements import statement
 from duly.features.audit.chain import Place, Row
-from duly.features.events.store import IN_ORDER
 
 START: Place = (0, datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0))
 """Before the first entry of every chain."""
@@ -136,7 +136,7 @@ async def newest(
 ) -> list[AuditEntry]:
     """The next entries of an org, the newest first."""
     values = {"org_id": org_id, "before_at": before[0], "before_id": before[1], "since": since, "look": most}
-    await conn.execute(IN_ORDER)
+    await conn.execute(PREFER_INDEX_ORDER)
     return [AuditEntry.model_validate(row) for row in await _rows(conn, "audit/list", values)]
 
 

@@ -16,9 +16,8 @@ from pydantic import BaseModel, ConfigDict
 
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
-from duly.features.events.store import IN_ORDER
 from duly.jobs import store as job_store
 
 MOST_COUNTED = 10_000
@@ -259,7 +258,7 @@ async def read_kind(conn: Connection, org_id: UUID, fingerprint: str) -> DeadLet
     """One kind of failure, if there is a letter of it."""
     bounds = {"most": MOST_COUNTED, "look": 1_000, "followed": 200, "shown": 10}
     # One kind may be much of what there is: the planner would rather read all of it.
-    await conn.execute(f"{IN_ORDER}; set local enable_seqscan = off")
+    await conn.execute(f"{PREFER_INDEX_ORDER}; set local enable_seqscan = off")
     row = await first(
         conn, "dead_letters/read_kind", {"org_id": org_id, "fingerprint": fingerprint, **bounds}
     )

@@ -12,9 +12,8 @@ from uuid import UUID
 
 from duly.core.job import SYSTEM_ORG
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
-from duly.features.events.store import IN_ORDER
 
 
 class Place(NamedTuple):
@@ -71,7 +70,7 @@ async def hold_mark(conn: Connection) -> Held | None:
 
 async def look(conn: Connection, after: Place, *, most: int) -> Look:
     """The events among the next so many of all orgs that somebody may want to be told of."""
-    await conn.execute(IN_ORDER)
+    await conn.execute(PREFER_INDEX_ORDER)
     mark = {"xid": str(after.xid), "job_id": after.job_id, "event_seq": after.event_seq}
     row = await first(conn, "relay/look", {**mark, "look": most, "own": SYSTEM_ORG})
     assert row is not None

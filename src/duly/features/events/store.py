@@ -14,10 +14,8 @@ from psycopg.rows import dict_row
 
 from duly.core.job import JobEvent
 from duly.db.pool import Connection
+from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.statements import statement
-
-# With poor statistics the planner would sort the whole log for what the index has in order.
-IN_ORDER = "set local enable_bitmapscan = off; set local enable_sort = off"
 
 
 class Place(NamedTuple):
@@ -78,7 +76,7 @@ async def look(conn: Connection, org_id: UUID, after: Place, *, limit: int, most
         "look": most,
     }
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(IN_ORDER)
+        await cursor.execute(PREFER_INDEX_ORDER)
         row = await (await cursor.execute(statement("events/feed_look"), values)).fetchone()
     assert row is not None
     found = zip(row["xids"], row["job_ids"], row["seqs"], strict=True)

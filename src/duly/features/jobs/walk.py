@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duly.db.pool import Connection
-from duly.features.events.store import IN_ORDER
+from duly.db.rows import PREFER_INDEX_ORDER
 from duly.features.jobs import store as listing
 from duly.features.jobs.filter_store import NEWEST, Choice, Place
 from duly.features.queues.store import Count, counted
@@ -31,7 +31,7 @@ async def look(
     at: Place | None = start
     session = database.engine() if choice.of_the_engine else database.tenant(choice.whose)
     async with session as conn:
-        await conn.execute(IN_ORDER)
+        await conn.execute(PREFER_INDEX_ORDER)
         for _ in range(looks or _LOOKS):
             if at is None or len(found) > size:
                 break

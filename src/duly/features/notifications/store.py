@@ -15,9 +15,8 @@ from pydantic import BaseModel, ConfigDict
 
 from duly.core.payload import canonical_json
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
-from duly.features.events.store import IN_ORDER
 
 MOST_UNREAD = 1_000
 """How far unread notifications are counted."""
@@ -213,7 +212,7 @@ async def resend(conn: Connection, org_id: UUID, notification_id: UUID) -> Notif
 
 async def floor(conn: Connection, org_id: UUID, before: UUID, *, look: int) -> UUID | None:
     """Where a look at so many ends, None if there are fewer; the transaction goes on in this order."""
-    await conn.execute(IN_ORDER)
+    await conn.execute(PREFER_INDEX_ORDER)
     row = await first(conn, "notifications/floor", {"org_id": org_id, "before": before, "look": look})
     return row["notification_id"] if row else None
 

@@ -11,12 +11,12 @@ from duly.core.policy import DEAD_LETTER_QUEUE
 from duly.core.states import Status
 from duly.db import server
 from duly.db.pool import Connection
+from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.server import ServerStats
 from duly.features.alerts import store as alerts
 from duly.features.alerts.store import Alert
 from duly.features.dead_letters import groups_store as kinds
 from duly.features.dead_letters.groups_store import ErrorKind
-from duly.features.events.store import IN_ORDER
 from duly.features.metrics import store as figures
 from duly.features.metrics.store import Beside
 from duly.features.overview import models as board
@@ -103,7 +103,7 @@ class Boards:
         """What one org may see; `rows` is what it has in each queue."""
         whose = seen.org_id
         async with self._app.tenant_session(whose) as conn:
-            await conn.execute(IN_ORDER)
+            await conn.execute(PREFER_INDEX_ORDER)
             ended = await minutes.list_ended(conn, whose, HOUR, limit=_ENDED)
             wrong = await alerts.unresolved(conn, whose, limit=_ALERTS)
             errors = await kinds.kinds(conn, whose, limit=_KINDS, most=_LETTERS)

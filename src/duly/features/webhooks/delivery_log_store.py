@@ -11,9 +11,8 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict
 
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
-from duly.features.events.store import IN_ORDER
 from duly.features.webhooks.store import Endpoint
 
 DeliveryStatus = Literal["pending", "delivered", "failed"]
@@ -99,7 +98,7 @@ EVERYTHING = Choice()
 
 async def floor(conn: Connection, endpoint: Endpoint, before: Place, *, look: int) -> Place | None:
     """Where a look at so many ends, None if there are fewer; the transaction goes on in this order."""
-    await conn.execute(IN_ORDER)
+    await conn.execute(PREFER_INDEX_ORDER)
     row = await first(conn, "webhooks/floor", {**endpoint.key, **_named("before", before), "look": look})
     return Place(**row) if row else None
 

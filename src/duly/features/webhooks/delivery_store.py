@@ -14,10 +14,9 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from duly.db.pool import Connection
-from duly.db.rows import rows
+from duly.db.rows import PREFER_INDEX_ORDER, rows
 from duly.db.statements import statement
 from duly.features.events.relay_store import Found
-from duly.features.events.store import IN_ORDER
 
 BREAKS = 5
 """Failures in a row after which an endpoint is shut."""
@@ -143,7 +142,7 @@ async def claim(
         "breaks": BREAKS,
         "walk": _WALK,
     }
-    await conn.execute(IN_ORDER)
+    await conn.execute(PREFER_INDEX_ORDER)
     found = await rows(conn, "deliveries/claim", values)
     claimed = [_claimed(row) for row in found if row["org_id"] is not None]
     if len(claimed) == free:
