@@ -3,19 +3,19 @@
 --    1  Roles, clock, ids              9  Views                         17  Audit trail
 --    2  Isolation                     10  Workers                       18  Webhooks
 --    3  Partitions                    11  Enqueueing                    19  Notifications
---    4  Organizations                 12  Canceling                     20  Alerts and figures
+--    4  Organizations                 12  Canceling                     20  Alerts and statistics
 --    5  Queues and limits             13  Dead letters and replays      21  Blobs and retention
 --    6  Jobs                          14  Stale jobs                    22  Of earlier releases
 --    7  Events and logs               15  Failure callbacks
 --    8  Results                       16  Schedules
 --
--- Each table stands with its indexes, its isolation and the rights on it; each function with who may call it.
+-- Each table is followed by its indexes, its row level security and its grants; each function by its grants.
 
 ----------------------------------------------------------------------------------------------------------------------
 -- 1  Roles, clock, ids
 ----------------------------------------------------------------------------------------------------------------------
 
--- Roles are shared by all databases of a cluster, so another database may just have made them.
+-- Roles are shared by all databases of a cluster: another database may have created them already.
 do $$
 declare
     role_name text;
@@ -49,9 +49,9 @@ create schema duly authorization duly_owner;
 -- From here on everything belongs to the owner.
 set local role duly_owner;
 grant usage on schema duly to duly_engine, duly_tenant, duly_operator, duly_auditor;
--- What is to run as the engine is given to it, which takes this right; the last line takes it back.
+-- Changing the owner of a function to the engine needs this right; the last line revokes it.
 grant create on schema duly to duly_engine;
--- By default anybody may execute a new function. Here nobody may who was not named.
+-- By default PUBLIC may execute a new function; here every right is granted explicitly.
 alter default privileges revoke execute on functions from public;
 
 create table duly.schema_versions (
@@ -62,7 +62,7 @@ create table duly.schema_versions (
 );
 grant select on duly.schema_versions to duly_engine;
 
--- The database's clock is the only one. Tests may set it.
+-- The only clock is that of the database. Tests can set it.
 create function duly.now() returns timestamptz
     language sql stable parallel safe
     return coalesce(nullif(current_setting('duly.now', true), '')::timestamptz, now());
@@ -72,7 +72,7 @@ create function duly.current_org() returns uuid
     language sql stable parallel safe
     return nullif(current_setting('duly.org_id', true), '')::uuid;
 
--- The smallest uuid v7 of a moment: the bound of partitions and of time ranges over job ids.
+-- The smallest uuid v7 of an instant: a bound for partitions, and for time ranges of job ids.
 create function duly.uuid7_floor(at timestamptz) returns uuid
     language sql immutable parallel safe
     return (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid;
@@ -114,8 +114,8 @@ grant execute on function duly.refuse to duly_engine;
 ----------------------------------------------------------------------------------------------------------------------
 -- 2  Isolation
 --
--- Row level security on every table of a tenant. A tenant reads its own, and writes through the functions of the schema.
--- The engine works for all orgs, but records, events, results and audit rows are written once. An operator reads all.
+-- Row level security on every tenant table. A tenant reads the rows of its org, and writes through functions only. The
+-- engine works for all orgs, but cannot change records, events, results and audit entries. An operator reads all.
 ----------------------------------------------------------------------------------------------------------------------
 
 -- Called for each table with an org, also by later migrations.
@@ -132,7 +132,7 @@ begin
     execute format('create policy operator_reads on %s for select to duly_operator using (true)', p_table);
 end $$;
 
--- Partitions are reached through their parent only: no policy lets anybody but the owner in.
+-- Partitions are accessed through their parent only: on a partition itself no policy admits any role but the owner.
 create function duly.lock_partition(p_table text) returns void
     language plpgsql
 as $$
@@ -145,8 +145,8 @@ end $$;
 ----------------------------------------------------------------------------------------------------------------------
 -- 3  Partitions
 --
--- They are made ahead of time and dropped by retention. A default partition catches what would otherwise be refused;
--- its rows move when the partition they belong to is made.
+-- Partitions are created ahead of time and dropped by retention. A default partition takes rows outside of all ranges;
+-- they move to their own partition when it is created.
 ----------------------------------------------------------------------------------------------------------------------
 
 create table duly.partitioned_tables (
@@ -156,8 +156,8 @@ create table duly.partitioned_tables (
     step text not null check (step in ('week', 'month')),
     ahead integer not null check (ahead > 0),
     storage text not null default '',
-    -- Which column of which table says how old a row is: a job's rows lie where its id says, and may be written long
-    -- after.
+    -- The column of each table that dates a row. The rows of a job are dated by its id, even if they are written much
+    -- later.
     dated_in text not null,
     dated_by text not null,
     names_blobs boolean not null default false
@@ -179,7 +179,7 @@ create function duly.partition_bound(key_kind text, at timestamptz) returns text
     language sql immutable
     return quote_literal(case key_kind when 'uuid7' then duly.uuid7_floor(at)::text else at::text end);
 
--- Runs as the owner, who alone may make tables and move rows between partitions.
+-- Runs as the owner: no other role may create tables and move rows between partitions.
 create function duly.make_partition(p_parent text, p_from timestamptz, p_to timestamptz) returns boolean
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -202,8 +202,8 @@ begin
     return true;
 end $$;
 
--- Returns how many partitions were made. One process at a time; it gives up soon rather than let readers queue
--- behind its wait for a default partition. They are made far ahead: the next run will do.
+-- Returns the number of created partitions. One process at a time. It gives up its lock request after a short time,
+-- because readers queue behind it; partitions are created far ahead, so the next run is early enough.
 create function duly.ensure_partitions() returns integer
     language sql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '2s'
 begin atomic
@@ -214,12 +214,12 @@ begin atomic
     from duly.partitioned_tables p
     cross join lateral (select ('1 ' || p.step)::interval as step) s
     cross join generate_series(-1, p.ahead) n
-    -- In UTC without a zone, so that a month is a month wherever the session lives.
+    -- In UTC without a time zone, so that the months do not depend on the session.
     cross join lateral (select date_trunc(p.step, duly.now() at time zone 'UTC') + s.step * n as at) f;
 end;
 grant execute on function duly.ensure_partitions() to duly_engine;
 
--- Every partition with its range; the default one has none.
+-- Every partition with its range; the default partition has none.
 create view duly.partitions as
 select t.parent, c.relname::text as partition, r.starts_at, r.ends_at, pg_total_relation_size(c.oid) as bytes
 from duly.partitioned_tables t
@@ -235,7 +235,7 @@ grant select on duly.partitions to duly_engine, duly_operator;
 ----------------------------------------------------------------------------------------------------------------------
 -- 4  Organizations
 --
--- Who owns the work: organizations, their projects, members and keys, and the log-ins of browsers.
+-- Organizations, their projects, members and API keys, and browser sessions.
 ----------------------------------------------------------------------------------------------------------------------
 
 create table duly.organizations (
@@ -245,7 +245,7 @@ create table duly.organizations (
     created_at timestamptz not null default duly.now(),
     updated_at timestamptz not null default duly.now()
 );
--- Maintenance jobs are jobs, so they belong to somebody.
+-- The org of maintenance jobs: every job has an org.
 insert into duly.organizations (org_id, name) values ('00000000-0000-7000-8000-00000000d017', 'Duly');
 select duly.isolate('duly.organizations');
 grant select on duly.organizations to duly_tenant, duly_operator;
@@ -287,19 +287,19 @@ create table duly.api_keys (
     last_used_at timestamptz,
     primary key (org_id, key_id)
 );
--- A caller shows a key before anybody knows the org.
+-- Authentication by key happens before the org is known.
 create index api_keys_by_key on duly.api_keys (key_id);
 select duly.isolate('duly.api_keys');
 grant select (org_id, key_id, name, environment, scopes, created_by, created_at, expires_at, revoked_at, last_used_at)
     on duly.api_keys to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.api_keys to duly_engine;
 
--- Log-ins of browsers: each stands for a key, a member or an operator, and is worth no more than that is worth now.
--- Who looks after the installation by a token logs in for an hour, and in the system's org, where nobody is a member.
--- Log-ins are few, and live for hours: looking at all of them takes no time.
+-- Browser sessions. A session belongs to an API key, a member or an operator, and has the rights that they have now.
+-- Operators who sign in by a token get a session of one hour in the system org, which has no members.
+-- There are few sessions, and they live for hours: a sequential scan is fine.
 create table duly.sessions (
     org_id uuid not null references duly.organizations,
-    -- Of a token with 256 random bits, which is in the browser and nowhere else.
+    -- The hash of a token with 256 random bits; only the browser has the token.
     session_hash bytea not null,
     key_id text,
     user_id text,
@@ -308,12 +308,12 @@ create table duly.sessions (
     operator_id text,
     primary key (org_id, session_hash),
     foreign key (org_id, key_id) references duly.api_keys on delete cascade,
-    -- Who is removed and comes back logs in anew.
+    -- A member who is removed and added again signs in again.
     foreign key (org_id, user_id) references duly.members on delete cascade,
     constraint sessions_stand_for_one check (num_nonnulls(key_id, user_id, operator_id) = 1),
     constraint sessions_of_operators check (operator_id is null or org_id = '00000000-0000-7000-8000-00000000d017')
 );
--- A browser shows its session before anybody knows the org.
+-- Authentication by session happens before the org is known.
 create index sessions_by_hash on duly.sessions (session_hash);
 create index sessions_expiry on duly.sessions (expires_at);
 create index sessions_of_member on duly.sessions (org_id, user_id) where user_id is not null;
@@ -321,8 +321,8 @@ select duly.isolate('duly.sessions');
 grant select (org_id, key_id, user_id, created_at, expires_at, operator_id) on duly.sessions to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.sessions to duly_engine;
 
--- A session of the database that is bound to an org acts for no other, and a tenant without an org for none. The
--- setting `role` still tells who called when a definer function has taken another user.
+-- A transaction that is bound to an org may not act for another one, and a tenant without an org for none. The setting
+-- `role` still names the caller while a security definer function runs as another user.
 create function duly.check_session(p_org uuid) returns void
     language plpgsql stable
 as $$
@@ -357,9 +357,9 @@ create table duly.queues (
     paused_by text,
     pause_reason text,
     created_at timestamptz not null default duly.now(),
-    -- Who waited behind a pause has waited since its end.
+    -- Jobs behind a pause count as waiting from its end on.
     resumed_at timestamptz,
-    -- What a queue promises; null: what the settings say.
+    -- The thresholds of its alerts; null: as in the settings.
     alert_depth integer check (alert_depth > 0),
     alert_wait interval check (alert_wait > interval '0')
 );
@@ -370,9 +370,8 @@ insert into duly.queues (queue, weight) values
     ('q:critical', 8), ('q:default', 4), ('q:notifications', 2), ('q:planning', 2),
     ('q:exports', 2), ('q:maintenance', 1), ('q:deadletter', 1);
 
--- Gates: what may start, and how much of it. A gate belongs to an org, to a job type, or to a job type of an
--- org. It can be shut (paused), narrow (running jobs at a time) or slow (starts per second): then jobs wait. Or it
--- can be full (waiting jobs): then new ones are refused.
+-- Gates hold the limits and pauses of an org, of a job type, or of a job type of an org. A pause, the limit of running
+-- jobs and the rate of starts keep jobs queued; the limit of queued jobs refuses new ones.
 create table duly.gates (
     -- The zero uuid stands for every org, the empty text for every job type.
     org_id uuid not null,
@@ -401,8 +400,8 @@ select duly.isolate('duly.gates');
 grant select on duly.gates to duly_tenant, duly_operator;
 grant select, insert, update on duly.gates to duly_engine;
 
--- A job type with a gate waits in a lane of its own, `<queue>#<job type>`, so that a shut gate never stands
--- between a claim and the jobs behind it. A gate that is open again keeps its lane.
+-- The jobs of a type with a gate wait in a lane of their own, `<queue>#<job type>`, so that a closed gate never stands
+-- between a claim and other jobs. The lane stays when the gate opens again.
 create view duly.lanes with (security_invoker = true) as
     select distinct g.job_type from duly.gates g where g.job_type <> '';
 grant select on duly.lanes to duly_engine;
@@ -412,7 +411,7 @@ create function duly.lane(p_queue text, p_job_type text) returns text
     return case when exists (select from duly.gates g where g.job_type = p_job_type and g.job_type <> '')
         then p_queue || '#' || p_job_type else p_queue end;
 
--- What a bucket holds by now: it fills at its rate, up to its burst.
+-- The tokens in a bucket now: it fills at its rate, up to its burst.
 create function duly.gate_tokens(g duly.gates) returns double precision
     language sql stable parallel safe
     return case when g.starts_per_second is not null then
@@ -420,15 +419,15 @@ create function duly.gate_tokens(g duly.gates) returns double precision
         else least(g.burst, g.tokens + g.starts_per_second
             * greatest(extract(epoch from duly.now() - g.refilled_at), 0)::double precision) end end;
 
--- How many jobs may pass now.
+-- The number of jobs that may start now.
 create function duly.gate_room(g duly.gates) returns integer
     language sql stable parallel safe
     return case when g.paused_at is not null then 0 else greatest(0, least(
         coalesce(g.max_running - g.running, 1000000),
         coalesce(floor(duly.gate_tokens(g))::integer, 1000000))) end;
 
--- Count jobs off that have left these gates. A function of its own, because a settlement that waited for a row may
--- find that a gate counted it which is younger than the settlement's snapshot. Locks: gates in the order of their key.
+-- Decrement the counters of gates by the jobs that ended. A function of its own, because a settle statement that waited
+-- for a row may find it counted by a gate that is newer than its snapshot. Locks: gates in the order of their keys.
 create function duly.leave_gates(p_orgs uuid[], p_job_types text[], p_counts bigint[]) returns void
     language plpgsql
 as $$
@@ -442,7 +441,7 @@ end $$;
 
 grant execute on function duly.lane, duly.gate_tokens, duly.gate_room, duly.leave_gates to duly_engine;
 
--- Retries of an org against one dependency, paced by the time up to which they are spent.
+-- The retry budget of an org and a dependency, as the time up to which it is spent.
 create table duly.retry_budgets (
     org_id uuid not null,
     dependency text not null check (dependency <> ''),
@@ -460,7 +459,7 @@ grant select, insert, update, delete on duly.retry_budgets to duly_engine;
 -- and states are partitioned by their time-ordered id.
 ----------------------------------------------------------------------------------------------------------------------
 
--- What the applications have declared; lets plain SQL enqueue by name.
+-- The declared job types, so that plain SQL can enqueue by name.
 create table duly.job_types (
     job_type text primary key,
     policy jsonb not null,
@@ -498,7 +497,7 @@ create table duly.job_records (
     replay_of uuid,
     parent_id uuid,
     created_at timestamptz not null,
-    -- The same for equal policies: a claim tells each policy once. Null in the records of releases before 0.4.
+    -- Equal for equal policies: a claim returns each policy once. Null in the records of releases before 0.4.
     policy_hash uuid,
     primary key (org_id, job_id),
     foreign key (org_id, project_id) references duly.projects
@@ -511,7 +510,7 @@ select duly.isolate('duly.job_records');
 grant select on duly.job_records to duly_tenant, duly_operator;
 grant select, insert on duly.job_records to duly_engine;
 
--- Made by the first claim, cancel or retry; before that a job is queued, attempt 0, event 1.
+-- Created by the first claim, cancel or retry; a job without a state is queued, with attempt 0 and event 1.
 create table duly.job_states (
     org_id uuid not null,
     job_id uuid not null,
@@ -540,7 +539,7 @@ create table duly.job_states (
     summary_counts jsonb,
     failure_summary jsonb,
     context jsonb,
-    -- Which gates counted the running job: 1 its org's, 2 its type's, 4 its type's within its org.
+    -- The gates that counted the running job, as bits: 1 of its org, 2 of its type, 4 of its type in its org.
     counted smallint not null default 0,
     primary key (org_id, job_id),
     check (
@@ -559,7 +558,7 @@ select duly.isolate('duly.job_states');
 grant select on duly.job_states to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.job_states to duly_engine;
 
--- The runnable jobs and nothing else; the primary key is the order of claims.
+-- The jobs that can be claimed; the primary key is the order of claims.
 create table duly.ready (
     queue text not null,
     org_id uuid not null,
@@ -571,7 +570,7 @@ select duly.isolate('duly.ready');
 grant select on duly.ready to duly_operator;
 grant select, insert, update, delete on duly.ready to duly_engine;
 
--- The jobs of the future; the primary key is the order of promotion.
+-- Delayed jobs; the primary key is the order of promotion.
 create table duly.scheduled (
     run_at timestamptz not null,
     org_id uuid not null,
@@ -579,12 +578,11 @@ create table duly.scheduled (
     queue text not null,
     rank smallint not null,
     primary key (run_at, org_id, job_id)
-    -- Rows leave at the front, where the next look begins: behind 200,000 dead ones a promotion took three times as
-    -- long, and a vacuum of them 20 ms. The other tables whose rows leave are read by key, and small.
+    -- Rows are deleted at the front, where the next promotion starts: behind 200,000 dead rows it took three times as
+    -- long, and vacuuming them 20 ms. The other tables with many deletes are read by key, and small.
 ) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
--- Lists of jobs. All others are served by what is there; only the delayed ones of an org could not be found without
--- reading those of everybody. The price: one more entry for each delayed job and each retry that waits, about 50 bytes
--- as long as it waits, and nothing for a job that may run at once.
+-- For lists of the delayed jobs of an org, which would otherwise read those of all orgs. It costs one entry of about 50
+-- bytes for each delayed job and each waiting retry, and nothing for a job that can run at once.
 create index scheduled_by_org on duly.scheduled (org_id, job_id);
 select duly.isolate('duly.scheduled');
 grant select on duly.scheduled to duly_operator;
@@ -614,10 +612,10 @@ create table duly.ledger (
     result_ref text,
     error_ref text,
     primary key (org_id, idempotency_key)
-    -- It is large and loses its oldest rows: their room is used again soon, which keeps the rows in the order of time,
-    -- and new block ranges are summarised early.
+    -- The table is large, and its oldest rows are deleted: their space is reused soon, which keeps rows in the order of
+    -- time, and new block ranges are summarised early.
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
--- Rows arrive in the order of time: a block range index finds the expired ones at no cost to the writers.
+-- Rows are inserted in the order of time: a block range index finds expired rows, and costs writers nothing.
 create index ledger_expiry on duly.ledger using brin (expires_at);
 select duly.isolate('duly.ledger');
 grant select on duly.ledger to duly_tenant, duly_operator;
@@ -638,11 +636,11 @@ create table duly.event_log (
     actor_type text not null,
     actor_id text not null,
     payload jsonb,
-    -- Feeds order by the transaction that committed, never by a sequence that others may overtake.
+    -- Feeds are ordered by transaction, never by a sequence, whose order is not that of commits.
     commit_xid xid8 not null default pg_current_xact_id(),
     primary key (org_id, job_id, event_seq)
 ) partition by range (job_id);
--- Frequent events are found by time alone; the rare ones, which people look for, by their type.
+-- Frequent events are found by time alone; rare ones also by their type.
 create index event_log_by_time on duly.event_log using brin (occurred_at);
 create index event_log_rare on duly.event_log (event_type, occurred_at) where event_type in (
     'job.retried', 'job.failed', 'job.deadlettered', 'job.cancel_requested', 'job.canceled', 'job.lease_lost',
@@ -652,7 +650,7 @@ select duly.isolate('duly.event_log');
 grant select on duly.event_log to duly_tenant, duly_operator;
 grant select, insert on duly.event_log to duly_engine;
 
--- Up to which transaction events were dropped, drop by drop: a reader who was not that far has lost some, and is told.
+-- The last transaction of each dropped partition of events: a reader behind it has missed events, and gets an error.
 create table duly.event_drops (
     drop_id bigint generated always as identity primary key,
     dropped_through xid8 not null,
@@ -660,7 +658,7 @@ create table duly.event_drops (
 );
 grant select on duly.event_drops to duly_engine, duly_operator;
 
--- What handlers log about a job: bounded for each attempt by who writes it, kept as long as events.
+-- Job logs, retained as long as events; the worker limits the lines of each attempt.
 create table duly.job_logs (
     org_id uuid not null,
     job_id uuid not null,
@@ -680,8 +678,8 @@ grant select, insert on duly.job_logs to duly_engine;
 -- 8  Results
 ----------------------------------------------------------------------------------------------------------------------
 
--- Partial and final snapshots are kept for different times, so they lie in different partitions. A final result is
--- found by its job, of which there is one, a partial one by its number: a key of both would do the same work twice.
+-- Partial and final results have different retention periods, so they are in different partitions. A job has one final
+-- result, found by the job, and partial results, found by their number: a common key would cost a second index.
 create table duly.result_snapshots (
     org_id uuid not null,
     job_id uuid not null,
@@ -708,8 +706,8 @@ select duly.lock_partition('result_finals');
 grant select on duly.result_snapshots to duly_tenant, duly_operator;
 grant select, insert on duly.result_snapshots to duly_engine;
 
--- What jobs brought can be erased before its time, with what they were about. Nobody deletes snapshots otherwise: the
--- engine writes them once, and old ones go with their partition.
+-- Results can be erased early, together with the subject of their jobs. Otherwise they are never deleted: the engine
+-- writes them once, and retention drops their partitions.
 create function duly.erase_snapshots(p_org uuid, p_jobs uuid[]) returns table (payload_ref text)
     language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -748,8 +746,8 @@ grant select, insert, update, delete on duly.artifacts to duly_engine;
 ----------------------------------------------------------------------------------------------------------------------
 -- 9  Views
 --
--- One for each entity: every field under its name, whatever the physical layout.
--- They run with the rights of who asks, so that row level security holds behind them.
+-- One view per entity, with every field under its name, whatever the physical layout.
+-- They run with the rights of the caller, so that row level security applies to the tables behind them.
 ----------------------------------------------------------------------------------------------------------------------
 
 create view duly.jobs with (security_invoker = true) as
@@ -826,7 +824,7 @@ from duly.ledger l
 left join duly.job_states s using (org_id, job_id)
 left join duly.job_records r using (org_id, job_id);
 
--- An attempt is what lies between its start and the next event that leaves the worker.
+-- An attempt lasts from its start to the next event that takes the job from the worker.
 create view duly.job_attempts with (security_invoker = true) as
 select
     b.org_id, b.job_id, b.attempt, b.actor_id as worker_id, b.occurred_at as started_at,
@@ -861,14 +859,14 @@ create table duly.workers (
     heartbeat_at timestamptz not null default duly.now(),
     draining_at timestamptz,
     stopped_at timestamptz,
-    -- A worker that was silent for too long is declared lost; should it wake up, it finds out here.
+    -- A worker that was silent for too long is declared lost; if it wakes up, it finds that here.
     lost_at timestamptz,
-    -- The worker's clock against the database's, as its last heartbeat told. Nothing depends on it but the warning.
+    -- The offset of the worker's clock at its last heartbeat. It is only used for a warning.
     clock_offset interval,
-    -- A worker's own connection holds an advisory lock for as long as its process lives, however busy it is. So long
-    -- may the worker be silent once that connection is gone; null if it has none of its own.
+    -- A connection of the worker holds an advisory lock as long as its process lives, however busy it is. This is how
+    -- long the worker may be silent once that connection is gone; null if it has no such connection.
     silence interval check (silence > interval '0'),
-    -- Since when the connection was found gone, of a worker that was declared lost for that.
+    -- When the connection was found gone, of a worker that was declared lost for that.
     absent_since timestamptz,
     drain_requested_at timestamptz,
     drain_requested_by text,
@@ -876,7 +874,7 @@ create table duly.workers (
     check ((drain_requested_at is null) = (drain_requested_by is null))
 ) with (fillfactor = 50);
 create index workers_beating on duly.workers (heartbeat_at) where stopped_at is null and lost_at is null;
--- They are remembered for a week.
+-- Stopped workers are retained for a week.
 create index workers_lost on duly.workers (lost_at desc) where stopped_at is null and lost_at is not null;
 grant select on duly.workers to duly_operator;
 grant select, insert, update, delete on duly.workers to duly_engine;
@@ -891,12 +889,12 @@ create table duly.claims (
     check (cardinality(org_ids) = cardinality(job_ids))
 );
 create index claims_by_worker on duly.claims (worker_id);
--- The jobs of a claim are random bits: trying to compress them is for nothing.
+-- Job ids are mostly random: compressing them would cost time and save nothing.
 alter table duly.claims alter column org_ids set storage external, alter column job_ids set storage external;
 grant select on duly.claims to duly_operator;
 grant select, insert, update, delete on duly.claims to duly_engine;
 
--- Busy tables are cleaned by the chores. Before PostgreSQL 17 only their owner can, and else autovacuum does.
+-- The maintenance loop vacuums busy tables. Before PostgreSQL 17 only the owner can; then autovacuum does it.
 do $$
 begin
     if current_setting('server_version_num')::integer >= 170000 then
@@ -907,8 +905,8 @@ end $$;
 ----------------------------------------------------------------------------------------------------------------------
 -- 11  Enqueueing
 --
--- One call writes record, ledger row, event and queue row of many jobs, or nothing. The same function serves the
--- Python client, foreign connections and plain SQL.
+-- One call writes the record, ledger row, event and queue row of many jobs, all or nothing. The Python client,
+-- connections of the caller and plain SQL use the same function.
 ----------------------------------------------------------------------------------------------------------------------
 
 -- The stable text of a payload: jsonb sorts the keys; instants are written in UTC.
@@ -937,7 +935,7 @@ create function duly.stable_hash(p_text text) returns text
     language sql immutable parallel safe
     return encode(sha256(convert_to(p_text, 'UTF8')), 'hex');
 
--- A policy is resolved by the client and believed within limits.
+-- The client resolves the policy; the database accepts it within limits.
 create function duly.check_policies(p_policies jsonb) returns void
     language plpgsql stable
 as $$
@@ -957,12 +955,12 @@ begin
     end if;
 end $$;
 
--- What enqueueing needs to know of a policy.
+-- The fields of a policy that enqueueing needs.
 create type duly.policy_read as (
     policy jsonb, policy_hash uuid, queue text, priority smallint, category text, max_attempts smallint, ledger_ttl interval
 );
 
--- A hash that nobody can choose: policies of several orgs meet in one claim.
+-- A keyed hash, so that no org can make a collision: policies of several orgs are in one claim.
 create function duly.read_policies(p_policies jsonb) returns duly.policy_read[]
     language plpgsql stable
 as $$
@@ -976,7 +974,7 @@ begin
         order by e.n);
 end $$;
 
--- A job of a batch, with everything derived that the caller may leave out; its policy by its place in the batch.
+-- A job of a batch with all derived fields; its policy by its position in the batch.
 create type duly.job_read as (
     ord bigint, job_id uuid, result_id uuid, job_type text, project_id uuid, subject_id text,
     actor_type text, actor_id text, request_id text, correlation_id text, traceparent text,
@@ -984,7 +982,7 @@ create type duly.job_read as (
     policy integer, metadata jsonb, scheduled_for timestamptz, replay_of uuid, parent_id uuid
 );
 
--- In PL/pgSQL, because it keeps its plans: most batches are of one job.
+-- In PL/pgSQL, because that caches plans: most batches have one job.
 create function duly.read_jobs(p_org uuid, p_jobs json, p_now timestamptz) returns duly.job_read[]
     language plpgsql volatile
 as $$
@@ -1024,9 +1022,8 @@ begin
         ) h);
 end $$;
 
--- Reserve one active run per identity and return whom the identities belong to now. Only the first job of a key
--- is ever written, so only that one reserves.
--- The upsert locks the row of a foreign run, so that it cannot end before we commit.
+-- Reserve one active run per identity, and return the run that now holds each identity. Only the first job of a key is
+-- written, so only that one reserves. The upsert locks the row of another run, so that it cannot end before the commit.
 create function duly.reserve_runs(p_org uuid, p_jobs duly.job_read[], p_now timestamptz)
 returns setof duly.active_runs
     language sql
@@ -1046,11 +1043,11 @@ begin atomic
     returning a.*;
 end;
 
--- The answer to one job of a batch.
+-- The result for one job of a batch.
 create type duly.job_written as (ord bigint, job_id uuid, created boolean);
 
--- Two enqueues of one key met between reservation and ledger: give back what was reserved for nothing,
--- and let the caller try again where an answer would name a job of this batch that was not written.
+-- Two concurrent enqueues of one key met between reservation and ledger: release the unused reservations, and let the
+-- caller try again if the result would name a job of this batch that was not written.
 create function duly.settle_runs(p_org uuid, p_jobs duly.job_read[], p_written duly.job_written[]) returns void
     language plpgsql
 as $$
@@ -1072,11 +1069,11 @@ begin
 end $$;
 
 -- Write the jobs. Locks: ledger keys in their order, so that two batches cannot deadlock.
--- `p_runs` says which identities belong to which run; a job whose run is another's is not written.
+-- `p_runs` has the run that holds each identity; a job whose identity another run holds is not written.
 create function duly.write_jobs(
     p_org uuid, p_policies duly.policy_read[], p_jobs duly.job_read[], p_runs duly.active_runs[], p_now timestamptz
 ) returns duly.job_written[]
-    -- It joins the batch with itself: thousands against thousands, whatever a cached plan was made for.
+    -- It joins the batch with itself: thousands of rows, whatever size a cached plan was made for.
     language plpgsql set enable_nestloop = off set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -1142,7 +1139,7 @@ begin
     return v_written;
 end $$;
 
--- How many jobs of an org wait, counted no further than needed.
+-- The number of queued jobs of an org, counted up to a limit.
 create function duly.count_waiting(p_org uuid, p_enough bigint) returns bigint
     language sql stable
 begin atomic
@@ -1161,9 +1158,8 @@ begin atomic
 end;
 grant execute on function duly.count_waiting to duly_engine;
 
--- The quota of waiting jobs, looked at after they were written, so that a key that is known already costs
--- nothing. No lock: an open transaction of one caller would keep all others of the org waiting. What is enqueued
--- at the same moment may go over it.
+-- Check the limit of queued jobs after writing them, so that duplicates do not count. Without a lock, because an open
+-- transaction of one caller would block all others of the org: concurrent enqueues may exceed the limit.
 create function duly.check_waiting(p_org uuid, p_written duly.job_written[]) returns void
     language plpgsql stable
 as $$
@@ -1178,8 +1174,8 @@ begin
 end $$;
 grant execute on function duly.check_waiting to duly_engine;
 
--- The one door: many jobs of one org. Duplicates answer with the job that was first.
--- The memory keeps the sorts of a batch of thousands off the disk.
+-- Enqueue many jobs of one org; every enqueue calls this function. A duplicate returns the first job of its key.
+-- The work memory keeps the sorts of a batch of thousands in memory.
 create function duly.enqueue_jobs(p_org uuid, p_policies jsonb, p_jobs json, p_wake boolean default true)
 returns setof duly.job_written
     language plpgsql security definer set search_path = pg_catalog, pg_temp set work_mem = '32MB'
@@ -1226,13 +1222,13 @@ begin
 end $$;
 grant execute on function duly.enqueue_jobs to duly_engine, duly_tenant;
 
--- What the Python client looks for, in short: telling names of texts, and well-known shapes.
+-- A short form of the check in the Python client: names of fields that hold secrets, and well-known patterns.
 create function duly.has_secret(p_payload jsonb) returns boolean
     language sql immutable parallel safe
     return p_payload::text ~* '["_.a-z0-9-](password|passwd|passphrase|secret|private[_-]?key|api[_-]?key|access[_-]?key|token|credentials?|authorization)": "[^"]'
         or p_payload::text ~ '-----BEGIN [A-Z ]*PRIVATE KEY-----|\m(AKIA|ASIA)[0-9A-Z]{16}\M|\mgh[pousr]_[A-Za-z0-9]{36}|\meyJ[A-Za-z0-9_-]{8,}[.]eyJ|\m[sr]k_live_|://[^/ :@]{1,200}:[^/ @]{1,200}@';
 
--- For people and other languages: one job, checked field by field.
+-- For plain SQL and other languages: one job, with each field checked.
 create function duly.enqueue(
     org_id uuid,
     job_type text,
@@ -1309,17 +1305,18 @@ grant execute on function duly.enqueue to duly_engine, duly_tenant;
 grant execute on function
     duly.canonical, duly.stable_hash, duly.check_policies, duly.has_secret, duly.read_policies, duly.read_jobs,
     duly.reserve_runs, duly.settle_runs, duly.write_jobs to duly_engine;
--- These write for callers who may not: they run as the engine. Rights are given while the owner still can.
+-- These functions write for callers without the right to: they run as the engine. The grants come before the change of
+-- owner, which ends the right to grant.
 alter function duly.enqueue_jobs owner to duly_engine;
 alter function duly.enqueue owner to duly_engine;
 
 ----------------------------------------------------------------------------------------------------------------------
 -- 12  Canceling
 --
--- At once while a job waits, by request while a worker holds it.
+-- A queued job is canceled at once, a running one by a request to its worker.
 ----------------------------------------------------------------------------------------------------------------------
 
--- Take a waiting job out of the queue or lane it is in: nothing if a worker was faster. Locks: the queue row.
+-- Remove a queued job from its queue or lane; returns nothing if a worker has claimed it. Locks: the queue row.
 create function duly.take_out(p_org uuid, p_job uuid)
 returns table (org_id uuid, job_id uuid, job_type text, run_identity_hash text, due_at timestamptz)
     language sql
@@ -1348,7 +1345,7 @@ begin atomic
     where exists (select from from_ready) or exists (select from from_scheduled);
 end;
 
--- queued -> canceled. Nothing is written when the job does not wait.
+-- queued -> canceled. Writes nothing if the job is not queued.
 create function duly.cancel_waiting(
     p_org uuid, p_job uuid, p_by text, p_reason text, p_actor_type text, p_actor_id text
 ) returns boolean
@@ -1381,8 +1378,8 @@ begin atomic
     select exists (select from ended);
 end;
 
--- running, partial: leave the request where the worker's heartbeat finds it, and tell the workers: they listen, and
--- look again when they hear of it.
+-- running, partial: store the request for the next heartbeat of the worker, and notify the workers, so that they check
+-- at once.
 create function duly.request_cancel(
     p_org uuid, p_job uuid, p_by text, p_reason text, p_actor_type text, p_actor_id text
 ) returns boolean
@@ -1407,10 +1404,10 @@ begin atomic
     select exists (select from asked) and (select count(*) from told) >= 0;
 end;
 
--- Answers canceled, requested, finished, or null when there is no such job. Idempotent.
--- The steps are statements of their own: each must see what a claim committed while the one before waited.
--- A job that moved between the steps (a retry, a promotion) is tried again, and the failed round is rolled back:
--- an update that waited in vain keeps its row lock, and with it the next round could deadlock with a claim.
+-- Returns canceled, requested or finished, or null for an unknown job. Idempotent.
+-- Each step is a statement of its own, so that it sees what a claim committed while the previous one waited.
+-- If the job moved between the steps (a retry, a promotion), the round is rolled back and repeated: an update that
+-- found nothing keeps its row lock, and the next round could deadlock with a claim.
 create function duly.cancel(
     p_org uuid, p_job uuid, p_by text, p_reason text, p_actor_type text, p_actor_id text
 ) returns text
@@ -1451,8 +1448,7 @@ alter function duly.cancel owner to duly_engine;
 ----------------------------------------------------------------------------------------------------------------------
 -- 13  Dead letters and replays
 --
--- What went wrong for good, and doing the work of an ended job again. Terminal rows never change, so that is always a
--- new job.
+-- Terminal rows never change: a replay is always a new job.
 ----------------------------------------------------------------------------------------------------------------------
 
 create table duly.dead_letters (
@@ -1478,12 +1474,12 @@ create table duly.dead_letters (
     check (resolution is null or (resolved_by is not null and resolve_reason is not null)),
     check ((successor_job_id is not null) = (resolution is not null and resolution <> 'discarded'))
 );
--- Whoever writes a dead letter pays for all these indexes; dead letters are few. The open ones of an org, by kind of
+-- Every dead letter costs an entry in all these indexes, but dead letters are few. The open ones of an org, by kind of
 -- failure.
 create index dead_letters_open on duly.dead_letters (org_id, fingerprint, dead_at desc) where resolution is null;
 -- All of an org, by time.
 create index dead_letters_by_time on duly.dead_letters (org_id, dead_at desc, job_id desc);
--- Those that the alerter has not seen yet.
+-- Those that the alerter has not processed yet.
 create index dead_letters_to_alert on duly.dead_letters (dead_at) where alerted_at is null;
 -- The open ones of all orgs, by kind.
 create index dead_letters_by_kind on duly.dead_letters (fingerprint, dead_at desc) where resolution is null;
@@ -1494,7 +1490,7 @@ select duly.isolate('duly.dead_letters');
 grant select on duly.dead_letters to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.dead_letters to duly_engine;
 
--- The key for the next repetition of a job, or the repetition that is still active: there is one at a time.
+-- The key of the next replay of a job, or its replay that is still active: there is one at a time.
 create function duly.next_replay(p_org uuid, p_job uuid, out idempotency_key text, out active_job_id uuid)
     language plpgsql stable
 as $$
@@ -1510,14 +1506,14 @@ begin
     end loop;
 end $$;
 
--- What is to become of one wish for a repetition: `created` if it shall be written, `found` if `job_id` does it
--- already, `held` if its run identity is taken, by `job_id` or by another wish of the same batch.
+-- The plan of one requested replay: `created` if it is to be written, `found` if `job_id` is an active replay already,
+-- `held` if another run holds its identity: `job_id`, or a replay of the same batch.
 create type duly.replay_plan as (
     ord bigint, replay_of uuid, disposition text, job_id uuid, idempotency_key text, delay double precision,
     payload jsonb, payload_ref text, payload_hash text
 );
 
--- Jobs that are unknown, still active or no longer kept have no plan.
+-- Jobs that are unknown, active or no longer retained have no plan.
 create function duly.plan_replays(p_org uuid, p_jobs json) returns setof duly.replay_plan
     language sql stable
 begin atomic
@@ -1541,9 +1537,9 @@ begin atomic
     order by a.ord;
 end;
 
--- New jobs that do the work of ended ones again, each linked to its own by `replay_of`: the same org, project,
--- subject, correlation, policy and payload (or the one given), asked for by whoever replays. A batch names each
--- job once, with the seconds after which it may run. Their history begins with job.queued and job.replayed.
+-- Replay ended jobs as new jobs, each linked to the old one by `replay_of`, with the same org, project, subject,
+-- correlation, policy and payload (or a new payload), and the actor of the replay. A batch has each job once, with the
+-- seconds after which it may run. Their first events are job.queued and job.replayed.
 -- Locks: those of enqueueing.
 create function duly.replay(
     p_org uuid, p_jobs json, p_actor_type text, p_actor_id text, p_request_id text, p_traceparent text, p_reason text
@@ -1610,23 +1606,23 @@ grant execute on function duly.next_replay, duly.plan_replays, duly.replay to du
 ----------------------------------------------------------------------------------------------------------------------
 -- 14  Stale jobs
 --
--- What it takes to tell the truth about a job that does not move, and what was put right.
+-- Rules for jobs that make no progress, and the records of their reconciliation.
 ----------------------------------------------------------------------------------------------------------------------
 
--- After how long a job of this policy is stale; policies of other versions may say less, or nonsense.
+-- The time after which a job of this policy is stale; policies of other versions may lack it, or be invalid.
 create function duly.stale_after(p_policy jsonb, p_name text, p_usual double precision) returns interval
     language sql immutable parallel safe
     return make_interval(secs => case jsonb_typeof(p_policy -> 'lifecycle' -> p_name)
         when 'number' then least(greatest((p_policy -> 'lifecycle' ->> p_name)::double precision, 0), 1e9)
         else p_usual end);
 
--- Whether jobs of this policy are judged, and put right, at all.
+-- Whether the reconciler covers jobs of this policy.
 create function duly.is_judged(p_policy jsonb) returns boolean
     language sql immutable parallel safe
     return not (p_policy -> 'lifecycle' @> '{"covered": false}' or p_policy -> 'lifecycle' @> '{"supports_reconciliation": false}')
         is true;
 
--- Whether somebody keeps such jobs from being claimed on purpose.
+-- Whether a pause keeps such jobs from being claimed.
 create function duly.is_paused(p_org uuid, p_queue text, p_job_type text) returns boolean
     language sql stable parallel safe
     return exists (select from duly.queues q where q.queue = p_queue and q.paused_at is not null)
@@ -1644,7 +1640,7 @@ create function duly.resumed_at(p_org uuid, p_queue text, p_job_type text) retur
          where g.org_id = '00000000-0000-0000-0000-000000000000' and g.job_type = p_job_type));
 grant execute on function duly.stale_after, duly.is_judged, duly.is_paused, duly.resumed_at to duly_engine;
 
--- Every healing of a job, one row each.
+-- One row per reconciled job.
 create view duly.job_reconciliations with (security_invoker = true) as
 select
     s.org_id, s.job_id, r.n as reconciliation_seq, (r.record ->> 'at')::timestamptz as reconciled_at,
@@ -1659,8 +1655,8 @@ grant select on duly.job_reconciliations to duly_tenant, duly_engine, duly_opera
 -- 15  Failure callbacks
 ----------------------------------------------------------------------------------------------------------------------
 
--- A job type may ask to be told of its failures. The debt is made with the failure and paid with the callback's own
--- writes, each in one transaction: whoever ends the job, the callback happens at most once.
+-- The callbacks that failed jobs of some types still need. A row is inserted with the failure, and deleted in the
+-- transaction of the callback: whichever process ends the job, the callback takes effect at most once.
 create table duly.bridge_debts (
     org_id uuid not null,
     job_id uuid not null,
@@ -1689,7 +1685,7 @@ create table duly.schedules (
     job_type text not null,
     payload jsonb not null default '{}',
     missed_policy text not null default 'once' check (missed_policy in ('skip', 'once', 'all')),
-    -- A row that was made by hand is looked at at once: its first tick is then computed.
+    -- A row that was inserted by hand is due at once: the scheduler then computes its first tick.
     next_tick_at timestamptz default duly.now(),
     last_tick_at timestamptz,
     paused_at timestamptz,
@@ -1701,7 +1697,7 @@ create table duly.schedules (
     counted_until timestamptz not null default duly.now(),
     paused_by text,
     pause_reason text,
-    -- A schedule that could not be served is left alone until then; the others go on.
+    -- A schedule that failed is skipped until then; others are not affected.
     retry_at timestamptz,
     last_error text,
     -- A deleted schedule stays, because its ticks do.
@@ -1713,7 +1709,7 @@ create table duly.schedules (
 );
 -- A name is free again when its schedule was deleted.
 create unique index schedules_by_name on duly.schedules (org_id, name) where deleted_at is null;
--- Paused schedules are looked at as well: their ticks are recorded as missed while they pass.
+-- Includes paused schedules: their ticks are recorded as missed.
 create index schedules_due on duly.schedules (next_tick_at) where deleted_at is null;
 select duly.isolate('duly.schedules');
 grant select on duly.schedules to duly_tenant, duly_operator;
@@ -1737,8 +1733,8 @@ grant select, insert on duly.schedule_ticks to duly_engine;
 ----------------------------------------------------------------------------------------------------------------------
 -- 17  Audit trail
 --
--- Entries, and a chain of seals over them. Entries are sealed in the order of their transactions, as events are read:
--- one that commits late never falls behind a seal.
+-- Entries, and a hash chain of seals over them. Entries are sealed in the order of their transactions, as feeds read
+-- events: an entry that commits late is never skipped.
 ----------------------------------------------------------------------------------------------------------------------
 
 create table duly.audit_entries (
@@ -1758,7 +1754,7 @@ create table duly.audit_entries (
     commit_xid xid8 not null default pg_current_xact_id(),
     primary key (org_id, occurred_at, entry_id)
 ) partition by range (occurred_at);
--- What is to be sealed next, of all orgs; and the chain of one org.
+-- The entries to seal next, of all orgs; and the chain of one org.
 create index audit_entries_by_commit on duly.audit_entries (commit_xid, occurred_at, entry_id);
 create index audit_entries_in_chain on duly.audit_entries (org_id, commit_xid, occurred_at, entry_id);
 select duly.isolate('duly.audit_entries');
@@ -1788,7 +1784,7 @@ select duly.isolate('duly.audit_seals');
 grant select on duly.audit_seals to duly_tenant, duly_operator;
 grant select, insert on duly.audit_seals to duly_engine;
 
--- How far the sealing has come: every entry up to here has its seal. Whoever seals holds the row.
+-- The position of the sealer: every entry up to here is sealed. The sealer locks the row.
 create table duly.audit_mark (
     one boolean primary key default true check (one),
     commit_xid xid8 not null,
@@ -1804,7 +1800,7 @@ grant select on duly.audit_mark to duly_operator;
 -- 18  Webhooks
 ----------------------------------------------------------------------------------------------------------------------
 
--- Where an org wants to be told of events. Null or empty filters mean all.
+-- The webhook endpoints of an org. Null or empty filters mean all.
 create table duly.webhook_endpoints (
     org_id uuid not null references duly.organizations,
     endpoint_id uuid not null,
@@ -1812,7 +1808,7 @@ create table duly.webhook_endpoints (
     description text not null default '',
     event_types text[] not null,
     job_types text[],
-    -- The oldest transaction that was open when the endpoint was made: what commits later is not older.
+    -- The oldest transaction that was open when the endpoint was created: later commits are not older.
     since_xid xid8 not null default pg_snapshot_xmin(pg_current_snapshot()),
     created_by text not null,
     created_at timestamptz not null default duly.now(),
@@ -1820,7 +1816,7 @@ create table duly.webhook_endpoints (
     disabled_at timestamptz,
     disabled_by text,
     disable_reason text,
-    -- The breaker: failures in a row, since when, and until when nothing is sent.
+    -- The circuit breaker: consecutive failures, their start, and the time until which nothing is sent.
     failures integer not null default 0,
     failing_since timestamptz,
     shut_until timestamptz,
@@ -1830,7 +1826,7 @@ select duly.isolate('duly.webhook_endpoints');
 grant select on duly.webhook_endpoints to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.webhook_endpoints to duly_engine;
 
--- What is sent is signed with each secret that has not expired, so that one can follow another. Nobody else reads them.
+-- Deliveries are signed with every secret that has not expired, so that secrets can be rotated. Read by the engine only.
 create table duly.webhook_secrets (
     org_id uuid not null,
     endpoint_id uuid not null,
@@ -1845,25 +1841,25 @@ select duly.isolate('duly.webhook_secrets');
 grant select (org_id, endpoint_id, secret_id, created_at, expires_at) on duly.webhook_secrets to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.webhook_secrets to duly_engine;
 
--- Every message to an endpoint: what it says, whether it arrived, and each try. A message about a job has the job's
--- event; any other has an id of its own, of the same kind, and number 1.
+-- The deliveries to endpoints, with their attempts. A delivery of a job event has the id and sequence of that event;
+-- any other has an id of its own, and sequence 1.
 create table duly.webhook_deliveries (
     org_id uuid not null,
     endpoint_id uuid not null,
     job_id uuid not null,
     event_seq integer not null check (event_seq > 0),
     event_type text not null,
-    -- Only of messages that are about no job: the others are read from the event when they are sent.
+    -- Null for job events: their body is read from the event when it is sent.
     data jsonb,
     notification_id uuid,
     status text not null default 'pending' check (status in ('pending', 'delivered', 'failed')),
     tries integer not null default 0,
-    -- The last tries, each with its time, answer and error.
+    -- The last attempts, each with its time, response and error.
     try_log jsonb not null default '[]',
     due_at timestamptz not null,
-    -- Whether it waits for the one before it of the same job; whoever ends that one lets it go.
+    -- Whether it waits for the previous delivery of the same job; the end of that one releases it.
     follows boolean not null default false,
-    -- Who sends it now, and until when that is believed. As long, it is not due.
+    -- The process that sends it now, and the end of its lease; until then it is not due.
     held_by uuid,
     held_until timestamptz,
     created_at timestamptz not null default duly.now(),
@@ -1871,14 +1867,14 @@ create table duly.webhook_deliveries (
     primary key (org_id, endpoint_id, job_id, event_seq),
     check ((status = 'pending') = (ended_at is null))
 ) partition by range (job_id);
--- The next to be sent to each endpoint: of each job at most one, whatever waits behind it.
+-- The next deliveries of each endpoint: at most one per job, however many wait behind it.
 create index webhook_deliveries_due on duly.webhook_deliveries (org_id, endpoint_id, due_at) where status = 'pending' and not follows;
 create index webhook_deliveries_by_time on duly.webhook_deliveries (org_id, endpoint_id, created_at desc, job_id desc, event_seq desc);
 select duly.isolate('duly.webhook_deliveries');
 grant select on duly.webhook_deliveries to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.webhook_deliveries to duly_engine;
 
--- How far the relay has read: every event up to here has become what is to be told. Whoever relays holds the row.
+-- The position of the event relay: every event up to here has its deliveries. The relay locks the row.
 create table duly.relay_mark (
     one boolean primary key default true check (one),
     commit_xid xid8 not null,
@@ -1894,7 +1890,7 @@ grant select on duly.relay_mark to duly_operator;
 -- 19  Notifications
 ----------------------------------------------------------------------------------------------------------------------
 
--- Who wants to be told how jobs end: of one job, of a job type, or of all.
+-- Subscriptions to the end of one job, of a job type, or of all jobs.
 create table duly.subscriptions (
     org_id uuid not null references duly.organizations,
     subscription_id uuid not null,
@@ -1917,7 +1913,7 @@ select duly.isolate('duly.subscriptions');
 grant select on duly.subscriptions to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.subscriptions to duly_engine;
 
--- An org's own words; where it has none, the ones that come with Duly are used.
+-- The message templates of orgs; without one, the built-in template is used.
 create table duly.notification_templates (
     org_id uuid not null references duly.organizations,
     template_key text not null,
@@ -1935,7 +1931,7 @@ grant select, insert, update, delete on duly.notification_templates to duly_engi
 create table duly.notifications (
     org_id uuid not null references duly.organizations,
     notification_id uuid not null,
-    -- The job that it is about, if any.
+    -- The subject of the notification, if it is a job.
     job_id uuid,
     channel text not null,
     recipient text not null,
@@ -1944,7 +1940,7 @@ create table duly.notifications (
     payload jsonb not null,
     payload_hash text not null,
     schedule_bucket text not null,
-    -- As it was told; null until then.
+    -- The rendered message; null before it is sent.
     subject text,
     body text,
     delivery_status text not null default 'pending' check (delivery_status in ('pending', 'sent', 'failed', 'suppressed')),
@@ -1969,7 +1965,7 @@ select duly.isolate('duly.notifications');
 grant select on duly.notifications to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.notifications to duly_engine;
 
--- What a recipient wants, by template; the empty template stands for all that are not named.
+-- The preferences of recipients by template; the empty template stands for all others.
 create table duly.notification_preferences (
     org_id uuid not null references duly.organizations,
     channel text not null,
@@ -1984,7 +1980,7 @@ select duly.isolate('duly.notification_preferences');
 grant select on duly.notification_preferences to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.notification_preferences to duly_engine;
 
--- Whom nothing is sent to, whatever anybody wants: addresses that bounce, people who have left.
+-- Suppressed recipients, to whom nothing is sent: addresses that bounce, people who have left.
 create table duly.notification_suppressions (
     org_id uuid not null references duly.organizations,
     channel text not null,
@@ -1999,15 +1995,15 @@ grant select on duly.notification_suppressions to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.notification_suppressions to duly_engine;
 
 ----------------------------------------------------------------------------------------------------------------------
--- 20  Alerts and figures
+-- 20  Alerts and statistics
 ----------------------------------------------------------------------------------------------------------------------
 
--- What somebody should look at, until it is over. Those of the installation belong to Duly's own org.
+-- Alerts, open until their cause ends. Those of the installation belong to the system org.
 create table duly.alerts (
     org_id uuid not null references duly.organizations,
     alert_id uuid not null,
     kind text not null,
-    -- What it is about: one alert of a kind and a target at a time.
+    -- One open alert per kind and target.
     target text not null,
     severity text not null check (severity in ('warning', 'critical')),
     summary text not null,
@@ -2017,31 +2013,31 @@ create table duly.alerts (
     fired_at timestamptz not null default duly.now(),
     seen_at timestamptz not null default duly.now(),
     resolved_at timestamptz,
-    -- Whether somebody was told of the beginning, and of the end.
+    -- Whether the recipients were notified that it fired, and that it was resolved.
     told_at timestamptz,
     told_end_at timestamptz,
     primary key (org_id, alert_id)
 );
 create unique index alerts_open on duly.alerts (org_id, kind, target) where resolved_at is null;
--- Dead letters are not told from here: whoever wants to know of them subscribes.
+-- Without alerts of dead letters: those are notified by subscriptions.
 create index alerts_to_tell on duly.alerts (org_id, fired_at)
     where kind <> 'dead_letter' and (told_at is null or (resolved_at is not null and told_end_at is null));
--- Those that are over when nobody has seen them for a while; one of a dead letter is over with the letter.
+-- Alerts that are resolved when they were not refreshed for a while; that of a dead letter ends with the letter.
 create index alerts_to_watch on duly.alerts (seen_at) where kind <> 'dead_letter' and resolved_at is null;
 create index alerts_over on duly.alerts (resolved_at) where kind <> 'dead_letter';
 create index alerts_by_time on duly.alerts (org_id, fired_at desc, alert_id desc);
--- A job dies once, and so there is one alert of it, ever.
+-- A job dies once, so it has at most one alert.
 create unique index alerts_of_dead_letters on duly.alerts (org_id, target) where kind = 'dead_letter';
 select duly.isolate('duly.alerts');
 grant select on duly.alerts to duly_tenant, duly_operator;
 grant select, insert, update, delete on duly.alerts to duly_engine;
 
--- What each queue did in each minute: one row for a queue, a minute and a process that works. They are absolute
--- numbers, which the process writes again as they grow.
+-- Queue statistics by the minute: one row per queue, minute and worker process, with absolute numbers that the process
+-- overwrites as they grow.
 create table duly.queue_minutes (
     minute timestamptz not null,
     queue text not null,
-    -- Not the worker: one that was declared lost goes on under another id, and counts on.
+    -- Not the worker: a worker that was declared lost continues under another id, and keeps counting.
     recorder_id uuid not null,
     started integer not null,
     completed integer not null,
@@ -2049,7 +2045,7 @@ create table duly.queue_minutes (
     retried integer not null,
     canceled integer not null,
     run_seconds double precision not null,
-    -- Histograms: the numbers of the buckets that hold anything, and how much.
+    -- Histograms: the indexes of the non-empty buckets, and their counts.
     wait_buckets smallint[] not null,
     wait_counts integer[] not null,
     run_buckets smallint[] not null,
@@ -2062,12 +2058,12 @@ grant select, insert, update, delete on duly.queue_minutes to duly_engine;
 ----------------------------------------------------------------------------------------------------------------------
 -- 21  Blobs and retention
 --
--- Partitions are dropped when all they hold is old and nobody needs it; what lies outside of partitions is deleted in
--- small batches by the maintenance jobs.
+-- A partition is dropped when all its rows are old and none is needed; rows of other tables are deleted in small
+-- batches by the maintenance jobs.
 ----------------------------------------------------------------------------------------------------------------------
 
--- Blobs that a dropped row named; their org is part of the name. Equal content is one blob within an org, so it goes
--- when no row names it any more.
+-- Blobs that dropped rows referred to; their org is part of the name. Equal content is one blob per org: it is deleted
+-- when no row refers to it any more.
 create table duly.released_blobs (
     blob_ref text primary key,
     released_at timestamptz not null default duly.now()
@@ -2075,7 +2071,7 @@ create table duly.released_blobs (
 create index released_blobs_oldest on duly.released_blobs (released_at);
 grant select, insert, update, delete on duly.released_blobs to duly_engine;
 
--- Every row that names a blob. A table that begins to name some must join it, or its blobs are lost.
+-- Every row that refers to a blob. A new table with references must be added here, or its blobs are deleted.
 create view duly.named_blobs with (security_invoker = true) as
 select org_id, payload_ref as blob_ref from duly.job_records where payload_ref is not null
 union all
@@ -2086,9 +2082,9 @@ grant select on duly.named_blobs to duly_engine;
 
 set local role duly_engine;
 
--- The jobs whose rows may not go: all of them while the job is active (one snapshot over all places where it can
--- be), the record while a live idempotency key still reads its status there. Belongs to the engine, who sees all
--- orgs; lanes are rows of `ready`, and a claim is never without its state.
+-- The jobs whose rows must stay: all rows of an active job (one snapshot over all tables where it can be), and the
+-- record while an idempotency key still reads its status. Owned by the engine, which sees all orgs. Lanes are rows of
+-- `ready`, and a claimed job always has a state.
 create view duly.kept_back as
 select org_id, job_id, true as whole, 'is ready' as why from duly.ready
 union all
@@ -2102,10 +2098,10 @@ grant select on duly.kept_back to duly_owner, duly_operator;
 
 set local role duly_owner;
 
--- What follows is the owner's own, but for the last function, which the engine may call.
+-- The following functions are for the owner only, except the last one, which the engine may call.
 
--- Why a partition may not be dropped; null if it may. No new job gets an id this old, and an ended one never
--- changes: what is free stays free, so no lock is needed to look.
+-- The reason why a partition may not be dropped; null if it may. No new job gets such an old id, and an ended job never
+-- changes: a partition that can be dropped stays so, and the check needs no lock.
 create function duly.why_kept(
     t duly.partitioned_tables, p_partition text, p_from timestamptz, p_to timestamptz, p_cutoff timestamptz
 ) returns text
@@ -2136,8 +2132,8 @@ begin
     return v_why;
 end $$;
 
--- A partition is locked by its parent, and everybody goes through the parent. So only the wait for the parent may
--- take time, and while it lasts nothing is held that others wait for: there is no way to a deadlock.
+-- All access goes through the parent, and the drop locks the parent first. Only that lock can take time, and nothing
+-- else is held meanwhile: a deadlock is impossible.
 create function duly.drop_partition(t duly.partitioned_tables, p_partition text) returns void
     language plpgsql
 as $$
@@ -2209,13 +2205,13 @@ begin
     return v_deleted;
 end $$;
 
--- Drop at most one partition of a table: the oldest whose whole range is older than `p_keep` and which nobody needs
--- any more; and delete some old rows of the default partition. Says what was dropped, what was kept and why.
--- One process at a time, with a patience of two seconds: whoever is in its way is not waited for longer.
+-- Drop at most one partition of a table: the oldest whose whole range is older than `p_keep` and whose rows are not
+-- needed; and delete some old rows of the default partition. Returns what was dropped, and what was retained and why.
+-- One process at a time, with a lock timeout of two seconds.
 create function duly.drop_expired_partitions(p_parent text, p_keep interval)
 returns table (partition text, outcome text, why text, row_count integer)
     language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '2s'
-    -- It reads whole partitions, which the engine's own statements never do.
+    -- It reads whole partitions, unlike any other statement of the engine.
     set enable_seqscan = on set enable_hashjoin = on
 as $$
 declare
@@ -2358,7 +2354,7 @@ end $$;
 
 create function duly.write_jobs(p_org uuid, p_jobs duly.job_input[], p_runs duly.active_runs[], p_now timestamptz)
 returns setof duly.job_written
-    -- It joins the batch with itself: thousands against thousands, whatever a cached plan was made for.
+    -- It joins the batch with itself: thousands of rows, whatever size a cached plan was made for.
     language sql set enable_nestloop = off
 begin atomic
     with input as materialized (
@@ -2424,7 +2420,7 @@ grant execute on function
     duly.write_jobs(uuid, duly.job_input[], duly.active_runs[], timestamptz) to duly_engine;
 
 ----------------------------------------------------------------------------------------------------------------------
--- All partitioned tables are there: now their partitions.
+-- All partitioned tables exist: create their partitions.
 ----------------------------------------------------------------------------------------------------------------------
 
 do $$

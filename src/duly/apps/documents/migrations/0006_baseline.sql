@@ -4,7 +4,7 @@
 --   1  Isolation       3  Documents       5  Search           7  Connectors
 --   2  Folders         4  Extractions     6  Document types
 --
--- Everything is the org's own: a tenant reads and writes it under row level security.
+-- Every table belongs to the org: a tenant reads and writes it under row level security.
 
 ----------------------------------------------------------------------------------------------------------------------
 -- 1  Isolation
@@ -14,7 +14,7 @@ create schema documents authorization duly_owner;
 -- From here on everything belongs to the owner.
 set local role duly_owner;
 grant usage on schema documents to duly_engine, duly_tenant, duly_operator;
--- What is to run as the engine is given to it, which takes this right; the last line takes it back.
+-- Changing the owner of a function to the engine needs this right; the last line revokes it.
 grant create on schema documents to duly_engine;
 
 create table documents.schema_versions (
@@ -25,7 +25,7 @@ create table documents.schema_versions (
 );
 grant select on documents.schema_versions to duly_engine;
 
--- Isolates a table, and lets its org work in it; later migrations call it for theirs.
+-- Isolates a table by org, and grants its org all rights on its rows; later migrations call it, too.
 create function documents.isolate(p_table regclass) returns void
     language plpgsql
 as $$
@@ -40,9 +40,9 @@ end $$;
 -- 2  Folders
 ----------------------------------------------------------------------------------------------------------------------
 
--- What lies in no folder lies in the root, which everybody of the org sees.
--- Folders that are closed to somebody tell them nothing, not even that a name is taken: names are compared among the
--- folders that whoever asks may see, by whoever holds the lock of the tree.
+-- A document without a folder is in the root, which all members of the org see.
+-- A hidden folder reveals nothing, not even that its name is in use: a name is compared with the folders that the
+-- principal may see, under the lock of the tree.
 create table documents.nodes (
     org_id uuid not null references duly.organizations,
     node_id uuid not null default duly.uuid7(),
@@ -56,7 +56,7 @@ create table documents.nodes (
 create index on documents.nodes (org_id, parent_id, name);
 select documents.isolate('documents.nodes');
 
--- Whom a folder is for. One without any has those of the folder that it lies in; the root is for all.
+-- Grants of folders. A folder without grants inherits those of its parent; the root is open to all.
 create table documents.node_grants (
     org_id uuid not null,
     node_id uuid not null,
@@ -69,7 +69,7 @@ create table documents.node_grants (
 );
 select documents.isolate('documents.node_grants');
 
--- Whether somebody may do everything everywhere in the org: its admins, and the software itself.
+-- Whether a principal has all rights in all folders of the org: its admins, and the software itself.
 create function documents.is_admin(p_principal text) returns boolean
     language sql stable
     set search_path = ''
@@ -83,7 +83,7 @@ create function documents.is_admin(p_principal text) returns boolean
               and 'admin' = any(k.scopes) and k.revoked_at is null
               and (k.expires_at is null or k.expires_at > duly.now()));
 
--- Every folder of the org with the nearest one, itself or above it, that says whom it is for.
+-- Every folder of the org with the nearest folder, itself or above, that has grants.
 create function documents.guards() returns table (node_id uuid, guard uuid)
     language sql stable
     set search_path = ''
@@ -104,7 +104,7 @@ begin atomic
     select guarded.node_id, guarded.guard from guarded;
 end;
 
--- The folders of the org in which this principal may not do it: `read`, `write` or `manage`.
+-- The folders of the org in which the principal lacks a right: `read`, `write` or `manage`.
 create function documents.barred(p_principal text, p_level text) returns uuid[]
     language sql stable
     set search_path = ''
@@ -123,7 +123,7 @@ grant execute on function documents.is_admin(text), documents.guards(), document
 ----------------------------------------------------------------------------------------------------------------------
 -- 3  Documents
 --
--- Files and their versions, uploads under way.
+-- Files, their versions, and unfinished uploads.
 ----------------------------------------------------------------------------------------------------------------------
 
 create table documents.documents (
@@ -132,11 +132,11 @@ create table documents.documents (
     node_id uuid,
     name text not null check (name <> '' and length(name) <= 255),
     version integer not null default 1 check (version > 0),
-    -- What the current version says; kept here so that lists need nothing else.
+    -- Copied from the current version, so that lists read one table.
     sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
     size bigint not null check (size > 0),
     media_type text not null,
-    -- How far it is: stored, extracting, extracted, needs_ocr (some pages have no text), failed, blocked.
+    -- The state: stored, extracting, extracted, needs_ocr (some pages have no text), failed, blocked.
     status text not null default 'stored'
         check (status in ('stored', 'extracting', 'extracted', 'needs_ocr', 'failed', 'blocked')),
     extraction_id uuid,
@@ -171,11 +171,11 @@ create table documents.document_versions (
     primary key (org_id, document_id, version),
     foreign key (org_id, document_id) references documents.documents on delete cascade
 );
--- Whether anybody still names a file is asked before it is removed.
+-- To find the remaining references to a file before it is removed.
 create index on documents.document_versions (org_id, sha256);
 select documents.isolate('documents.document_versions');
 
--- How much an org keeps, counted as it comes and goes. A sum over all versions would be too slow for every upload.
+-- The storage that an org uses, as counters. A sum over all versions would be too slow for every upload.
 create table documents.usage (
     org_id uuid primary key references duly.organizations,
     documents bigint not null check (documents >= 0),
@@ -183,7 +183,7 @@ create table documents.usage (
 );
 select documents.isolate('documents.usage');
 
--- Files that come in parts. Whoever begins again with the same hash goes on where they were.
+-- Uploads in parts. A new upload with the same hash continues the unfinished one.
 create table documents.uploads (
     org_id uuid not null references duly.organizations,
     upload_id uuid not null default duly.uuid7(),
@@ -211,7 +211,7 @@ select documents.isolate('documents.upload_parts');
 -- 4  Extractions
 ----------------------------------------------------------------------------------------------------------------------
 
--- What was read out of a version, by which engine, at what cost, and who agreed that it left the house.
+-- Extractions of versions: the engine, the cost, and the consent to send the file to an external service.
 create table documents.extractions (
     org_id uuid not null,
     extraction_id uuid not null default duly.uuid7(),
@@ -241,7 +241,7 @@ create table documents.extractions (
 );
 create index on documents.extractions (org_id, document_id, created_at);
 create unique index on documents.extractions (org_id, job_id);
--- What the reconciler compares with the jobs: those under way, and what ended lately.
+-- For the adapter, which compares them with their jobs: active ones, and those that ended recently.
 create index on documents.extractions (org_id, updated_at) where status in ('queued', 'running');
 create index on documents.extractions (org_id, finished_at);
 select documents.isolate('documents.extractions');
@@ -249,9 +249,9 @@ select documents.isolate('documents.extractions');
 ----------------------------------------------------------------------------------------------------------------------
 -- 5  Search
 --
--- What search finds: the passages of documents, their words, and how common each word is in its org.
--- The words of an org stand in the index under its own number, so that orgs do not share entries: what others
--- have costs nothing. The counts follow the words by triggers, so that they are right whoever deletes what.
+-- Passages of documents, their words, and the document frequency of each word in its org.
+-- Words are indexed under a number of their org, so that orgs share no index entries: other orgs cost nothing. Triggers
+-- maintain the counts, so that they stay right whatever deletes rows.
 ----------------------------------------------------------------------------------------------------------------------
 
 create table documents.document_chunks (
@@ -270,7 +270,7 @@ create table documents.document_chunks (
 );
 select documents.isolate('documents.document_chunks');
 
--- One row an org: its number, and how much there is to find. Whoever changes its words holds this row.
+-- One row per org: its number, and its totals. Changes of its words lock this row.
 create table documents.search_stats (
     org_id uuid primary key,
     tag integer not null generated always as identity unique,
@@ -278,12 +278,12 @@ create table documents.search_stats (
     words bigint not null default 0
 );
 select documents.isolate('documents.search_stats');
--- Counts are written by the triggers alone.
+-- Only the triggers write counts.
 revoke insert, update, delete on documents.search_stats from duly_tenant;
 
--- Words for a search: those of a passage (D), the parts of its compounds (C), those of the document's name (B).
--- A document without passages has its name in place -1. They lie apart from the text, since each search reads
--- hundreds of them and shows twenty.
+-- The search vectors: words of a passage (weight D), parts of its compounds (C), words of the document's name (B).
+-- The name of a document without passages is at position -1. They are separate from the text, because a search reads
+-- hundreds of vectors and shows twenty texts.
 create table documents.chunk_terms (
     org_id uuid not null,
     document_id uuid not null,
@@ -292,16 +292,16 @@ create table documents.chunk_terms (
     tsv tsvector not null,
     primary key (org_id, document_id, chunk_index),
     foreign key (org_id, document_id) references documents.documents on delete cascade
-    -- Ranking looks at them word by word: nothing is to be unpacked each time.
+    -- Uncompressed: ranking reads them word by word.
 ) with (toast_tuple_target = 8160);
--- Without a list of pending entries, which every search would have to read.
+-- Without a pending list, which every search would have to read.
 create index chunk_terms_tsv on documents.chunk_terms using gin (tsv) with (fastupdate = off);
 select documents.isolate('documents.chunk_terms');
--- Words are written once.
+-- Words are never updated.
 revoke update on documents.chunk_terms from duly_tenant, duly_engine;
 
--- Where a slip of the pen leads to: a word of so many letters that is one letter away shares a key. Of long words
--- the beginning and the end have keys, so that two slips leave one of them within reach.
+-- Keys for typo correction: words at an edit distance of one share a key. Long words have a key for their first and one
+-- for their last part, so that with two typos one key still matches.
 create function documents.near(p_tag integer, p_word text, p_length integer) returns text[]
     language sql immutable parallel safe strict
 return case
@@ -315,7 +315,7 @@ return case
              generate_series(1, length(side.word)) i)
     end;
 
--- In how many passages of the org a word is: at all, at least twice, at least four times.
+-- The number of passages of the org that contain a word: at all, at least twice, at least four times.
 create table documents.search_terms (
     org_id uuid not null,
     lexeme text not null,
@@ -330,7 +330,7 @@ create index search_terms_near on documents.search_terms using gin (near) with (
 select documents.isolate('documents.search_terms');
 revoke insert, update, delete on documents.search_terms from duly_tenant;
 
--- The org's number. Until the end of the transaction nobody else changes words of this org.
+-- The number of the org. Locks the words of the org against other changes until the end of the transaction.
 create function documents.search_tag() returns integer
     language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
@@ -339,12 +339,12 @@ begin atomic
     returning tag;
 end;
 
--- Words under the org's number.
+-- Words with the number of the org.
 create function documents.tagged(p_tag integer, p_words tsvector) returns tsvector
     language sql immutable parallel safe
 return regexp_replace(p_words::text, '(^| )''', '\1''' || p_tag || '.', 'g')::tsvector;
 
--- What is there twice or four times stands in the index once more: of a common word only those are looked at.
+-- Words that occur twice or four times have additional entries: searches for common words use only those.
 create function documents.marked(p_tag integer, p_tagged tsvector) returns tsvector
     language sql immutable parallel safe
 return p_tagged || coalesce((
@@ -411,8 +411,8 @@ create trigger count_words after insert on documents.chunk_terms
 create trigger discount_words after delete on documents.chunk_terms
     referencing old table as changed for each statement execute function documents.discount_words();
 
--- Words of the transaction's org that are written much like these. Of a short word one slip is forgiven, of one
--- with nine letters and more two: so much longer or shorter may the other be.
+-- Words of the transaction's org that are similar to these: at an edit distance of one, or of two for words of nine
+-- letters and more.
 create function documents.near_terms(p_words text[])
 returns table (word text, lexeme text, df integer, df2 integer, df4 integer)
     language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
@@ -433,8 +433,7 @@ begin atomic
     where s.org_id = duly.current_org();
 end;
 
--- Whether a document is asked for: in one of these folders or in none of all, of a kind, of a time, with this in
--- its metadata. What is null was not asked about.
+-- Whether a document matches the filters: folder, type, time, metadata. A null filter matches all.
 create function documents.asked_for(
     d documents.documents, p_nodes uuid[], p_root boolean, p_filters jsonb
 ) returns boolean
@@ -452,7 +451,7 @@ return (not p_filters ? 'languages' or p_filters -> 'languages' ? c.language)
     and (not p_filters ? 'page_from' or c.page_number >= (p_filters ->> 'page_from')::integer)
     and (not p_filters ? 'page_to' or c.page_number <= (p_filters ->> 'page_to')::integer);
 
--- The folders in which somebody may look, of those they asked for; null is everywhere.
+-- The requested folders that the principal may read; null means all folders.
 create function documents.open_nodes(p_org uuid, p_principal text, p_below uuid[]) returns uuid[]
     language plpgsql stable set search_path = pg_catalog, pg_temp
 as $$
@@ -478,15 +477,15 @@ begin
     );
 end $$;
 
--- The best passages of the transaction's org for a search, as the searcher may see them.
--- Row level security would keep the index from being used, since `@@` may tell what it saw; so this runs as the
--- engine, and names the org and the folders itself.
---   p_any, p_all   what to look at: all of the first, and so many of the second
---   p_wide         instead of p_any, where a filter will drop much of it: that is tried with a few of the passages
---   p_whole        everything that fits, for a few documents, of which all is looked at
---   p_terms        what it is ranked by (BM25), each with its weight
--- `complete` says whether all that fits was looked at, so that `total` is all there is. Whether a document is asked for
--- is looked up for those that are at hand, never for all documents of the org.
+-- The best passages of the transaction's org for a search, among those that the principal may read.
+-- Row level security would prevent the use of the index, since `@@` is not leakproof; so this runs as the engine, with
+-- explicit conditions on org and folders.
+--   p_any, p_all   the candidates: all passages of the first query, and a number of the second
+--   p_wide         replaces p_any if a filter drops most passages, which a sample shows
+--   p_whole        all matches, for a few documents that are searched completely
+--   p_terms        the terms of the ranking (BM25), with their weights
+-- `complete` tells whether all matches were candidates, so that `total` is exact. The filters are checked for the
+-- documents of candidates, never for all documents of the org.
 create function documents.find_passages(
     p_principal text, p_any tsquery, p_all tsquery, p_wide tsquery, p_whole tsquery, p_most integer,
     p_terms tsquery[], p_weights float8[], p_filters jsonb, p_grouped boolean, p_limit integer, p_offset integer
@@ -588,7 +587,7 @@ grant execute on function documents.search_tag(), documents.tagged(integer, tsve
     documents.marked(integer, tsvector), documents.near(integer, text, integer), documents.near_terms(text[])
     to duly_tenant, duly_engine;
 grant execute on function documents.find_passages to duly_tenant;
--- These work for callers who may not: they run as the engine. Rights are given while the owner still can.
+-- These functions run as the engine. The grants come before the change of owner, which ends the right to grant.
 alter function documents.search_tag owner to duly_engine;
 alter function documents.near_terms owner to duly_engine;
 alter function documents.find_passages owner to duly_engine;
@@ -598,8 +597,7 @@ alter function documents.discount_words owner to duly_engine;
 ----------------------------------------------------------------------------------------------------------------------
 -- 6  Document types
 --
--- What documents are: what was said of them and why, what somebody confirmed, what was learned from that, and where
--- documents of a type belong.
+-- Classifications with their evidence, types confirmed by people, models trained from them, and the folder of each type.
 ----------------------------------------------------------------------------------------------------------------------
 
 create table documents.classifications (
@@ -609,12 +607,12 @@ create table documents.classifications (
     version integer not null check (version > 0),
     doc_type text not null check (doc_type ~ '^[a-z][a-z0-9_]{1,39}$'),
     confidence real not null check (confidence between 0 and 1),
-    -- Whether it was too unsure to be believed.
+    -- Whether the confidence is below the threshold.
     review boolean not null,
     suggested_node uuid,
     evidence jsonb not null default '[]' check (jsonb_typeof(evidence) = 'array'),
     model_version text not null,
-    -- Who agreed that the text left the house, where somebody outside was asked.
+    -- The consent, if an external classifier was used.
     consent_given_by text,
     created_at timestamptz not null default duly.now(),
     primary key (org_id, classification_id),
@@ -625,7 +623,7 @@ create index on documents.classifications (org_id, document_id, classification_i
 create index on documents.classifications (org_id, suggested_node) where suggested_node is not null;
 select documents.isolate('documents.classifications');
 
--- What people say a document is. The last one counts, for the document and for learning.
+-- Types confirmed by people. The last one counts, for the document and for training.
 create table documents.confirmations (
     org_id uuid not null,
     confirmation_id uuid not null default duly.uuid7(),
@@ -639,7 +637,7 @@ create table documents.confirmations (
 create index on documents.confirmations (org_id, document_id, confirmation_id);
 select documents.isolate('documents.confirmations');
 
--- What was learned. The weights are a file of the org; the hash says whether it is still what was trained.
+-- Trained models. The weights are a file of the org; the hash detects changes of it.
 create table documents.class_models (
     org_id uuid not null references duly.organizations,
     model_version text not null,
@@ -647,7 +645,7 @@ create table documents.class_models (
     sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
     labels text[] not null,
     examples integer not null,
-    -- On documents that it had not seen, together with the rules; and the rules alone.
+    -- The accuracy on held-out documents: of model and rules, and of the rules alone.
     accuracy real not null,
     rules_accuracy real not null,
     report jsonb not null,
@@ -660,7 +658,7 @@ create table documents.class_models (
 create unique index on documents.class_models (org_id) where active;
 select documents.isolate('documents.class_models');
 
--- Where documents of a type belong.
+-- The folder of each document type.
 create table documents.filing_rules (
     org_id uuid not null,
     doc_type text not null check (doc_type ~ '^[a-z][a-z0-9_]{1,39}$'),
@@ -676,8 +674,7 @@ select documents.isolate('documents.filing_rules');
 ----------------------------------------------------------------------------------------------------------------------
 -- 7  Connectors
 --
--- Where documents are brought in from: accounts elsewhere, how far each of their folders was read, and which of their
--- files became which document.
+-- Connected accounts of other services, the position in each of their folders, and the document of each imported file.
 ----------------------------------------------------------------------------------------------------------------------
 
 create table documents.connectors (
@@ -685,14 +682,14 @@ create table documents.connectors (
     connector_id uuid not null default duly.uuid7(),
     provider text not null check (provider in ('dropbox', 'onedrive', 'gdrive')),
     name text not null check (name <> '' and length(name) <= 255),
-    -- What the secret is called, never the secret.
+    -- The name of the secret, never the secret.
     secret_ref text not null check (secret_ref ~ '^(env:[A-Z][A-Z0-9_]{0,63}|file:[a-z0-9][a-z0-9_.-]{0,63})$'),
-    -- As people know it, for them to read.
+    -- The name that people see.
     account text check (length(account) <= 255),
-    -- Which drive of the account, where it has several; none is its own.
+    -- The drive, if the account has several; null is its own.
     drive text check (drive ~ '^[A-Za-z0-9!_.-]{1,255}$'),
-    -- Where the documents go. No foreign key: of a folder that is gone, imports must stop. They must not go on
-    -- into the root, which everybody sees.
+    -- The target folder. Without a foreign key: when the folder is deleted, imports must stop, and not continue into
+    -- the root, which all members see.
     node_id uuid,
     created_by text not null,
     created_at timestamptz not null default duly.now(),
@@ -703,7 +700,7 @@ create table documents.connectors (
 );
 select documents.isolate('documents.connectors');
 
--- How far a remote folder was read. Everything before it is in.
+-- The position in a remote folder: everything before it is imported.
 create table documents.connector_cursors (
     org_id uuid not null,
     connector_id uuid not null,
@@ -715,7 +712,7 @@ create table documents.connector_cursors (
 );
 select documents.isolate('documents.connector_cursors');
 
--- The remote files that were taken, each at its last revision.
+-- Imported remote files, each at its last revision.
 create table documents.connector_files (
     org_id uuid not null,
     connector_id uuid not null,
@@ -723,12 +720,12 @@ create table documents.connector_files (
     revision text not null,
     remote_path text not null,
     checksum text,
-    -- None: somebody deleted the document. It comes back when the file changes, or when it is asked for by name.
+    -- Null: the document was deleted. It is imported again when the file changes, or when it is requested by name.
     document_id uuid,
     version integer,
     job_id uuid not null,
     imported_at timestamptz not null default duly.now(),
-    -- When the file was found to be gone; the document stays.
+    -- When the file was found deleted; the document stays.
     removed_at timestamptz,
     primary key (org_id, connector_id, remote_id),
     foreign key (org_id, connector_id) references documents.connectors on delete cascade,
