@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from duly.apps.documents.elements import Engine, Page, Unreadable
-from duly.apps.documents.engines.codes import CODES
+from duly.apps.documents.engines.error_codes import CODES
+from duly.apps.documents.engines.file_reader import Reader
 from duly.apps.documents.engines.limits import Limits
-from duly.apps.documents.engines.reader import Reader
 
 HEAD = ("kind", "files", "ok", "code", "other", "pages", "pages/s", "MB", "not as usual")
 

@@ -25,7 +25,7 @@ from figures.place import open_place
 from duly import Duly
 from duly.apps.documents.schema import SCHEMA
 from duly.apps.documents.search import compounds
-from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.models import Filters
 from duly.db.migrate import migrate
 from search.fill import close_some, copy, fill, in_bulk, make_org
 from search.filler import Maker

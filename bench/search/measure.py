@@ -18,10 +18,10 @@ from duly.apps.documents.elements import Passage
 from duly.apps.documents.schema import statement
 from duly.apps.documents.search import compounds
 from duly.apps.documents.search.index import publish
+from duly.apps.documents.search.models import Filters
 from duly.apps.documents.search.plan import Plan, plan
 from duly.apps.documents.search.query import parse
-from duly.apps.documents.search.shapes import Filters
-from duly.apps.documents.search.terms import look_up
+from duly.apps.documents.search.query_terms import look_up
 from search.sets import Questions
 
 _TOP = 10

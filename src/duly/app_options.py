@@ -14,7 +14,7 @@ from duly.worker.job_log import OFF
 from duly.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
-    from duly.apps.documents.classes.remote import Classifier
+    from duly.apps.documents.classification.remote_classifier import Classifier
     from duly.apps.documents.elements import Engine
     from duly.apps.documents.engines import Limits
     from duly.apps.documents.imports.options import ImportOptions

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from duly import pages
 from duly.apps.analyze import JOB_TYPE as ANALYZE_JOB
 from duly.apps.analyze import routes as analyze
-from duly.apps.documents.extraction.asking import JOB_TYPE as EXTRACTION_JOB
+from duly.apps.documents.extraction.service import JOB_TYPE as EXTRACTION_JOB
 from duly.apps.documents.http import (
     classes as document_classes,
 )

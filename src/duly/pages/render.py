@@ -10,7 +10,7 @@ from fastapi import Request
 from jinja2 import ChoiceLoader, PackageLoader
 from starlette.responses import HTMLResponse
 
-from duly.apps.documents.extraction.asking import JOB_TYPE as EXTRACT
+from duly.apps.documents.extraction.service import JOB_TYPE as EXTRACT
 from duly.http.authentication import cookies
 from duly.http.service import Service
 from duly.http.templating import environment

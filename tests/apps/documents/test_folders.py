@@ -13,7 +13,7 @@ from duly import Actor, Duly, errors
 from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import FolderNotEmpty, NameTaken, UnknownDocument, UnknownFolder
 from duly.apps.documents.schema import Connection, one
-from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.models import Filters
 from duly.apps.documents.shapes import Grant
 from tests.apps.documents.stage import add, visitor
 

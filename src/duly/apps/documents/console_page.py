@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duly.apps.documents.extraction.asking import JOB_TYPE as EXTRACT
+from duly.apps.documents.extraction.service import JOB_TYPE as EXTRACT
 from duly.apps.documents.http.models import visitor
 from duly.console.routing import Show
 from duly.console.visit import Page, Visit

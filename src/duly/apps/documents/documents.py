@@ -8,19 +8,24 @@ from uuid import UUID
 
 from duly.apps.documents import removal
 from duly.apps.documents.access import Visitor, check_open
-from duly.apps.documents.classes.classes import Classes
+from duly.apps.documents.classification.service import ClassificationService
 from duly.apps.documents.elements import Engine
 from duly.apps.documents.errors import UnknownFile
 from duly.apps.documents.exports.exports import Exports
-from duly.apps.documents.extraction import records
-from duly.apps.documents.extraction.asking import REMOTE, Begun, Target, begin
+from duly.apps.documents.extraction import store
+from duly.apps.documents.extraction.service import (
+    REMOTE_ENGINES,
+    ExtractionTarget,
+    StartedExtraction,
+    start_extraction,
+)
 from duly.apps.documents.filing import locked
 from duly.apps.documents.folders import Folders
 from duly.apps.documents.imports.connectors import Connectors
 from duly.apps.documents.library import Library
 from duly.apps.documents.schema import rows
+from duly.apps.documents.search.models import Filters, SearchResult
 from duly.apps.documents.search.search import search
-from duly.apps.documents.search.shapes import Filters, Found
 from duly.apps.documents.shapes import Extraction, PassageShown
 from duly.apps.documents.standing import Reading, Standing, lately, standing
 from duly.apps.documents.uploads import Uploads
@@ -41,9 +46,9 @@ class Documents(Library):
         return Uploads(self._app, self)
 
     @cached_property
-    def classes(self) -> Classes:
+    def classes(self) -> ClassificationService:
         """What documents are, and where they belong."""
-        return Classes(self._app)
+        return ClassificationService(self._app)
 
     @cached_property
     def connectors(self) -> Connectors:
@@ -57,18 +62,22 @@ class Documents(Library):
 
     async def extract(
         self, who: Visitor, document_id: UUID, engine: Engine = "fast", *, consent: bool = False
-    ) -> Begun:
+    ) -> StartedExtraction:
         """Have the current version read; `consent` allows engines that send it elsewhere to do so."""
         pages = (await self.get(who, document_id)).page_count
         async with self._app.tenant_session(who.org_id) as conn:
             found = await locked(conn, who, document_id)
-            target = Target(document_id, found.version, pages)
-            begun = await begin(
+            target = ExtractionTarget(document_id, found.version, pages)
+            begun = await start_extraction(
                 self._app, conn, who, target, engine,
                 consent=consent, cents_per_page=self.options.cents_per_page,
             )  # fmt: skip
             if begun.created:
-                said = {"engine": engine, "consent": consent and engine in REMOTE, "version": found.version}
+                said = {
+                    "engine": engine,
+                    "consent": consent and engine in REMOTE_ENGINES,
+                    "version": found.version,
+                }
                 await self._note(conn, who, "document.extraction_asked", document_id, **said)
             return begun
 
@@ -79,7 +88,7 @@ class Documents(Library):
         size = page_size(limit)
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            return await records.list_of(conn, who.org_id, document_id, before, size)
+            return await store.list_of(conn, who.org_id, document_id, before, size)
 
     async def elements(self, who: Visitor, document_id: UUID) -> tuple[UUID, bytes]:
         """The extraction that its text is from, and the pages that it has left, as JSON."""
@@ -95,7 +104,7 @@ class Documents(Library):
     async def _current(self, who: Visitor, document_id: UUID) -> tuple[UUID, str]:
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            found = await records.current(conn, who.org_id, document_id)
+            found = await store.current(conn, who.org_id, document_id)
         if found is None or not found.result_json:
             raise UnknownFile("it has not been read", field="document_id", fix="ask for an extraction")
         return found.extraction_id, str(found.result_json["derived"])
@@ -120,7 +129,7 @@ class Documents(Library):
         limit: int = 20,
         offset: int = 0,
         group: bool = False,
-    ) -> Found:
+    ) -> SearchResult:
         """The passages that fit a query, the best first; with `group` the best of each document.
 
         A folder among the filters that is unknown, or closed to them, raises.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from duly.apps.documents import removal
-from duly.apps.documents.classes import jobs as classes
+from duly.apps.documents.classification import jobs as classification
 from duly.apps.documents.exports import jobs as exports
 from duly.apps.documents.extraction import job as extraction
-from duly.apps.documents.extraction.asking import JOB_TYPE
+from duly.apps.documents.extraction.service import JOB_TYPE
 from duly.apps.documents.imports import job as imports
 from duly.apps.documents.options import DocumentOptions
 from duly.apps.documents.rules import SubjectRule
@@ -24,6 +24,6 @@ def include(app: App, options: DocumentOptions | None = None) -> None:
     app.subject_rules.append(SubjectRule(app))
     extraction.declare(app, chosen)
     removal.declare(app)
-    classes.declare(app, chosen.classifier)
+    classification.declare(app, chosen.classifier)
     imports.declare(app, chosen.imports)
     exports.declare(app)

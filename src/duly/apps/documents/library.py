@@ -9,7 +9,7 @@ from uuid import UUID
 from duly.apps.documents.access import Visitor, barred, check_open
 from duly.apps.documents.elements import Engine
 from duly.apps.documents.errors import UnknownFile, unknown_document
-from duly.apps.documents.extraction.asking import REMOTE, Target, begin
+from duly.apps.documents.extraction.service import REMOTE_ENGINES, ExtractionTarget, start_extraction
 from duly.apps.documents.filing import (
     Filed,
     Incoming,
@@ -123,7 +123,9 @@ class Library:
                 action = "document.created" if filed.created else "document.version_added"
                 await self._note(conn, who, action, filed.document_id, sha256=incoming.sha256)
                 if engine is not None:
-                    await begin(self._app, conn, who, Target(filed.document_id, filed.version), engine)
+                    await start_extraction(
+                        self._app, conn, who, ExtractionTarget(filed.document_id, filed.version), engine
+                    )
         return filed
 
     async def get(self, who: Visitor, document_id: UUID) -> Document:
@@ -231,7 +233,7 @@ class Library:
 
 
 def _check_engine(engine: Engine | None) -> None:
-    if engine in REMOTE:
+    if engine in REMOTE_ENGINES:
         fix = "file it first, then ask for the extraction with consent"
         raise ContractError(f"{engine} sends it elsewhere", field="engine", fix=fix)
 

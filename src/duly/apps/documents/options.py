@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from duly.apps.documents.classes.remote import Classifier
+from duly.apps.documents.classification.remote_classifier import Classifier
 from duly.apps.documents.elements import Engine
 from duly.apps.documents.engines import Limits, Unstructured
 from duly.apps.documents.imports.options import ImportOptions

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from duly.apps.documents.access import Visitor, barred
-from duly.apps.documents.classes.verdict import OTHER
+from duly.apps.documents.classification.models import OTHER
 from duly.apps.documents.quotas import Quotas
 from duly.apps.documents.schema import Connection, one, rows
 from duly.apps.documents.shapes import Extraction

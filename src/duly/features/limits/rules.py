@@ -28,7 +28,7 @@ UNCHANGED: Final = _Left.UNCHANGED
 """What is left out stays as it is; None is no limit."""
 
 
-def checked_type(job_type: str | None) -> str | None:
+def check_type_name(job_type: str | None) -> str | None:
     """A name that a job type can have; it need not be declared here."""
     name = checked_text("job_type", job_type)
     if name is not None and not _TYPE.fullmatch(name):

@@ -100,7 +100,7 @@ class Limits:
     ) -> LimitPage:
         """Everything that was ever limited or paused; of one org, or of one job type, if so wished."""
         start, size = decode_cursor(after, _read_key) or GateKey(), page_size(limit)
-        org, chosen = as_uuid("org_id", org_id), limit_rules.checked_type(job_type)
+        org, chosen = as_uuid("org_id", org_id), limit_rules.check_type_name(job_type)
         async with (await self._app.resources()).database.engine() as conn:
             found = await gates.list_after(conn, start, org_id=org, job_type=chosen, limit=size + 1)
         return LimitPage(*split_page(found, size, lambda last: last.key))
@@ -168,7 +168,7 @@ def _unlimited(key: GateKey) -> Limit:
 
 
 def _key(org_id: UUID | str | None, job_type: str | None) -> GateKey:
-    org, chosen = as_uuid("org_id", org_id), limit_rules.checked_type(job_type)
+    org, chosen = as_uuid("org_id", org_id), limit_rules.check_type_name(job_type)
     if org is None and chosen is None:
         raise MissingField(
             "missing", field="org_id", fix="name an org, a job type, or both; a queue is paused by itself"

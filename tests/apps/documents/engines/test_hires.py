@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from duly.apps.documents.engines.inside.found import Found
-from duly.apps.documents.engines.inside.regions import Block, ordered
+from duly.apps.documents.engines.reader.hires.reading_order import Block, ordered
+from duly.apps.documents.engines.reader.models import Found
 from tests.apps.documents.engines import made
 from tests.apps.documents.engines.made import TITLE, WORDS
 from tests.apps.documents.engines.reading import outcome

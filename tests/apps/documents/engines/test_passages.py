@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duly.apps.documents.elements import Element, Page, Passage
-from duly.apps.documents.passages import passages
+from duly.apps.documents.extraction.passages import passages
 
 TYPES = st.sampled_from(["Title", "NarrativeText", "ListItem", "Table", "Header"])
 TEXTS = st.text(st.sampled_from("ab ä.!\n\t"), max_size=90)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duly.apps.documents.engines.inside.found import Trouble
-from duly.apps.documents.engines.inside.webpage import read
+from duly.apps.documents.engines.reader.models import Trouble
+from duly.apps.documents.engines.reader.webpage import read
 
 CELLS = "<table>\n<tr>\n<td></td><th>Betrag</th></tr><tr><td>Wasser <td><p>90</p><p>Euro</p></table>"
 

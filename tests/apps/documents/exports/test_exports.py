@@ -23,10 +23,10 @@ from duly.apps.documents.exports.jobs import declare
 from duly.apps.documents.exports.making import Made, Maker
 from duly.apps.documents.exports.shapes import Batch
 from duly.apps.documents.search.index import publish
-from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.models import Filters
 from duly.apps.documents.vault import Vault
 from duly.blobs import BlobStore
-from tests.apps.documents.classes.shelf import Sql, folder, put, visitor
+from tests.apps.documents.classification.shelf import Sql, folder, put, visitor
 from tests.apps.documents.exports.test_table import pdf
 from tests.worker.working import PATIENCE, brief, deaf, done, lose_everything, working
 

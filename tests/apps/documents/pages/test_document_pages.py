@@ -14,11 +14,11 @@ from fastapi import FastAPI
 
 from duly import Duly
 from duly.apps.documents.access import Visitor
-from duly.apps.documents.classes.classifying import kept
-from duly.apps.documents.classes.remote import ChatEndpoint
-from duly.apps.documents.classes.verdict import DOC_TYPES, Evidence, Verdict
+from duly.apps.documents.classification.models import DOC_TYPES, Evidence, Verdict
+from duly.apps.documents.classification.remote_classifier import ChatEndpoint
+from duly.apps.documents.classification.store import save_classification
 from duly.apps.documents.elements import Engine, PageState, Passage
-from duly.apps.documents.engines.codes import CODES, WARNINGS
+from duly.apps.documents.engines.error_codes import CODES, WARNINGS
 from duly.apps.documents.options import DocumentOptions
 from duly.apps.documents.search.index import publish
 from duly.apps.documents.shapes import DocumentStatus, ExtractionStatus, Grant
@@ -62,7 +62,7 @@ async def said_unsure(app: Duly, who: Visitor, document_id: uuid.UUID) -> None:
         doc_type="other", confidence=0.1, review=True, evidence=(words,), model_version="rules-0"
     )
     async with app.tenant_session(who.org_id) as conn:
-        await kept(conn, who, document_id, verdict)
+        await save_classification(conn, who, document_id, verdict)
 
 
 def test_everything_that_a_document_can_be_is_said_in_words() -> None:

@@ -13,8 +13,8 @@ from duly import Duly
 from duly.apps.documents.elements import Passage
 from duly.apps.documents.schema import Connection
 from duly.apps.documents.search.index import publish
+from duly.apps.documents.search.models import Filters, SearchResult
 from duly.apps.documents.search.search import search
-from duly.apps.documents.search.shapes import Filters, Found
 from tests.apps.documents.stage import visitor
 
 
@@ -62,9 +62,11 @@ class Shelf:
         async with self.app.tenant_session(self.org) as conn:
             await publish(conn, self.org, document_id, None, name, passages(*texts), language="de")
 
-    async def find(self, query: str, filters: Filters = Filters(), *, who: str = "u1", **how: Any) -> Found:  # noqa: B008
+    async def find(
+        self, query: str, filters: Filters | None = None, *, who: str = "u1", **how: Any
+    ) -> SearchResult:
         async with self.app.tenant_session(self.org) as conn:
-            return await search(conn, visitor(self.org, who), query, filters, **how)
+            return await search(conn, visitor(self.org, who), query, filters or Filters(), **how)
 
     async def names(self, query: str, filters: Filters = Filters(), **how: Any) -> list[str]:  # noqa: B008
-        return [hit.name for hit in (await self.find(query, filters, **how)).hits]
+        return [hit.name for hit in (await self.find(query, filters or Filters(), **how)).hits]

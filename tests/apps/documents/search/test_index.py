@@ -11,8 +11,8 @@ import psycopg
 from duly import Duly
 from duly.apps.documents.schema import Connection
 from duly.apps.documents.search.index import publish, rename, unpublish
+from duly.apps.documents.search.normalize import readable
 from duly.apps.documents.search.search import search
-from duly.apps.documents.search.words import readable
 from tests.apps.documents.search.shelf import Shelf, passages
 from tests.apps.documents.stage import visitor
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.models import Filters
 from tests.apps.documents.search.shelf import Shelf
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from duly.apps.documents.search.models import Filters
 from duly.apps.documents.search.query import parse
-from duly.apps.documents.search.shapes import Filters
 from duly.core.errors import ContractError
 from tests.apps.documents.search.shelf import Shelf
 

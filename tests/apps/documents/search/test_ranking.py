@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duly.apps.documents.search import compounds
-from duly.apps.documents.search.shapes import Piece
+from duly.apps.documents.search.models import FragmentPart
 from tests.apps.documents.search.shelf import Shelf
 
 
@@ -53,8 +53,8 @@ async def test_compounds_are_found_by_their_parts_and_parts_by_their_compounds(s
     assert await shelf.names("Abrechnung") == ["b", "a"]
     found = await shelf.find("Betriebskostenabrechnung")
     assert [hit.name for hit in found.hits] == ["a", "b"]
-    assert Piece(text="Betriebskostenabrechnung", hit=True) in found.hits[0].fragments[0]
-    assert Piece(text="Abrechnung", hit=True) in found.hits[1].fragments[0]
+    assert FragmentPart(text="Betriebskostenabrechnung", hit=True) in found.hits[0].fragments[0]
+    assert FragmentPart(text="Abrechnung", hit=True) in found.hits[1].fragments[0]
 
 
 def test_nouns_are_told_by_their_capitals_unless_nobody_took_the_trouble() -> None:
@@ -68,7 +68,7 @@ async def test_a_slip_of_the_pen_is_forgiven_and_told(shelf: Shelf) -> None:
     for slip in ("Mitvertrag", "Mietvertarg", "Mietvertraag", "Nietvertrag"):
         found = await shelf.find(slip)
         assert found.corrected == {slip: ("Mietvertrag",)}
-        assert Piece(text="Mietvertrag", hit=True) in found.hits[0].fragments[0]
+        assert FragmentPart(text="Mietvertrag", hit=True) in found.hits[0].fragments[0]
     await shelf.put("b", "Die Miete ist gezahlt, die Garage geputzt.")
     for slip, meant in (("Miehte", "Miete"), ("Garge", "Garage"), ("Garagee", "Garage"), ("Grage", "Garage")):
         assert (await shelf.find(slip)).corrected == {slip: (meant,)}
@@ -82,10 +82,15 @@ async def test_names_are_found_also_of_documents_without_text(shelf: Shelf) -> N
     await shelf.put("scan0001.pdf", "Ein Brief der Stadtwerke über Gas.")
     [first, second] = (await shelf.find("Stadtwerke Rechnung 2024")).hits
     assert (first.name, first.chunk_index, first.page, first.text) == (first.text, None, None, first.name)
-    assert first.fragments == (
-        (Piece(text="Rechnung", hit=True), Piece(text="_"), Piece(text="2024", hit=True), Piece(text="-11_"),
-         Piece(text="Stadtwerke", hit=True), Piece(text=".pdf")),
-    )  # fmt: skip
+    [fragment] = first.fragments
+    assert [(part.text, part.hit) for part in fragment] == [
+        ("Rechnung", True),
+        ("_", False),
+        ("2024", True),
+        ("-11_", False),
+        ("Stadtwerke", True),
+        (".pdf", False),
+    ]
     assert second.name == "scan0001.pdf"
     assert (await shelf.names("scan0001.pdf"))[0] == "scan0001.pdf"
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from duly.apps.documents.cli.files import facts
 from duly.apps.documents.cli.shared import folder_id
-from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.models import Filters
 from duly.cli.options import moment
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from duly.apps.documents.cli.filters import (
     within,
 )
 from duly.apps.documents.cli.shared import run, visitor
-from duly.apps.documents.search.shapes import Found, Hit
+from duly.apps.documents.search.models import Hit, SearchResult
 from duly.cli.options import ActorName, AppName, AsJson, Org
 from duly.cli.output import console, print_json
 
@@ -64,7 +64,7 @@ def search(
         metadata=metadata,
     )
 
-    async def find(duly: Duly) -> Found:
+    async def find(duly: Duly) -> SearchResult:
         asked = await within(duly.documents, who, chosen, folder)
         return await duly.documents.search(who, query, asked, limit=limit, offset=offset, group=group)
 
@@ -72,7 +72,7 @@ def search(
     print_json(found) if as_json else _show(found, offset)
 
 
-def _show(found: Found, offset: int) -> None:
+def _show(found: SearchResult, offset: int) -> None:
     screen = console()
     for word, instead in found.corrected.items():
         screen.print(_safe(f"{word}: nothing has it; looked for {', '.join(instead)}"))

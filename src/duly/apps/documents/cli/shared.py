@@ -13,7 +13,7 @@ import typer
 from duly.app import Duly
 from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import UnknownFolder
-from duly.apps.documents.extraction.asking import JOB_TYPE
+from duly.apps.documents.extraction.service import JOB_TYPE
 from duly.cli.app_loader import find
 from duly.cli.options import acting
 from duly.core.errors import ContractError, SchemaMismatch

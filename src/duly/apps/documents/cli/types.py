@@ -8,8 +8,7 @@ from uuid import UUID
 import typer
 
 from duly.app import Duly
-from duly.apps.documents.classes.classes import ClassEngine
-from duly.apps.documents.classes.shapes import FilingRule
+from duly.apps.documents.classification.models import ClassifierEngine, FilingRule
 from duly.apps.documents.cli.extraction import Wait, follow
 from duly.apps.documents.cli.shared import DocumentId, Folder, folder_id, run, visitor
 from duly.apps.documents.shapes import Document
@@ -56,7 +55,7 @@ def classify(
     document: DocumentId,
     org: Org,
     engine: Annotated[
-        ClassEngine, typer.Option(help="By the rules and the org's model, or by a service elsewhere.")
+        ClassifierEngine, typer.Option(help="By the rules and the org's model, or by a service elsewhere.")
     ] = "local",
     consent: Annotated[
         bool, typer.Option("--consent", help="The beginning of its text may be sent there.")

@@ -3,10 +3,10 @@
 `open_file` is the door. `inside` is what runs in that process; it knows nothing of the rest of Duly.
 """
 
-from duly.apps.documents.engines.codes import CODES, WARNINGS, sentence
+from duly.apps.documents.engines.error_codes import CODES, WARNINGS, sentence
+from duly.apps.documents.engines.file_reader import Reader
 from duly.apps.documents.engines.limits import Limits
-from duly.apps.documents.engines.opening import open_file
-from duly.apps.documents.engines.reader import Reader
-from duly.apps.documents.engines.remote import Unavailable, Unstructured
+from duly.apps.documents.engines.open import open_file
+from duly.apps.documents.engines.unstructured import Unavailable, Unstructured
 
 __all__ = ["CODES", "WARNINGS", "Limits", "Reader", "Unavailable", "Unstructured", "open_file", "sentence"]

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from duly.apps.documents.access import Visitor, check_open, private_to
 from duly.apps.documents.exports.shapes import Exported, Format
-from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.models import Filters
 from duly.jobs.application import App
 from duly.jobs.handle import Handle
 

@@ -16,8 +16,8 @@ from duly.apps.documents.exports.making import Maker
 from duly.apps.documents.exports.planning import Chosen, of_documents, of_hits
 from duly.apps.documents.exports.shapes import CONTENT_TYPES, Batch, Exported, ExportedFile, Format, Part
 from duly.apps.documents.schema import rows
+from duly.apps.documents.search.models import Filters, Hit
 from duly.apps.documents.search.search import search
-from duly.apps.documents.search.shapes import Filters, Hit
 from duly.core.outcome import Fail
 from duly.core.policy import Category
 from duly.jobs.application import App

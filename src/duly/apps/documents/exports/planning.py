@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from duly.apps.documents.exports.shapes import Batch, Format, Item
-from duly.apps.documents.search.shapes import Hit
+from duly.apps.documents.search.models import Hit
 
 _MOST: dict[Format, int] = {"csv": 2_000, "jsonl": 5_000, "pdf": 100}
 """Documents, passages or pages of one file."""

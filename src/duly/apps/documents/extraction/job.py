@@ -14,9 +14,9 @@ from uuid import UUID
 from duly.apps.documents.access import Visitor, about, barred, check_subject, subject_of
 from duly.apps.documents.elements import Engine, Page, Unreadable
 from duly.apps.documents.engines import Unavailable, Unstructured, open_file
-from duly.apps.documents.extraction import records
-from duly.apps.documents.extraction.asking import JOB_TYPE, REMOTE, cost
-from duly.apps.documents.extraction.publishing import published
+from duly.apps.documents.extraction import store
+from duly.apps.documents.extraction.publish import published
+from duly.apps.documents.extraction.service import JOB_TYPE, REMOTE_ENGINES, cost
 from duly.apps.documents.options import DocumentOptions
 from duly.apps.documents.schema import one, statement
 from duly.apps.documents.shapes import Document, Extraction
@@ -40,11 +40,11 @@ def declare(app: App, options: DocumentOptions) -> None:
         """Read a document: its pages are partial results, its passages are found when all are read."""
         return await _Extraction(app, options, ctx).run(document_id, engine)
 
-    app.adapt(records.Extractions())
+    app.adapt(store.Extractions())
 
 
 async def _failed(failure: Failure, conn: Any) -> None:
-    await records.settle(conn, failure.job.org_id, failure.job.job_id, failure.job)
+    await store.settle(conn, failure.job.org_id, failure.job.job_id, failure.job)
 
 
 class _Extraction:
@@ -63,9 +63,7 @@ class _Extraction:
             return await self._run(document_id, engine)
         except Cancel as why:
             async with self._ctx.session() as conn:
-                await records.cancel(
-                    conn, self._who.org_id, self._ctx.job.job_id, why.reason, self._pages_read
-                )
+                await store.cancel(conn, self._who.org_id, self._ctx.job.job_id, why.reason, self._pages_read)
             raise
 
     async def _run(self, document_id: UUID, engine: Engine) -> dict[str, Any]:
@@ -95,15 +93,15 @@ class _Extraction:
                 raise Fail("there is no such document that you may change", code="document.unknown")
             document = Document.model_validate(found[0])
             check_subject(job.subject_id, subject_of(document_id))
-            row = await records.start(conn, job.org_id, document_id, document.version, job.job_id, engine)
+            row = await store.start(conn, job.org_id, document_id, document.version, job.job_id, engine)
         return document, row
 
     async def _pages(self, path: Path, document: Document, row: Extraction) -> Sequence[Page]:
         ctx, limits = self._ctx, self._options.limits
-        if row.engine in REMOTE and row.estimated_pages is None:
+        if row.engine in REMOTE_ENGINES and row.estimated_pages is None:
             async with open_file(path, document.name, "fast", limits) as counted:
                 await self._estimate(row, counted.pages)
-        remote = self._allowed(row) if row.engine in REMOTE else None
+        remote = self._allowed(row) if row.engine in REMOTE_ENGINES else None
         async with open_file(path, document.name, row.engine, limits, remote=remote) as reader:
             await self._estimate(row, reader.pages)
             room = _Room(limits.whole_text_max, await ctx.results() if self._pages_read else {})

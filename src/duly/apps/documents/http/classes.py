@@ -8,8 +8,13 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from duly.apps.documents.access import subject_of
-from duly.apps.documents.classes.classes import ClassEngine
-from duly.apps.documents.classes.shapes import ClassHistory, ClassModel, FilingRule, Unsure
+from duly.apps.documents.classification.models import (
+    ClassificationHistory,
+    ClassifierEngine,
+    ClassifierModel,
+    FilingRule,
+    UnsureDocument,
+)
 from duly.apps.documents.http.models import DocType, visitor
 from duly.apps.documents.shapes import Document
 from duly.core.principal import Scope
@@ -26,7 +31,7 @@ from duly.http.strict_requests import StrictRoute
 class ClassificationRequest(StrictModel):
     """By whom a document is to be looked at."""
 
-    engine: ClassEngine = Field(
+    engine: ClassifierEngine = Field(
         default="local",
         description="By the rules and the org's model, or by the service elsewhere that is set up.",
     )
@@ -40,7 +45,7 @@ class ClassificationRequest(StrictModel):
 class UnsureShown(ResponseModel):
     """Documents to look at, the newest first; `after` asks for those that follow, and is null at the end."""
 
-    unsure: list[Unsure]
+    unsure: list[UnsureDocument]
     after: str | None
 
 
@@ -66,7 +71,7 @@ class FilingShown(BaseModel):
 class ClassModelsShown(BaseModel):
     """What was learned from the org's confirmations, the newest first."""
 
-    models: list[ClassModel]
+    models: list[ClassifierModel]
 
 
 def routes(service: Service) -> APIRouter:
@@ -112,7 +117,11 @@ def routes(service: Service) -> APIRouter:
         handle = await classes.evaluate(visitor(who))
         return accepted(who, handle.job_id, None, replayed=not handle.created)
 
-    @api.get("/{document_id}/classification", response_model=ClassHistory, responses=problem_responses(404))
+    @api.get(
+        "/{document_id}/classification",
+        response_model=ClassificationHistory,
+        responses=problem_responses(404),
+    )
     async def classification(document_id: UUID, who: reads) -> Response:
         """What was said of a document, by whom and why; the newest first."""
         return json_response(await classes.history(visitor(who), document_id))

@@ -11,8 +11,8 @@ from duly.apps.documents.access import private_to
 from duly.apps.documents.exports.exports import MOST_IDS
 from duly.apps.documents.exports.shapes import Format
 from duly.apps.documents.http.models import DocType, visitor
-from duly.apps.documents.search.query import LONGEST
-from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.models import Filters
+from duly.apps.documents.search.query import MAX_QUERY_LENGTH
 from duly.core.principal import Scope
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted
@@ -39,7 +39,7 @@ class ExportRequest(StrictModel):
         strict=True,
         description="Whether a table begins with a mark that Excel needs for UTF-8.",
     )
-    query: Annotated[str, Field(min_length=1, max_length=LONGEST)] | None = Field(
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)] | None = Field(
         default=None, description="What to look for; the best passages first."
     )
     filters: ExportFilters | None = Field(default=None, description="Of a search.")

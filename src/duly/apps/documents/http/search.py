@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from duly.apps.documents.http.models import visitor
-from duly.apps.documents.search.query import LONGEST
-from duly.apps.documents.search.shapes import Filters, Found
+from duly.apps.documents.search.models import Filters, SearchResult
+from duly.apps.documents.search.query import MAX_QUERY_LENGTH
 from duly.core import payload
 from duly.core.errors import ContractError, PayloadRefused
 from duly.core.principal import Scope
@@ -35,14 +35,14 @@ def routes(service: Service) -> APIRouter:
     reads = Annotated[Requester, service.allows(Scope.READ)]
     documents = service.documents
 
-    @api.get("", response_model=Found, responses=problem_responses(404))
+    @api.get("", response_model=SearchResult, responses=problem_responses(404))
     async def search(
         who: reads,
         q: Annotated[
             str,
             Query(
                 min_length=1,
-                max_length=LONGEST,
+                max_length=MAX_QUERY_LENGTH,
                 description='Words, of which each may be there; or operators: `"a phrase"`, `-not`, `OR`.',
             ),
         ],

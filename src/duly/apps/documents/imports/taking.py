@@ -11,7 +11,7 @@ from uuid import UUID
 
 from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import QuotaExceeded, UnknownDocument, UnknownFolder
-from duly.apps.documents.extraction.asking import JOB_TYPE, Target, begin
+from duly.apps.documents.extraction.service import JOB_TYPE, ExtractionTarget, start_extraction
 from duly.apps.documents.filing import Filed, Incoming, locked
 from duly.apps.documents.filing import file as filed_as
 from duly.apps.documents.imports.connectors import Connector
@@ -144,7 +144,9 @@ class Taker:
                 conn, whose.org_id, action, str(filed.document_id), actor=whose.actor, **said
             )
             if JOB_TYPE in shelf.app.registry:
-                await begin(shelf.app, conn, whose, Target(filed.document_id, filed.version), "fast")
+                await start_extraction(
+                    shelf.app, conn, whose, ExtractionTarget(filed.document_id, filed.version), "fast"
+                )
         return filed
 
     async def _placed(self, conn: Connection, incoming: Incoming, before: UUID | None) -> Filed:

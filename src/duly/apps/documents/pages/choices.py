@@ -10,7 +10,7 @@ from uuid import UUID
 
 from fastapi import Request
 
-from duly.apps.documents.classes.verdict import DOC_TYPES, TYPE_NAME
+from duly.apps.documents.classification.models import DOC_TYPES, TYPE_NAME
 from duly.apps.documents.shapes import Node
 from duly.i18n import messages
 from duly.pages.render import language_of

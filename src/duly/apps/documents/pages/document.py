@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import Request
 from starlette.responses import Response
 
-from duly.apps.documents.extraction.asking import REMOTE
+from duly.apps.documents.extraction.service import REMOTE_ENGINES
 from duly.apps.documents.http.models import visitor
 from duly.apps.documents.library import BYTES_MAX
 from duly.apps.documents.pages.choices import type_choices
@@ -32,7 +32,7 @@ async def page(
     documents, options = service.documents, service.documents.options
     document = await documents.get(reader, document_id)
     may_write = requester.may(Scope.WRITE)
-    remote = sorted(REMOTE) if options.unstructured_url is not None else []
+    remote = sorted(REMOTE_ENGINES) if options.unstructured_url is not None else []
     return pages.page(
         request,
         "document",

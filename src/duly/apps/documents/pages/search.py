@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from duly.apps.documents.http.models import visitor
 from duly.apps.documents.pages.choices import type_choices, type_param
-from duly.apps.documents.search.search import FARTHEST
-from duly.apps.documents.search.shapes import Filters
+from duly.apps.documents.search.models import Filters
+from duly.apps.documents.search.search import MAX_OFFSET
 from duly.apps.documents.shapes import Node
 from duly.core.errors import ContractError
 from duly.core.principal import Scope
@@ -46,7 +46,7 @@ class _SearchRequest(NamedTuple):
             folder.node_id if folder else None,
             type_param(param("doc_type")),
             language,
-            min(offset, FARTHEST),
+            min(offset, MAX_OFFSET),
         )
 
     def filters(self) -> Filters:

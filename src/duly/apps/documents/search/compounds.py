@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from duly.apps.documents.search.words import words
+from duly.apps.documents.search.normalize import words
 
 _SHORTEST = 9
 """Letters of a word that is looked at; its parts have more than three."""

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from duly.apps.documents.search.shapes import Piece
+from duly.apps.documents.search.models import FragmentPart
 
 _SHOWN = 220
 """Letters of a fragment, about."""
@@ -52,7 +52,7 @@ def hits(text: str, marked: Sequence[Mark], stems: Set[str], stemmed: Mapping[st
     return [(m.start, m.end) for m in marked if m.sure or stems & stemmed.get(text[m.start : m.end], set())]
 
 
-def fragments(text: str, found: Sequence[Span]) -> tuple[tuple[Piece, ...], ...]:
+def fragments(text: str, found: Sequence[Span]) -> tuple[tuple[FragmentPart, ...], ...]:
     """The stretches with most hits, in the order of the text; its beginning, if there is no hit."""
     starts = [start for start, _ in found]
     fullest = sorted(
@@ -113,14 +113,14 @@ def _window(text: str, hit: int) -> Span:
     return begin, cut if cut > hit + _BEFORE else end
 
 
-def _pieces(text: str, window: Span, found: Sequence[Span]) -> tuple[Piece, ...]:
+def _pieces(text: str, window: Span, found: Sequence[Span]) -> tuple[FragmentPart, ...]:
     begin, stop = window
-    pieces: list[Piece] = []
+    pieces: list[FragmentPart] = []
     for start, end in found:
         if end > stop:
             break
         if begin <= start:
-            pieces += [Piece(text[begin:start]), Piece(text[start:end], True)]
+            pieces += [FragmentPart(text[begin:start]), FragmentPart(text[start:end], True)]
             begin = end
-    pieces.append(Piece(text[begin:stop]))
+    pieces.append(FragmentPart(text[begin:stop]))
     return tuple(piece for piece in pieces if piece.text)

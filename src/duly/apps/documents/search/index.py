@@ -13,7 +13,7 @@ from duly.apps.documents.elements import Passage
 from duly.apps.documents.schema import Connection, statement
 from duly.apps.documents.search.compounds import parts_of
 from duly.apps.documents.search.language import configuration, languages_of
-from duly.apps.documents.search.words import of_name, readable, storable
+from duly.apps.documents.search.normalize import of_name, readable, storable
 
 _NAME_ONLY = -1
 """The place of a document's name where it has no passages."""

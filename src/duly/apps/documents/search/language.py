@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from duly.apps.documents.search.words import words
+from duly.apps.documents.search.normalize import words
 
 CONFIGURATIONS = {"de": "german", "en": "english"}
 """Of other languages words are found as they are written."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from duly.apps.documents.search.query import Clause, Query
-from duly.apps.documents.search.terms import Term, Terms
+from duly.apps.documents.search.query_terms import Term, Terms
 
 _LOOKS = 3600
 """Words times passages: so many are compared for rare words, and once more for common ones."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from duly.apps.documents.search.words import readable
+from duly.apps.documents.search.normalize import readable
 from duly.core.errors import ContractError
 
-LONGEST = 500
+MAX_QUERY_LENGTH = 500
 MOST_WORDS = 40
 """Further ones are not looked at: who types more has pasted a text."""
 _TOKEN = re.compile(r'(-?)"([^"]*)"?|(\S+)')
@@ -68,7 +68,7 @@ def _sane(groups: list[list[Clause]]) -> tuple[tuple[Clause, ...], ...]:
 def _check(text: str) -> None:
     if not text.strip():
         raise ContractError("is empty", field="query", fix="say what to look for")
-    if len(text) > LONGEST:
-        raise ContractError(f"is longer than {LONGEST} characters", field="query", fix="shorten it")
+    if len(text) > MAX_QUERY_LENGTH:
+        raise ContractError(f"is longer than {MAX_QUERY_LENGTH} characters", field="query", fix="shorten it")
     if "\x00" in text or text != text.encode(errors="replace").decode():
         raise ContractError("holds characters that are no text", field="query", fix="leave them out")

@@ -10,15 +10,15 @@ from typing import Any
 from duly.apps.documents.access import Visitor, barred
 from duly.apps.documents.schema import Connection, statement
 from duly.apps.documents.search import highlight
+from duly.apps.documents.search.models import Filters, FragmentPart, Hit, SearchResult
+from duly.apps.documents.search.normalize import storable
 from duly.apps.documents.search.plan import Plan, plan
 from duly.apps.documents.search.query import Query, parse
-from duly.apps.documents.search.shapes import Filters, Found, Hit, Piece
-from duly.apps.documents.search.terms import Terms, look_up
-from duly.apps.documents.search.words import storable
+from duly.apps.documents.search.query_terms import Terms, look_up
 from duly.core.errors import ContractError
 
-MOST_HITS = 100
-FARTHEST = 1_000
+MAX_HITS = 100
+MAX_OFFSET = 1_000
 """Hits that can be turned to: whoever looks farther should say more of what they look for."""
 _ALL = Filters()
 _REMEMBERED = 50_000
@@ -35,7 +35,7 @@ async def search(
     limit: int = 20,
     offset: int = 0,
     group: bool = False,
-) -> Found:
+) -> SearchResult:
     """The best passages for a query, best first; with `group` the best one of each document."""
     _check(limit, offset)
     wanted = _filters(filters)
@@ -46,7 +46,7 @@ async def search(
         # Words that only closed folders have must look like words that nothing has.
         terms, rows, how = await _looked(conn, who, parsed, page, mistrust=True)
     if how is None:
-        return Found()
+        return SearchResult()
     if not rows and offset:
         # Past the end: how many there are is still said.
         rows = await _find(conn, who, how, {**page, "offset": 0, "limit": 1})
@@ -73,7 +73,7 @@ def _text(row: Sequence[Any]) -> str:
     return str(row[1] if row[8] is None else row[8])
 
 
-def _hit(row: Sequence[Any], fragments: tuple[tuple[Piece, ...], ...]) -> Hit:
+def _hit(row: Sequence[Any], fragments: tuple[tuple[FragmentPart, ...], ...]) -> Hit:
     document_id, name, node_id, doc_type, index, page, kind, language, _, score = row[:10]
     return Hit(
         document_id=document_id,
@@ -92,10 +92,10 @@ def _hit(row: Sequence[Any], fragments: tuple[tuple[Piece, ...], ...]) -> Hit:
 
 def _found(
     hits: Sequence[Hit], rows: Sequence[Sequence[Any]], offset: int, corrected: dict[str, Any]
-) -> Found:
+) -> SearchResult:
     total, exact = rows[0][10:12] if rows else (0, True)
-    more = bool(hits) and offset + len(hits) < total and offset + len(hits) <= FARTHEST
-    return Found(hits=tuple(hits), total=total, exact=exact, more=more, corrected=corrected)
+    more = bool(hits) and offset + len(hits) < total and offset + len(hits) <= MAX_OFFSET
+    return SearchResult(hits=tuple(hits), total=total, exact=exact, more=more, corrected=corrected)
 
 
 async def _shown(
@@ -137,9 +137,9 @@ def _filters(filters: Filters) -> str:
 
 
 def _check(limit: int, offset: int) -> None:
-    if not 1 <= limit <= MOST_HITS:
-        raise ContractError("is out of range", field="limit", fix=f"use 1 to {MOST_HITS}")
-    if not 0 <= offset <= FARTHEST:
+    if not 1 <= limit <= MAX_HITS:
+        raise ContractError("is out of range", field="limit", fix=f"use 1 to {MAX_HITS}")
+    if not 0 <= offset <= MAX_OFFSET:
         raise ContractError(
-            "is too far", field="offset", fix=f"use 0 to {FARTHEST}, or say more of what to look for"
+            "is too far", field="offset", fix=f"use 0 to {MAX_OFFSET}, or say more of what to look for"
         )

@@ -1,0 +1,1 @@
+"""The engine `hires`: layout detection and OCR on rendered pages."""

@@ -1,0 +1,86 @@
+"""From pages to what is found: passages, type and language, all in the transaction that ends the job."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from duly.apps.documents.access import Visitor
+from duly.apps.documents.classification.store import classify_pages, save_classification
+from duly.apps.documents.elements import Page, Passage
+from duly.apps.documents.extraction import store
+from duly.apps.documents.extraction.passages import passages
+from duly.apps.documents.removal import clear_away
+from duly.apps.documents.schema import Connection, one
+from duly.apps.documents.search.index import prepare, publish
+from duly.apps.documents.shapes import Document, Extraction
+from duly.apps.documents.vault import Vault, elements_name
+from duly.core.errors import LimitExceeded
+from duly.core.outcome import Cancel, Fail
+from duly.jobs.application import App
+from duly.worker.context.context import Context
+
+
+async def published(
+    app: App,
+    ctx: Context,
+    vault: Vault,
+    document: Document,
+    row: Extraction,
+    pages: Sequence[Page],
+    *,
+    cents: int | None,
+) -> dict[str, Any]:
+    """Replace what was found of the document so far; what the job answers."""
+    found = await asyncio.to_thread(lambda: list(passages(pages)))
+    if not found and all(page.state != "needs_ocr" for page in pages):
+        raise Fail("there is no text in it", code="document.empty")
+    name = elements_name(row.extraction_id)
+    await vault.keep_derived(row.document_id, name, _elements(pages))
+    ids = {"org_id": ctx.job.org_id, "document_id": row.document_id}
+    result = _result(pages, found, derived=name)
+    who = Visitor(ctx.job.org_id, ctx.job.actor)
+    verdict, prepared = await classify_pages(app, who, document.name, pages), await prepare(found)
+    async with ctx.transaction() as conn:
+        now = await one(conn, "documents/lock", {**ids, "barred": []})
+        if now is None or now[2] != row.version:
+            raise Cancel("the document was deleted, or has a newer version")
+        await publish(conn, ctx.job.org_id, row.document_id, row.extraction_id, now[1], prepared)
+        await save_classification(conn, who, row.document_id, verdict)
+        result |= {"doc_type": await store.finish(conn, ctx.job.org_id, row, result=result, cents=cents)}
+        await _clear_older(app, conn, who, row)
+    ctx.count(warnings=len(result["warnings"]))
+    return result
+
+
+async def _clear_older(app: App, conn: Connection, who: Visitor, row: Extraction) -> None:
+    """Have the files of extractions before this one removed."""
+    values = {"org_id": who.org_id, "document_id": row.document_id, "extraction_id": row.extraction_id}
+    if await one(conn, "extractions/has_older", values):
+        # Of an org that may have no further jobs waiting, the next extraction clears them away.
+        with suppress(LimitExceeded):
+            async with conn.transaction():
+                await clear_away(app, conn, who, outdated=[row.document_id])
+
+
+def _result(pages: Sequence[Page], found: Sequence[Passage], *, derived: str) -> dict[str, Any]:
+    states = Counter(page.state for page in pages)
+    warnings = Counter(warning for page in pages for warning in page.warnings)
+    return {
+        "page_count": len(pages),
+        "chunk_count": len(found),
+        "needs_ocr": [page.number for page in pages if page.state == "needs_ocr"],
+        "pages": dict(states),
+        "warnings": sorted(warnings),
+        "derived": derived,
+    }
+
+
+def _elements(pages: Sequence[Page]) -> bytes:
+    return json.dumps(
+        [page.model_dump(mode="json", exclude_none=True) for page in pages], ensure_ascii=False
+    ).encode()
