@@ -23,19 +23,20 @@ from psycopg import sql
 from duly.core.errors import SchemaMismatch, StoreUnavailable
 from duly.core.schema import Schema
 
-# Any fixed number will do, as long as every version of the package uses the same one.
+# Every version of the package must use the same number.
 _LOCK = 4_846_231_970
-_TRIES, _AGAIN = 30, 1.0
+_MAX_LOCK_ATTEMPTS = 30
+_LOCK_RETRY_DELAY = 1.0
 
 ENGINE = Schema("duly", "duly.db")
-"""Duly's own. Applications bring theirs, which stand on it."""
+"""The schema of the engine. The schemas of applications build on it."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file of the schema's history."""
+    """One migration file."""
 
     version: int
     name: str
@@ -43,7 +44,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """The hash by which a changed file is noticed."""
+        """The hash of the file, which reveals later edits."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
@@ -53,7 +54,7 @@ class Squashed:
 
     release: str
     checksums: frozenset[tuple[int, str]]
-    """Of each migration by its version."""
+    """The version and the checksum of each migration."""
 
 
 def migrations(schema: Schema = ENGINE) -> list[Migration]:
@@ -62,7 +63,7 @@ def migrations(schema: Schema = ENGINE) -> list[Migration]:
 
 
 def squashed(schema: Schema = ENGINE) -> Squashed | None:
-    """Return what the baseline of a schema replaced, if anything."""
+    """Return the migrations that the baseline of a schema replaced, if any."""
     for entry in _folder(schema).iterdir():
         if entry.name.endswith(".sha256"):
             rows = (line.split() for line in entry.read_text(encoding="utf-8").splitlines())
@@ -93,7 +94,7 @@ def migrate(dsn: str, schema: Schema = ENGINE, *, upto: int | None = None) -> li
 
 
 def check(dsn: str, *schemas: Schema) -> None:
-    """Refuse a database whose schema is not this package's, or not one of these."""
+    """Raise unless the database has all migrations of the engine and of these schemas."""
     with _connected(dsn) as conn:
         missing = sum(len(_pending(conn, schema, "duly_engine")) for schema in (ENGINE, *schemas))
     if missing:
@@ -143,18 +144,18 @@ def _applied(conn: Connection, schema: Schema, role: str) -> list[tuple[Any, ...
 
 
 def _apply(conn: Connection, schema: Schema, migration: Migration) -> None:
-    """Whoever waits for a lock keeps others waiting behind it: better let go, and try again."""
-    for _ in range(_TRIES):
+    # A waiting lock request blocks all later ones: give it up after a short time, and try again.
+    for _ in range(_MAX_LOCK_ATTEMPTS):
         with suppress(psycopg.errors.LockNotAvailable):
             return _apply_once(conn, schema, migration)
-        time.sleep(_AGAIN)
+        time.sleep(_LOCK_RETRY_DELAY)
     return _apply_once(conn, schema, migration)
 
 
 def _apply_once(conn: Connection, schema: Schema, migration: Migration) -> None:
     with conn.transaction():
         conn.execute("set local lock_timeout = '2s'")
-        if migration != migrations(schema)[0]:  # the baseline makes the schema, and the engine's its owner
+        if migration != migrations(schema)[0]:  # the baseline creates the schema and its owner
             conn.execute("set local role duly_owner")
         conn.execute(sql.SQL(migration.text))
         conn.execute(
