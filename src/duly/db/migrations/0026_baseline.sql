@@ -960,7 +960,7 @@ create type duly.policy_read as (
     policy jsonb, policy_hash uuid, queue text, priority smallint, category text, max_attempts smallint, ledger_ttl interval
 );
 
--- A keyed hash, so that no org can make a collision: policies of several orgs are in one claim.
+-- With a cryptographic hash, so that no org can make a collision: policies of several orgs are in one claim.
 create function duly.read_policies(p_policies jsonb) returns duly.policy_read[]
     language plpgsql stable
 as $$
