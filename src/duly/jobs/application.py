@@ -161,13 +161,15 @@ class App:
         policy = resolve_policy(
             category,
             critical=critical,
-            queue=queue,
-            priority=priority,
-            retry=retry,
-            timeout=timeout,
-            ledger_ttl=ledger_ttl,
-            schedulable=schedulable,
-            lifecycle=lifecycle,
+            explicit={
+                "queue": queue,
+                "priority": priority,
+                "retry": retry,
+                "timeout": timeout,
+                "ledger_ttl": ledger_ttl,
+                "schedulable": schedulable,
+                "lifecycle": lifecycle,
+            },
         )
         options = HandlerOptions(isolation, memory_limit, allows_partial, dependency, tuple(never_retry))
 

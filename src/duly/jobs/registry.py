@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -88,7 +88,9 @@ class Registry:
         ]
 
 
-def resolve_policy(category: Category | str, *, critical: bool, **explicit: Any) -> JobPolicy:
+def resolve_policy(
+    category: Category | str, *, critical: bool = False, explicit: Mapping[str, Any]
+) -> JobPolicy:
     """Return the policy of the category, changed by the explicit options of a job type."""
     try:
         defaults = CATEGORY_POLICIES[Category(category)]
