@@ -29,7 +29,7 @@ from bench.extraction.hostile import HOSTILE, damaged
 from bench.extraction.likeness import f1, pdftotext, scans
 from bench.extraction.trial import HEAD, Trial, table, tried
 
-from duly.apps.documents.engines.limits import Limits
+from duly.apps.documents.engines.limits import ReaderLimits
 
 _KINDS = """
 bin bmp csv doc docm docx eml gif htm html jpeg jpg md msg odp ods odt otp ots ott pdf png ppt pptm pptx rtf
@@ -47,7 +47,7 @@ async def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         paths = list(_files(chosen.directory)) if chosen.directory else []
-        real = await _each(paths, lambda path: tried(path, chosen.engine, Limits()), chosen.at_once)
+        real = await _each(paths, lambda path: tried(path, chosen.engine, ReaderLimits()), chosen.at_once)
         _shown(f"real files, engine {chosen.engine}", real)
         broken = _shown("damaged files", await _damaged(paths, folder, chosen))
         made = _shown("hostile files", await _hostile(folder, chosen))
@@ -69,7 +69,7 @@ async def main() -> int:
             "known": len(every) - len(wrong),
             "memory": max(t.memory for t in real) >> 20,
             "memory_hostile": max(t.memory for t in made) >> 20,
-            "memory_limit": Limits().memory >> 20,
+            "memory_limit": ReaderLimits().memory >> 20,
             "seconds": sum(t.seconds for t in every),
             "slowest": longest.seconds,
             "longest": f"{len(longest.pages):,} pages",
@@ -102,7 +102,7 @@ async def _each(things: Sequence[T], work: Callable[[T], Awaitable[R]], at_once:
 
 
 async def _tried(path: Path, chosen: argparse.Namespace) -> Trial:
-    return await tried(path, chosen.engine, Limits())
+    return await tried(path, chosen.engine, ReaderLimits())
 
 
 async def _damaged(real: Sequence[Path], folder: Path, chosen: argparse.Namespace) -> list[Trial]:
@@ -157,7 +157,7 @@ async def _scanned(
         reference = pdftotext(chosen.pdftotext, path, number)
         for what, degrees in (("scans", 0), ("lying", angle))[: 1 if at else 2]:
             scan.rotate(degrees, expand=True).save(picture := folder / f"{path.stem}.png")
-            trial = await tried(picture, "hires", Limits())
+            trial = await tried(picture, "hires", ReaderLimits())
             found.append((what, (f1(trial.text, reference), trial.seconds)))
             print(
                 f"  {found[-1][1][0]:.3f}  {path.name} page {number}, {what}, {trial.seconds:.1f} s",

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from duly.apps.documents.elements import Engine, Page, Unreadable
+from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
 from duly.apps.documents.engines.error_codes import CODES
 from duly.apps.documents.engines.file_reader import Reader
-from duly.apps.documents.engines.limits import Limits
+from duly.apps.documents.engines.limits import ReaderLimits
 
 HEAD = ("kind", "files", "ok", "code", "other", "pages", "pages/s", "MB", "not as usual")
 
@@ -25,7 +25,7 @@ class Trial:
     """Its media type, or how its name ends where it has none."""
     outcome: str
     """`ok`, a stable code, or what should not have been."""
-    pages: Sequence[Page]
+    pages: Sequence[PageElements]
     seconds: float
     memory: int
 
@@ -40,16 +40,16 @@ class Trial:
         return "\n".join(page.text for page in self.pages)
 
 
-async def tried(path: Path, engine: Engine, limits: Limits) -> Trial:
+async def tried(path: Path, engine: Engine, limits: ReaderLimits) -> Trial:
     """Read all of a file."""
     reader = Reader(path, path.name, engine, limits)
-    pages: list[Page] = []
+    pages: list[PageElements] = []
     outcome, began = "ok", time.monotonic()
     try:
         await reader.open()
         numbers = range(1, reader.pages + 1)
         pages.extend([page async for page in reader.read(numbers)])
-    except Unreadable as why:
+    except UnreadableFile as why:
         outcome = why.code
     except Exception as trouble:
         outcome = type(trouble).__name__

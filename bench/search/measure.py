@@ -13,8 +13,8 @@ import psycopg
 from figures.numbers import percentiles
 
 from duly import Actor, Duly
-from duly.apps.documents.access import Visitor
 from duly.apps.documents.elements import Passage
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.schema import statement
 from duly.apps.documents.search import compounds
 from duly.apps.documents.search.index import publish
@@ -59,7 +59,7 @@ async def ask(
     app: Duly, org: UUID, questions: Questions, places: dict[UUID, int], filters: Filters | None = None
 ) -> dict[str, Any]:
     """All questions through the public door, once to warm up and once that counts, with compounds anew."""
-    who = Visitor(org, Actor.user("bench"))
+    who = DocumentPrincipal(org, Actor.user("bench"))
     for question, _ in questions.asked:
         await app.documents.search(who, question, filters, limit=_TOP)
     compounds.split.cache_clear()

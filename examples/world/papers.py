@@ -18,9 +18,9 @@ async def bring(app: Duly) -> None:
     """File them; workers read them, and guess what they are."""
     if "extract_document" not in app.registry:
         return
-    from duly.apps.documents.access import Visitor
+    from duly.apps.documents.folders.access import DocumentPrincipal
 
-    anna = Visitor(ORGS[2].org_id, Actor.user("anna"))
+    anna = DocumentPrincipal(ORGS[2].org_id, Actor.user("anna"))
     for name in _SOME:
         await app.documents.add(anna, name, _content(_TEXTS / name))
 

@@ -58,7 +58,7 @@ from duly.worker.worker import Worker
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from duly.apps.documents.documents import Documents
+    from duly.apps.documents.service import Documents
     from duly.console import Extras
     from duly.features.bulk.service import Bulk
     from duly.features.notifications.service import Notifications
@@ -251,14 +251,14 @@ class Duly(App):
 
         Arguments win over the settings, and set options that have no setting, such as a `classifier`.
         """
-        from duly.apps.documents.including import include
+        from duly.apps.documents.application import include
 
         include(self, document_options(self.settings, **arguments))
 
     @cached_property
     def documents(self) -> Documents:
         """Manage documents; includes the documents application if needed."""
-        from duly.apps.documents.documents import Documents
+        from duly.apps.documents.service import Documents
 
         self.include_documents()
         return Documents(self)

@@ -16,10 +16,10 @@ from duly.worker.options import WorkerOptions
 if TYPE_CHECKING:
     from duly.apps.documents.classification.remote_classifier import Classifier
     from duly.apps.documents.elements import Engine
-    from duly.apps.documents.engines import Limits
+    from duly.apps.documents.engines import ReaderLimits
     from duly.apps.documents.imports.options import ImportOptions
+    from duly.apps.documents.library.quotas import Quotas
     from duly.apps.documents.options import DocumentOptions
-    from duly.apps.documents.quotas import Quotas
     from duly.http.options import HttpOptions, May
 
 _LEVELS = logging.getLevelNamesMapping()
@@ -49,7 +49,7 @@ class WorkerArguments(TypedDict, total=False):
 class DocumentArguments(TypedDict, total=False):
     """The keyword arguments of `app.include_documents(...)`; see `DocumentOptions`."""
 
-    limits: Limits
+    limits: ReaderLimits
     unstructured_url: str | None
     unstructured_key: str | None
     classifier: Classifier | None
@@ -82,8 +82,8 @@ def worker_options(settings: Settings, **arguments: Unpack[WorkerArguments]) -> 
 def document_options(settings: Settings, **arguments: Unpack[DocumentArguments]) -> DocumentOptions:
     """Return the options of the documents application."""
     from duly.apps.documents.imports.options import ImportOptions
+    from duly.apps.documents.imports.secrets import SecretStore
     from duly.apps.documents.options import DocumentOptions
-    from duly.apps.documents.secrets import SecretStore
 
     options = DocumentOptions(
         imports=ImportOptions(SecretStore(settings.secrets_dir)),

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from duly import Actor, Fail, RetryPolicy
-from duly.apps.documents.access import Visitor as Reader
+from duly.apps.documents.folders.access import DocumentPrincipal as Reader
 from duly.features.audit.sealer import Sealer
 from duly.features.notifications.channels import Message
 from duly.features.notifications.delivery_job import declare

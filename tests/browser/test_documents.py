@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.apps.documents.files import pdf
-from tests.browser.stage import Stage, Visitor
+from tests.browser.stage import DocumentPrincipal, Stage
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 INVOICE = (
@@ -47,7 +47,7 @@ def files(folder: Path) -> list[Path]:
     return [folder / name for name in contents]
 
 
-async def test_a_file_is_filed_read_confirmed_and_found(visitor: Visitor, tmp_path: Path) -> None:
+async def test_a_file_is_filed_read_confirmed_and_found(visitor: DocumentPrincipal, tmp_path: Path) -> None:
     page, stage = visitor.page, visitor.stage
     await visitor.log_in()
     await page.get_by_role("link", name="Documents").click()
@@ -89,7 +89,7 @@ async def test_a_file_is_filed_read_confirmed_and_found(visitor: Visitor, tmp_pa
     await _found(visitor)
 
 
-async def _agreed(visitor: Visitor) -> None:
+async def _agreed(visitor: DocumentPrincipal) -> None:
     """Nothing is sent elsewhere unless somebody has agreed; they are told what it costs."""
     page = visitor.page
     await page.get_by_text("Read it again").click()
@@ -104,7 +104,7 @@ async def _agreed(visitor: Visitor) -> None:
     await expect(page.locator("#page-1")).to_contain_text("Rechnung Nr. 4711")
 
 
-async def _found(visitor: Visitor) -> None:
+async def _found(visitor: DocumentPrincipal) -> None:
     """By a mistyped word, on the page that has it; deleted, it is found no more."""
     page = visitor.page
     await visitor.open("/documents")

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from duly import Actor
-from duly.apps.documents.access import Visitor as Asker
+from duly.apps.documents.folders.access import DocumentPrincipal as Asker
 from tests.apps.documents.stage import add
 from tests.browser.stage import Stage, Visitor
 

@@ -13,7 +13,7 @@ import psycopg
 from fastapi import FastAPI
 
 from duly import Actor, Context, Duly, context
-from duly.apps.documents.access import Visitor
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.console import install
 from duly.core.principal import Principal
 from duly.http.application import create_app
@@ -156,7 +156,7 @@ async def _plant(app: Duly, org: SampleOrg) -> dict[str, list[str]]:
     async def pieces() -> Any:
         yield content
 
-    who = Visitor(org.org_id, Actor.user(f"{org.name}-user"))
+    who = DocumentPrincipal(org.org_id, Actor.user(f"{org.name}-user"))
     filed = await app.documents.add(who, f"{org.name}.txt", pieces(), engine=None)
     return {
         "job_id": [str(handle.job_id)],

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly
-from duly.apps.documents.access import Visitor
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.schema import SCHEMA
 from duly.features.audit.sealer import Sealer
 from duly.testing import DatabaseCluster, FreshDatabase
@@ -91,7 +91,7 @@ async def _other(app: Duly) -> uuid.UUID:
 async def test_how_documents_stand_is_told_and_leads_to_the_pages_that_do_the_job(
     app: Duly, org: uuid.UUID, viewer: Person, platform: Person
 ) -> None:
-    anna = Visitor(org, Actor.user("anna"))
+    anna = DocumentPrincipal(org, Actor.user("anna"))
     await add(app, anna, b"%PDF-1.7 and no more", "torn <b>.pdf", engine="fast")
     await add(app, anna, "zzz qqq", "words.txt", engine="fast")
     waiting = words(await viewer.get("/console/documents"))

@@ -20,8 +20,8 @@ from typing import Any
 import psycopg
 
 from duly import Actor, Cancel, Context, Duly, Fail, Failure, Retry, RetryPolicy, context
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.folders import Grant
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.folders.service import Grant
 from duly.apps.documents.schema import SCHEMA
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import ROLE_SCOPES, Principal, Role, Scope
@@ -235,7 +235,7 @@ async def work(app: Duly, jobs: Jobs) -> None:
 
 async def file(app: Duly, sql: Conn) -> None:
     """Documents, read, told apart and found; folders, uploads, connectors."""
-    anna = Visitor(ACME, ANNA)
+    anna = DocumentPrincipal(ACME, ANNA)
     folder = await app.documents.folders.create(anna, "Verträge")
     within = await app.documents.folders.create(anna, "Wohnungen", folder.node_id)
     await app.documents.folders.set_grants(anna, within.node_id, [Grant(principal="user:ben", level="read")])

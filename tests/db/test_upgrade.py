@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly, Status
-from duly.apps.documents.access import Visitor
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.schema import SCHEMA
 from duly.core.errors import SchemaMismatch
 from duly.core.schema import Schema
@@ -257,7 +257,9 @@ async def test_what_people_see_is_as_before(fresh: FreshDatabase, sql: psycopg.C
     upgrade(fresh)
     declare(app)
     app.include_documents()
-    found = await app.documents.search(Visitor(ACME, Actor.user("anna")), "Mietvertrag Hauptstrasse")
+    found = await app.documents.search(
+        DocumentPrincipal(ACME, Actor.user("anna")), "Mietvertrag Hauptstrasse"
+    )
     assert [hit.page for hit in found.hits][:1] == [1]
     open_ones = (await app.dead_letters.list(ACME)).letters
     assert len(open_ones) == 4

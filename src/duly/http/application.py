@@ -38,7 +38,7 @@ from duly.apps.documents.http import (
 from duly.apps.documents.http import (
     uploads as document_uploads,
 )
-from duly.apps.documents.uploads import PART_SIZE
+from duly.apps.documents.uploads.service import PART_SIZE
 from duly.features.alerts import routes as alerts
 from duly.features.api_keys import routes as api_keys
 from duly.features.audit import routes as audit

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from duly.apps.documents.documents import Documents
+from duly.apps.documents.service import Documents
 from duly.core.errors import Forbidden, LimitExceeded, UnknownJob
 from duly.core.job import JobSnapshot
 from duly.core.principal import Principal, Scope

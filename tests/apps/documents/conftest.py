@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from duly import Duly
-from duly.apps.documents.access import Visitor
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.schema import SCHEMA
 from duly.testing import DatabaseCluster, FreshDatabase
 from tests.apps.documents.stage import visitor
@@ -27,6 +27,6 @@ def library(app: Duly) -> Duly:
 
 
 @pytest.fixture
-def anna(acting: uuid.UUID) -> Visitor:
+def anna(acting: uuid.UUID) -> DocumentPrincipal:
     """A member of the org without any special right."""
     return visitor(acting, "anna")

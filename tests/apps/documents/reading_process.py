@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from duly import Duly
 from duly.apps.documents.imports.options import ImportOptions, Place
-from duly.apps.documents.secrets import SecretStore
+from duly.apps.documents.imports.secrets import SecretStore
 
 LEASE = timedelta(seconds=0.6)
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from duly import Duly, Outcome, Status
-from duly.apps.documents.access import Visitor
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.testing import FreshDatabase
 from tests.apps.documents.engines.unstructured_fake import KEY, Fake, fake_unstructured
 from tests.apps.documents.files import pdf
@@ -42,7 +42,7 @@ async def connected(fresh: FreshDatabase, tmp_path: Path, service: Fake) -> Asyn
 
 
 async def test_without_consent_nothing_is_sent_and_the_job_is_blocked(
-    connected: Duly, anna: Visitor, service: Fake
+    connected: Duly, anna: DocumentPrincipal, service: Fake
 ) -> None:
     docs = connected.documents
     filed = await add(connected, anna, pdf(["confidential"]), "a.pdf")
@@ -61,7 +61,7 @@ async def test_without_consent_nothing_is_sent_and_the_job_is_blocked(
 
 
 async def test_with_consent_it_is_sent_and_what_it_took_is_on_record(
-    connected: Duly, anna: Visitor, service: Fake, sql: psycopg.Connection
+    connected: Duly, anna: DocumentPrincipal, service: Fake, sql: psycopg.Connection
 ) -> None:
     docs = connected.documents
     filed = await add(connected, anna, pdf(["one", "two", "three"]), "a.pdf")
@@ -79,7 +79,7 @@ async def test_with_consent_it_is_sent_and_what_it_took_is_on_record(
     assert KEY not in str(kept[0])
 
 
-async def test_without_a_service_consent_is_not_enough(library: Duly, anna: Visitor) -> None:
+async def test_without_a_service_consent_is_not_enough(library: Duly, anna: DocumentPrincipal) -> None:
     filed = await add(library, anna, "text")
     begun = await library.documents.extract(anna, filed.document_id, "unstructured_fast", consent=True)
     job = await done(library, library.handle(begun.job_id, org_id=anna.org_id))
@@ -87,7 +87,7 @@ async def test_without_a_service_consent_is_not_enough(library: Duly, anna: Visi
 
 
 async def test_consent_is_for_one_extraction(
-    connected: Duly, anna: Visitor, service: Fake, acting: uuid.UUID
+    connected: Duly, anna: DocumentPrincipal, service: Fake, acting: uuid.UUID
 ) -> None:
     docs = connected.documents
     filed = await add(connected, anna, pdf(["one"]), "a.pdf")

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 
 from duly import Duly, Outcome, Status
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.engines import Limits
-from duly.apps.documents.shapes import Extraction
+from duly.apps.documents.engines import ReaderLimits
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.models import Extraction
 from duly.maintenance.adapter_sync import AdapterSync
 from tests.apps.documents.files import pdf
 from tests.apps.documents.stage import add, visitor
@@ -20,16 +20,18 @@ from tests.worker.working import done, work_off
 LETTER = "Mietvertrag über die Wohnung Hauptstraße 7\nDer Mieter zahlt die Miete monatlich im Voraus."
 
 
-async def extraction(app: Duly, who: Visitor, document_id: uuid.UUID) -> Extraction:
+async def extraction(app: Duly, who: DocumentPrincipal, document_id: uuid.UUID) -> Extraction:
     return (await app.documents.extractions(who, document_id))[0]
 
 
-async def read(app: Duly, who: Visitor, document_id: uuid.UUID, engine: str = "fast", **how: Any) -> Any:
+async def read(
+    app: Duly, who: DocumentPrincipal, document_id: uuid.UUID, engine: str = "fast", **how: Any
+) -> Any:
     begun = await app.documents.extract(who, document_id, engine, **how)  # type: ignore[arg-type]
     return await done(app, app.handle(begun.job_id, org_id=who.org_id))
 
 
-async def test_a_document_is_read_page_by_page_and_then_found(library: Duly, anna: Visitor) -> None:
+async def test_a_document_is_read_page_by_page_and_then_found(library: Duly, anna: DocumentPrincipal) -> None:
     filed = await add(library, anna, pdf([LETTER, "Zweite Seite", None]), "Vertrag.pdf", engine="fast")
     begun = await extraction(library, anna, filed.document_id)
     assert (begun.status, begun.engine) == ("queued", "fast")
@@ -53,7 +55,7 @@ async def test_a_document_is_read_page_by_page_and_then_found(library: Duly, ann
 
 
 async def test_a_file_that_cannot_be_read_fails_with_its_code_everywhere(
-    library: Duly, anna: Visitor
+    library: Duly, anna: DocumentPrincipal
 ) -> None:
     filed = await add(library, anna, b"%PDF-1.7 and nothing more", "kaputt.pdf")
     job = await read(library, anna, filed.document_id)
@@ -63,8 +65,10 @@ async def test_a_file_that_cannot_be_read_fails_with_its_code_everywhere(
     assert (await library.documents.get(anna, filed.document_id)).status == "failed"
 
 
-async def test_pages_that_have_too_much_text_together_end_the_reading(app: Duly, anna: Visitor) -> None:
-    app.include_documents(limits=Limits(whole_text_max=50))
+async def test_pages_that_have_too_much_text_together_end_the_reading(
+    app: Duly, anna: DocumentPrincipal
+) -> None:
+    app.include_documents(limits=ReaderLimits(whole_text_max=50))
     filed = await add(app, anna, pdf(["Eine Seite mit Text", "Noch eine mit Text", LETTER]), "Buch.pdf")
     job = await read(app, anna, filed.document_id)
     assert (job.error_code, job.attempt, job.partial_count) == ("document.too_large", 1, 2)
@@ -72,7 +76,7 @@ async def test_pages_that_have_too_much_text_together_end_the_reading(app: Duly,
 
 
 async def test_reading_again_replaces_all_and_failing_to_leaves_all_as_it_was(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     filed = await add(library, anna, pdf(["Erste Fassung Apfel"]), "a.pdf")
     await read(library, anna, filed.document_id)
@@ -94,7 +98,7 @@ async def test_reading_again_replaces_all_and_failing_to_leaves_all_as_it_was(
     assert (await library.documents.search(anna, "Birne")).hits
 
 
-async def test_asking_twice_is_one_extraction(library: Duly, anna: Visitor) -> None:
+async def test_asking_twice_is_one_extraction(library: Duly, anna: DocumentPrincipal) -> None:
     filed = await add(library, anna, "text")
     first = await library.documents.extract(anna, filed.document_id)
     again = await library.documents.extract(anna, filed.document_id)
@@ -102,7 +106,7 @@ async def test_asking_twice_is_one_extraction(library: Duly, anna: Visitor) -> N
 
 
 async def test_an_extraction_whose_job_was_canceled_is_told_so(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     filed = await add(library, anna, "text", engine="fast")
     row = await extraction(library, anna, filed.document_id)
@@ -115,7 +119,7 @@ async def test_an_extraction_whose_job_was_canceled_is_told_so(
 
 
 async def test_a_document_that_is_deleted_meanwhile_ends_its_extraction(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     filed = await add(library, anna, "text", engine="fast")
     row = await extraction(library, anna, filed.document_id)
@@ -127,7 +131,7 @@ async def test_a_document_that_is_deleted_meanwhile_ends_its_extraction(
 
 
 async def test_a_job_that_was_enqueued_by_hand_is_an_extraction_too(
-    library: Duly, anna: Visitor, acting: uuid.UUID
+    library: Duly, anna: DocumentPrincipal, acting: uuid.UUID
 ) -> None:
     filed = await add(library, anna, "Guten Tag, ein Brief.")
     handle = await library.registry.get("extract_document").enqueue(document_id=filed.document_id)
@@ -136,7 +140,7 @@ async def test_a_job_that_was_enqueued_by_hand_is_an_extraction_too(
 
 
 async def test_a_document_in_a_closed_folder_is_read_for_nobody_else(
-    library: Duly, anna: Visitor, sql: psycopg.Connection, acting: uuid.UUID
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, acting: uuid.UUID
 ) -> None:
     folder = await library.documents.folders.create(anna, "Personal")
     filed = await add(library, anna, "secret", node_id=folder.node_id)
@@ -157,7 +161,9 @@ async def test_a_document_in_a_closed_folder_is_read_for_nobody_else(
     assert (await read(library, ben, filed.document_id)).status is Status.COMPLETED
 
 
-async def test_an_extraction_is_of_the_version_that_it_was_asked_for(library: Duly, anna: Visitor) -> None:
+async def test_an_extraction_is_of_the_version_that_it_was_asked_for(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     """Consent, pages that are read already and the price are of that one."""
     filed = await add(library, anna, pdf(["Erste Fassung"]), "a.pdf", engine="fast")
     old = await extraction(library, anna, filed.document_id)

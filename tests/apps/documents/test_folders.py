@@ -10,16 +10,16 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly, errors
-from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import FolderNotEmpty, NameTaken, UnknownDocument, UnknownFolder
-from duly.apps.documents.schema import Connection, one
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.models import Grant
+from duly.apps.documents.schema import Connection, fetch_one
 from duly.apps.documents.search.models import Filters
-from duly.apps.documents.shapes import Grant
 from tests.apps.documents.stage import add, visitor
 
 
 @pytest.fixture
-def boss(anna: Visitor, sql: psycopg.Connection) -> Visitor:
+def boss(anna: DocumentPrincipal, sql: psycopg.Connection) -> DocumentPrincipal:
     """An admin of the org."""
     sql.execute(
         "insert into duly.members (org_id, user_id, role) values (%s, 'boss', 'admin')", [anna.org_id]
@@ -27,7 +27,7 @@ def boss(anna: Visitor, sql: psycopg.Connection) -> Visitor:
     return visitor(anna.org_id, "boss")
 
 
-async def test_folders_are_a_tree_with_paths(library: Duly, anna: Visitor) -> None:
+async def test_folders_are_a_tree_with_paths(library: Duly, anna: DocumentPrincipal) -> None:
     folders = library.documents.folders
     top = await folders.create(anna, "Haus")
     inner = await folders.create(anna, "2026", top.node_id)
@@ -40,7 +40,7 @@ async def test_folders_are_a_tree_with_paths(library: Duly, anna: Visitor) -> No
     assert moved.path == "2027"
 
 
-async def test_a_folder_with_something_in_it_is_not_removed(library: Duly, anna: Visitor) -> None:
+async def test_a_folder_with_something_in_it_is_not_removed(library: Duly, anna: DocumentPrincipal) -> None:
     folders = library.documents.folders
     folder = await folders.create(anna, "Haus")
     filed = await add(library, anna, "text", node_id=folder.node_id)
@@ -52,7 +52,7 @@ async def test_a_folder_with_something_in_it_is_not_removed(library: Duly, anna:
 
 
 async def test_a_folder_for_some_hides_what_is_in_it_and_below_from_all_others(
-    library: Duly, anna: Visitor, boss: Visitor
+    library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     docs, ben = library.documents, visitor(anna.org_id, "ben")
     closed = await docs.folders.create(anna, "Personal")
@@ -76,7 +76,7 @@ async def test_a_folder_for_some_hides_what_is_in_it_and_below_from_all_others(
 
 
 async def test_who_manages_a_folder_says_whom_it_is_for_and_nobody_else(
-    library: Duly, anna: Visitor, boss: Visitor
+    library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     folders, ben = library.documents.folders, visitor(anna.org_id, "ben")
     folder = await folders.create(anna, "Personal")
@@ -100,7 +100,7 @@ async def test_who_manages_a_folder_says_whom_it_is_for_and_nobody_else(
 
 
 async def test_what_is_done_with_folders_is_audited(
-    library: Duly, anna: Visitor, boss: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     folder = await library.documents.folders.create(anna, "Haus")
     await library.documents.folders.set_grants(
@@ -113,17 +113,19 @@ async def test_what_is_done_with_folders_is_audited(
     ]
 
 
-async def test_the_software_itself_sees_every_folder(library: Duly, anna: Visitor, boss: Visitor) -> None:
+async def test_the_software_itself_sees_every_folder(
+    library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
+) -> None:
     folder = await library.documents.folders.create(anna, "Personal")
     await library.documents.folders.set_grants(
         boss, folder.node_id, [Grant(principal="user:ben", level="read")]
     )
-    software = Visitor(anna.org_id, Actor.system("import"))
+    software = DocumentPrincipal(anna.org_id, Actor.system("import"))
     assert [one.name for one in await library.documents.folders.list(software)] == ["Personal"]
 
 
 async def test_moving_a_folder_is_no_way_around_its_rights(
-    library: Duly, anna: Visitor, boss: Visitor
+    library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     folders, ben = library.documents.folders, visitor(anna.org_id, "ben")
     shared, closed = await folders.create(anna, "Gemeinsam"), await folders.create(anna, "Personal")
@@ -138,7 +140,7 @@ async def test_moving_a_folder_is_no_way_around_its_rights(
     assert moved.path == "Gehalt"
 
 
-async def test_folders_have_a_depth_also_when_they_are_moved(library: Duly, anna: Visitor) -> None:
+async def test_folders_have_a_depth_also_when_they_are_moved(library: Duly, anna: DocumentPrincipal) -> None:
     folders = library.documents.folders
     chains = []
     for name in ("a", "b"):
@@ -153,7 +155,7 @@ async def test_folders_have_a_depth_also_when_they_are_moved(library: Duly, anna
 
 
 async def test_a_folder_that_they_may_not_see_tells_nothing_of_itself(
-    library: Duly, anna: Visitor, boss: Visitor
+    library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     folders = library.documents.folders
     top, other = await folders.create(anna, "Haus"), await folders.create(anna, "Anderes")
@@ -196,7 +198,7 @@ async def test_a_folder_that_they_may_not_see_tells_nothing_of_itself(
 
 
 async def test_how_far_somebody_comes_is_asked_once_in_a_transaction(
-    library: Duly, anna: Visitor, monkeypatch: pytest.MonkeyPatch
+    library: Duly, anna: DocumentPrincipal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = await library.documents.folders.create(anna, "Haus")
     filed = await add(library, anna, "text")
@@ -204,8 +206,9 @@ async def test_how_far_somebody_comes_is_asked_once_in_a_transaction(
 
     async def counted(conn: Connection, name: str, values: Mapping[str, Any]) -> Any:
         asked.append(name)
-        return await one(conn, name, values)
+        return await fetch_one(conn, name, values)
 
-    monkeypatch.setattr("duly.apps.documents.access.one", counted)
+    monkeypatch.setattr("duly.apps.documents.folders.access.fetch_one", counted)
     await library.documents.change(anna, filed.document_id, moves=True, move_to=folder.node_id)
-    assert asked == ["nodes/reach", "nodes/barred"]  # to change it, and to show it
+    reads = [name for name in asked if name != "nodes/exists"]
+    assert reads == ["nodes/read_access", "nodes/list_restricted"]  # to change it, and to return it

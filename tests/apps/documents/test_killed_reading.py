@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 
 from duly import Actor, Status
-from duly.apps.documents.access import Visitor
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.maintenance.reaper import Reaper
 from duly.testing import FreshDatabase
 from tests.apps.documents.files import pdf
@@ -26,7 +26,7 @@ async def test_a_long_document_survives_a_kill_and_no_page_is_read_twice(
     where = (fresh.url, fresh.direct_url, str(tmp_path / "blobs"))
     app, org = make_app(*where), uuid.uuid4()
     await app.create_org(org, "Acme")
-    who = Visitor(org, Actor.user("anna"))
+    who = DocumentPrincipal(org, Actor.user("anna"))
     book = pdf([f"Seite {n} handelt von Thema{n} und nichts anderem." for n in range(1, PAGES + 1)])
     filed = await add(app, who, book, "buch.pdf", engine="fast")
     [row] = await app.documents.extractions(who, filed.document_id)

@@ -9,13 +9,15 @@ import psycopg
 import pytest
 
 from duly import Duly, errors
-from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import UnknownDocument, UnknownFile, UnknownFolder
-from duly.apps.documents.filing import checked_name
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.library.filing import checked_name
 from tests.apps.documents.stage import add, pieces, visitor
 
 
-async def test_a_file_becomes_a_document_and_comes_back_as_it_was(library: Duly, anna: Visitor) -> None:
+async def test_a_file_becomes_a_document_and_comes_back_as_it_was(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     data = b"%PDF-1.7 " + bytes(range(256)) * 1000
     filed = await add(library, anna, data, "Vertrag.pdf", metadata={"year": 2026})
     found = await library.documents.get(anna, filed.document_id)
@@ -28,7 +30,7 @@ async def test_a_file_becomes_a_document_and_comes_back_as_it_was(library: Duly,
 
 
 async def test_the_same_content_is_one_document_of_an_org_and_another_of_the_next(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     first = await add(library, anna, "the same", "a.txt")
     again = await add(library, visitor(anna.org_id, "ben"), "the same", "b.txt")
@@ -41,7 +43,9 @@ async def test_the_same_content_is_one_document_of_an_org_and_another_of_the_nex
         await library.documents.get(anna, elsewhere.document_id)
 
 
-async def test_a_document_gets_versions_and_keeps_the_old_ones(library: Duly, anna: Visitor) -> None:
+async def test_a_document_gets_versions_and_keeps_the_old_ones(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     first = await add(library, anna, "one")
     second = await add(library, anna, "two", "brief-2.txt", document_id=first.document_id)
     assert second == (first.document_id, 2, False, True)
@@ -54,7 +58,7 @@ async def test_a_document_gets_versions_and_keeps_the_old_ones(library: Duly, an
         await library.documents.content(anna, first.document_id, 3)
 
 
-async def test_documents_are_listed_in_pages_the_newest_first(library: Duly, anna: Visitor) -> None:
+async def test_documents_are_listed_in_pages_the_newest_first(library: Duly, anna: DocumentPrincipal) -> None:
     made = [(await add(library, anna, f"text {n}")).document_id for n in range(5)]
     page = await library.documents.list(anna, limit=3)
     rest = await library.documents.list(anna, limit=3, after=page.after)
@@ -62,7 +66,7 @@ async def test_documents_are_listed_in_pages_the_newest_first(library: Duly, ann
     assert rest.after is None
 
 
-async def test_a_document_is_renamed_moved_and_described(library: Duly, anna: Visitor) -> None:
+async def test_a_document_is_renamed_moved_and_described(library: Duly, anna: DocumentPrincipal) -> None:
     filed = await add(library, anna, "text", metadata={"a": 1})
     folder = await library.documents.folders.create(anna, "Verträge")
     changed = await library.documents.change(
@@ -75,7 +79,7 @@ async def test_a_document_is_renamed_moved_and_described(library: Duly, anna: Vi
 
 
 async def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     for data, how, field in [
         (b"", {}, "file"),
@@ -92,7 +96,7 @@ async def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
     assert sql.execute("select count(*) from documents.documents").fetchone() == (0,)
 
 
-async def test_a_stream_that_breaks_leaves_no_document(library: Duly, anna: Visitor) -> None:
+async def test_a_stream_that_breaks_leaves_no_document(library: Duly, anna: DocumentPrincipal) -> None:
     async def broken():  # type: ignore[no-untyped-def]
         yield b"half of it"
         raise ConnectionError("gone")
@@ -116,7 +120,7 @@ def test_a_name_is_only_a_name(given: str, kept: str) -> None:
 
 
 async def test_a_foreign_folder_answers_like_an_unknown_one(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     other = uuid.uuid4()
     sql.execute("insert into duly.organizations (org_id, name) values (%s, 'Other')", [other])
@@ -129,7 +133,9 @@ async def test_a_foreign_folder_answers_like_an_unknown_one(
     assert said[0] == said[1]
 
 
-async def test_two_uploads_of_the_same_content_at_once_are_one_document(library: Duly, anna: Visitor) -> None:
+async def test_two_uploads_of_the_same_content_at_once_are_one_document(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     import asyncio
 
     filed = await asyncio.gather(*(add(library, anna, "at once") for _ in range(5)))

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import QuotaExceeded
-from duly.apps.documents.quotas import Quotas
-from duly.apps.documents.uploads import PART_SIZE
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.library.quotas import Quotas
+from duly.apps.documents.uploads.service import PART_SIZE
 from tests.apps.documents.stage import add, pieces
 from tests.worker.working import work_off
 
@@ -37,7 +37,7 @@ def usage(sql: Sql) -> tuple[int, int]:
 
 
 async def test_an_org_keeps_as_much_as_it_may_and_what_goes_makes_room(
-    narrow: Duly, anna: Visitor, sql: Sql, tmp_path: Path
+    narrow: Duly, anna: DocumentPrincipal, sql: Sql, tmp_path: Path
 ) -> None:
     first = await add(narrow, anna, "a" * 40)
     await add(narrow, anna, "b" * 40, document_id=first.document_id)
@@ -60,13 +60,13 @@ async def test_an_org_keeps_as_much_as_it_may_and_what_goes_makes_room(
     assert sorted(path.stat().st_size for path in files) == [1, 1, 1], "what was refused is not kept"
 
 
-async def test_many_at_once_do_not_pass_it_together(narrow: Duly, anna: Visitor, sql: Sql) -> None:
+async def test_many_at_once_do_not_pass_it_together(narrow: Duly, anna: DocumentPrincipal, sql: Sql) -> None:
     told = await asyncio.gather(*(add(narrow, anna, str(n)) for n in range(8)), return_exceptions=True)
     assert sum(isinstance(one, QuotaExceeded) for one in told) == 5
     assert usage(sql) == (3, 3)
 
 
-async def test_uploads_under_way_count_too(narrow: Duly, anna: Visitor) -> None:
+async def test_uploads_under_way_count_too(narrow: Duly, anna: DocumentPrincipal) -> None:
     uploads, data = narrow.documents.uploads, b"x" * 60
     sha256 = hashlib.sha256(data).hexdigest()
     begun = await uploads.begin(anna, sha256, 60)
@@ -80,7 +80,9 @@ async def test_uploads_under_way_count_too(narrow: Duly, anna: Visitor) -> None:
     assert (await uploads.finish(anna, begun.upload_id, "x.txt", engine=None)).created
 
 
-async def test_a_file_that_is_announced_with_another_size_begins_anew(library: Duly, anna: Visitor) -> None:
+async def test_a_file_that_is_announced_with_another_size_begins_anew(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     uploads, data = library.documents.uploads, b"x" * 10
     sha256 = hashlib.sha256(data).hexdigest()
     wrong = await uploads.begin(anna, sha256, 20)

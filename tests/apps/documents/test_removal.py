@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import UnknownFolder
-from duly.apps.documents.removal import clear_away
-from duly.apps.documents.vault import elements_name
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.library.file_store import elements_file_name
+from duly.apps.documents.library.removal import schedule_file_removal
 from tests.apps.documents.stage import add
 from tests.worker.working import done, work_off
 
@@ -25,12 +25,12 @@ def files(tmp_path: Path) -> list[str]:
 
 
 async def test_a_deleted_document_leaves_nothing_but_its_entry_in_the_audit_trail(
-    library: Duly, anna: Visitor, sql: psycopg.Connection, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "one", "Brief.txt")
     await add(library, anna, "two", document_id=filed.document_id)
-    vault = await library.documents.vault(anna.org_id)
-    await vault.keep_derived(filed.document_id, "elements.json", b"[]")
+    file_store = await library.documents.file_store(anna.org_id)
+    await file_store.save_derived(filed.document_id, "elements.json", b"[]")
     assert len(files(tmp_path)) == 3
     await library.documents.remove(anna, filed.document_id, reason="asked by the customer")
     await work_off(library)
@@ -46,7 +46,7 @@ async def test_a_deleted_document_leaves_nothing_but_its_entry_in_the_audit_trai
 
 
 async def test_content_that_another_document_still_is_stays(
-    library: Duly, anna: Visitor, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     first = await add(library, anna, "shared")
     second = await add(library, anna, "first")
@@ -58,11 +58,11 @@ async def test_content_that_another_document_still_is_stays(
 
 
 async def test_whoever_asks_for_it_the_files_of_what_is_there_are_not_removed(
-    library: Duly, anna: Visitor, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "kept")
-    vault = await library.documents.vault(anna.org_id)
-    await vault.keep_derived(filed.document_id, "elements.json", b"[]")
+    file_store = await library.documents.file_store(anna.org_id)
+    await file_store.save_derived(filed.document_id, "elements.json", b"[]")
     sha256 = (await library.documents.get(anna, filed.document_id)).sha256
     job = library.registry.get("remove_files")
     await job.enqueue(documents=[filed.document_id], uploads=[], originals=[sha256])
@@ -71,7 +71,7 @@ async def test_whoever_asks_for_it_the_files_of_what_is_there_are_not_removed(
 
 
 async def test_the_text_that_jobs_brought_goes_with_the_document(
-    library: Duly, anna: Visitor, sql: psycopg.Connection, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "Ganz geheimer Text, den keiner mehr lesen soll.", engine="fast")
     [row] = await library.documents.extractions(anna, filed.document_id)
@@ -88,7 +88,7 @@ async def test_the_text_that_jobs_brought_goes_with_the_document(
 
 
 async def test_a_removal_that_somebody_asked_for_before_does_not_stand_in_for_the_real_one(
-    library: Duly, anna: Visitor, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "kept")
     sha256 = (await library.documents.get(anna, filed.document_id)).sha256
@@ -100,7 +100,7 @@ async def test_a_removal_that_somebody_asked_for_before_does_not_stand_in_for_th
 
 
 async def test_a_file_that_is_refused_after_it_came_leaves_nothing(
-    library: Duly, anna: Visitor, tmp_path: Path, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     folder = await library.documents.folders.create(anna, "Haus")
 
@@ -116,7 +116,7 @@ async def test_a_file_that_is_refused_after_it_came_leaves_nothing(
 
 
 async def test_what_an_older_extraction_has_left_goes_when_a_newer_one_is_published(
-    library: Duly, anna: Visitor, sql: psycopg.Connection, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "Ein Brief", engine="fast")
     await work_off(library)
@@ -137,12 +137,12 @@ async def test_what_an_older_extraction_has_left_goes_when_a_newer_one_is_publis
 
 
 async def test_an_extraction_that_is_about_to_publish_keeps_its_file_and_a_crash_leaves_none(
-    library: Duly, anna: Visitor, sql: psycopg.Connection, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "Ein Brief", engine="fast")
     await work_off(library)
     names = {}
-    vault = await library.documents.vault(anna.org_id)
+    file_store = await library.documents.file_store(anna.org_id)
     for status in ("running", "failed"):  # the failed one died after its file was there
         names[status] = uuid4()
         sql.execute(
@@ -150,9 +150,9 @@ async def test_an_extraction_that_is_about_to_publish_keeps_its_file_and_a_crash
             " values (%s, %s, %s, 1, 'hires', %s)",
             [anna.org_id, names[status], filed.document_id, status],
         )
-        await vault.keep_derived(filed.document_id, elements_name(names[status]), b"[]")
+        await file_store.save_derived(filed.document_id, elements_file_name(names[status]), b"[]")
     async with library.tenant_session(anna.org_id) as conn:
-        await clear_away(library, conn, anna, outdated=[filed.document_id])
+        await schedule_file_removal(library, conn, anna, outdated=[filed.document_id])
     await work_off(library)
     left = {path.stem for path in (tmp_path / "blobs" / "tenant").rglob("*.json")}
     current = (await library.documents.get(anna, filed.document_id)).extraction_id
@@ -160,7 +160,7 @@ async def test_an_extraction_that_is_about_to_publish_keeps_its_file_and_a_crash
 
 
 async def test_what_a_crash_left_half_written_is_swept_when_it_is_old(
-    library: Duly, anna: Visitor, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "kept")
     folder = tmp_path / "blobs" / "tenant" / str(anna.org_id) / "tmp"

@@ -8,15 +8,15 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly
-from duly.apps.documents import standing as room
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.shapes import Grant
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.library import overview as room
+from duly.apps.documents.models import Grant
 from tests.apps.documents.stage import add, visitor
 from tests.worker.working import work_off
 
 
 async def test_what_waits_is_read_and_failed_is_counted_and_named_as_far_as_one_may_see_it(
-    library: Duly, anna: Visitor, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents = library.documents
     empty = await documents.standing(anna)

@@ -8,20 +8,20 @@ import psycopg
 import pytest
 
 from duly import Duly, Outcome, Status
-from duly.apps.documents.access import Visitor
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.maintenance.adapter_sync import AdapterSync
 from tests.apps.documents.files import pdf
 from tests.apps.documents.stage import add
 from tests.worker.working import done, work_off
 
 
-async def ended(app: Duly, who: Visitor, document_id: uuid.UUID, engine: str = "fast") -> Outcome:
+async def ended(app: Duly, who: DocumentPrincipal, document_id: uuid.UUID, engine: str = "fast") -> Outcome:
     begun = await app.documents.extract(who, document_id, engine)  # type: ignore[arg-type]
     return (await done(app, app.handle(begun.job_id, org_id=who.org_id))).outcome
 
 
 async def test_a_version_that_cannot_be_read_leaves_no_text_of_the_one_before(
-    library: Duly, anna: Visitor
+    library: Duly, anna: DocumentPrincipal
 ) -> None:
     docs = library.documents
     filed = await add(library, anna, pdf(["Alte Fassung"]), "a.pdf")
@@ -36,7 +36,9 @@ async def test_a_version_that_cannot_be_read_leaves_no_text_of_the_one_before(
     assert not (await docs.search(anna, "Fassung")).hits
 
 
-async def test_an_old_extraction_says_nothing_of_a_newer_version(library: Duly, anna: Visitor) -> None:
+async def test_an_old_extraction_says_nothing_of_a_newer_version(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     docs = library.documents
     filed = await add(library, anna, pdf(["one"]), "a.pdf")
     old = await docs.extract(anna, filed.document_id, "hires")
@@ -49,7 +51,9 @@ async def test_an_old_extraction_says_nothing_of_a_newer_version(library: Duly, 
     assert [one.status for one in await docs.extractions(anna, filed.document_id)] == ["failed", "canceled"]
 
 
-async def test_extractions_are_listed_in_pages(library: Duly, anna: Visitor, sql: psycopg.Connection) -> None:
+async def test_extractions_are_listed_in_pages(
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
+) -> None:
     filed = await add(library, anna, "one")
     sql.execute(
         "insert into documents.extractions (org_id, document_id, version, engine, status)"
@@ -65,7 +69,7 @@ async def test_extractions_are_listed_in_pages(library: Duly, anna: Visitor, sql
 
 
 async def test_an_extraction_that_is_refused_does_not_hide_one_that_runs(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     docs = library.documents
     filed = await add(library, anna, pdf(["one"]), "a.pdf")
@@ -80,7 +84,7 @@ async def test_an_extraction_that_is_refused_does_not_hide_one_that_runs(
     assert (await docs.get(anna, filed.document_id)).status == "extracting"
 
 
-async def test_who_cancels_and_asks_again_gets_another_job(library: Duly, anna: Visitor) -> None:
+async def test_who_cancels_and_asks_again_gets_another_job(library: Duly, anna: DocumentPrincipal) -> None:
     filed = await add(library, anna, "text")
     first = await library.documents.extract(anna, filed.document_id)
     await library.handle(first.job_id, org_id=anna.org_id).cancel("wait")
@@ -90,7 +94,7 @@ async def test_who_cancels_and_asks_again_gets_another_job(library: Duly, anna: 
 
 
 async def test_many_that_ended_do_not_keep_the_reconciler_from_those_under_way(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     filed = await add(library, anna, "text", engine="fast")
     [row] = await library.documents.extractions(anna, filed.document_id)
@@ -109,7 +113,7 @@ async def test_many_that_ended_do_not_keep_the_reconciler_from_those_under_way(
 
 @pytest.mark.parametrize("data", [pdf(["", ""]), b"  \n \n"])
 async def test_a_file_without_any_text_is_empty_and_not_done(
-    library: Duly, anna: Visitor, data: bytes
+    library: Duly, anna: DocumentPrincipal, data: bytes
 ) -> None:
     filed = await add(library, anna, data, "leer.pdf")
     begun = await library.documents.extract(anna, filed.document_id)
@@ -118,7 +122,9 @@ async def test_a_file_without_any_text_is_empty_and_not_done(
     assert (await library.documents.get(anna, filed.document_id)).status == "failed"
 
 
-async def test_a_confirmed_type_is_what_the_extraction_answers(library: Duly, anna: Visitor) -> None:
+async def test_a_confirmed_type_is_what_the_extraction_answers(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     filed = await add(library, anna, "Ein Blatt ohne besondere Merkmale, nur ein paar Worte.")
     await library.documents.classes.confirm(anna, filed.document_id, "invoice")
     begun = await library.documents.extract(anna, filed.document_id)
@@ -128,7 +134,7 @@ async def test_a_confirmed_type_is_what_the_extraction_answers(library: Duly, an
 
 
 async def test_who_asks_for_an_extraction_and_agrees_to_it_is_in_the_audit_trail(
-    library: Duly, anna: Visitor
+    library: Duly, anna: DocumentPrincipal
 ) -> None:
     filed = await add(library, anna, "text")
     await library.documents.extract(anna, filed.document_id, "unstructured_fast", consent=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from duly import Duly, errors
-from duly.apps.documents import uploads as room
-from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import UnknownUpload, UploadIncomplete
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.uploads import service as room
 from tests.apps.documents.stage import add, pieces, visitor
 from tests.worker.working import work_off
 
@@ -25,7 +25,7 @@ HASH = hashlib.sha256(DATA).hexdigest()
 
 
 async def test_a_file_comes_in_parts_and_goes_on_after_a_break(
-    library: Duly, anna: Visitor, tmp_path: Path
+    library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     uploads = library.documents.uploads
     begun = await uploads.begin(anna, HASH, len(DATA))
@@ -50,14 +50,16 @@ async def test_a_file_comes_in_parts_and_goes_on_after_a_break(
     assert left == {HASH}
 
 
-async def test_a_file_that_they_can_see_already_is_not_sent_again(library: Duly, anna: Visitor) -> None:
+async def test_a_file_that_they_can_see_already_is_not_sent_again(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     there = await add(library, anna, DATA)
     begun = await library.documents.uploads.begin(anna, HASH, len(DATA))
     assert (begun.upload_id, begun.document_id) == (None, there.document_id)
 
 
 async def test_a_part_of_the_wrong_size_and_a_file_of_another_hash_are_refused(
-    library: Duly, anna: Visitor
+    library: Duly, anna: DocumentPrincipal
 ) -> None:
     uploads = library.documents.uploads
     begun = await uploads.begin(anna, hashlib.sha256(b"other").hexdigest(), 5)
@@ -73,7 +75,7 @@ async def test_a_part_of_the_wrong_size_and_a_file_of_another_hash_are_refused(
     assert (await library.documents.list(anna)).documents == []
 
 
-async def test_nobody_sees_the_upload_of_another(library: Duly, anna: Visitor) -> None:
+async def test_nobody_sees_the_upload_of_another(library: Duly, anna: DocumentPrincipal) -> None:
     begun = await library.documents.uploads.begin(anna, HASH, len(DATA))
     assert begun.upload_id is not None
     ben = visitor(anna.org_id, "ben")
@@ -84,7 +86,9 @@ async def test_nobody_sees_the_upload_of_another(library: Duly, anna: Visitor) -
         await library.documents.uploads.begin(anna, HASH.upper(), 5)
 
 
-async def test_a_part_of_the_wrong_size_leaves_the_good_one_in_place(library: Duly, anna: Visitor) -> None:
+async def test_a_part_of_the_wrong_size_leaves_the_good_one_in_place(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     uploads = library.documents.uploads
     begun = await uploads.begin(anna, hashlib.sha256(b"right").hexdigest(), 5)
     assert begun.upload_id is not None
@@ -96,7 +100,7 @@ async def test_a_part_of_the_wrong_size_leaves_the_good_one_in_place(library: Du
     assert (await uploads.finish(anna, begun.upload_id, "a.txt", engine=None)).created
 
 
-async def test_uploads_that_are_never_finished_are_few(library: Duly, anna: Visitor) -> None:
+async def test_uploads_that_are_never_finished_are_few(library: Duly, anna: DocumentPrincipal) -> None:
     hashes = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(101)]
     for sha256 in hashes[:100]:
         await library.documents.uploads.begin(anna, sha256, 5)

@@ -28,7 +28,7 @@ class Element(_Value):
     """How sure the recognition was, from 0 to 1; none where the text was there."""
 
 
-class Page(_Value):
+class PageElements(_Value):
     """A page of a file; of a table book a sheet, of a presentation a slide, of a letter all of it."""
 
     number: int
@@ -64,7 +64,7 @@ class Passage(_Value):
     spans: tuple[Span, ...] = ()
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file that cannot be read, for a reason that stays the same however often one tries."""
 
     def __init__(self, code: str, message: str) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from duly.apps.documents.classification.remote_classifier import Classifier
 from duly.apps.documents.elements import Engine
-from duly.apps.documents.engines import Limits, Unstructured
+from duly.apps.documents.engines import ReaderLimits, Unstructured
 from duly.apps.documents.imports.options import ImportOptions
-from duly.apps.documents.quotas import Quotas
+from duly.apps.documents.library.quotas import Quotas
 from duly.apps.documents.schema import SCHEMA
 from duly.jobs.application import App
 
@@ -18,9 +18,9 @@ _CENTS: Mapping[Engine, float] = {"unstructured_fast": 0.1, "unstructured_hires"
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """Limits, and services that are asked."""
+    """ReaderLimits, and services that are asked."""
 
-    limits: Limits = Limits()  # noqa: RUF009 - frozen
+    limits: ReaderLimits = ReaderLimits()  # noqa: RUF009 - frozen
     unstructured_url: str | None = None
     """Where the Unstructured service is; without it nothing is ever sent anywhere."""
     unstructured_key: str | None = field(default=None, repr=False)

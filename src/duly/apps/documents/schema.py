@@ -1,4 +1,4 @@
-"""The tables of documents, and the statements that work with them."""
+"""The schema of documents and its statements."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from psycopg.rows import TupleRow
 from duly.core.schema import Schema, read_statements, without_comments
 
 SCHEMA = Schema("documents", "duly.apps.documents")
-"""Migrated with Duly's own wherever an application includes documents."""
+"""Migrated together with Duly's own schema in every application that includes documents."""
 
 Connection = AsyncConnection[TupleRow]
-"""In a transaction of one org, as `app.tenant_session` and `ctx.transaction()` give it."""
+"""A connection in a transaction of one org, from `app.tenant_session` or `ctx.transaction()`."""
 
 
 @cache
@@ -27,15 +27,15 @@ def statement(name: str) -> bytes:
 
 @cache
 def _statements() -> dict[str, bytes]:
-    found = read_statements(Path(__file__).with_name("queries"))
-    return {name: without_comments(text).encode() for name, text in found.items()}
+    texts = read_statements(Path(__file__).with_name("queries"))
+    return {name: without_comments(text).encode() for name, text in texts.items()}
 
 
-async def rows(conn: Connection, name: str, values: Mapping[str, Any]) -> list[TupleRow]:
-    """What a statement finds."""
+async def fetch_all(conn: Connection, name: str, values: Mapping[str, Any]) -> list[TupleRow]:
+    """Execute a statement and return all its rows."""
     return await (await conn.execute(statement(name), values)).fetchall()
 
 
-async def one(conn: Connection, name: str, values: Mapping[str, Any]) -> TupleRow | None:
-    """The one row that a statement finds, if any."""
+async def fetch_one(conn: Connection, name: str, values: Mapping[str, Any]) -> TupleRow | None:
+    """Execute a statement and return its first row, if any."""
     return await (await conn.execute(statement(name), values)).fetchone()

@@ -1,6 +1,6 @@
 """The pages, each with what can be done there; the menu is in their order."""
 
-from duly.apps.documents import console_page as documents
+from duly.apps.documents.library import console_pages as documents
 from duly.features.audit import pages as audit
 from duly.features.dead_letters import pages as dead
 from duly.features.job_detail import fix_page as job_fix

@@ -10,13 +10,13 @@ from typing import Any
 import psycopg
 
 from duly import Actor
-from duly.apps.documents.access import Visitor
+from duly.apps.documents.folders.access import DocumentPrincipal
 
 Sql = psycopg.Connection[Any]
 
 
-def visitor(org: uuid.UUID, name: str = "u1") -> Visitor:
-    return Visitor(org, Actor.user(name))
+def visitor(org: uuid.UUID, name: str = "u1") -> DocumentPrincipal:
+    return DocumentPrincipal(org, Actor.user(name))
 
 
 def put(

@@ -15,7 +15,7 @@ from duly.apps.documents.classification import store as classifying
 from duly.apps.documents.classification.jobs import declare
 from duly.apps.documents.classification.models import Training
 from duly.apps.documents.classification.service import ClassificationService
-from duly.apps.documents.elements import Element, Page
+from duly.apps.documents.elements import Element, PageElements
 from duly.apps.documents.errors import UnknownDocument, UnknownFolder
 from duly.blobs import BlobStore, TenantFile
 from tests.apps.documents.classification.samples import Sample, samples
@@ -93,7 +93,7 @@ async def test_what_somebody_confirmed_stays_whatever_is_found_out_later(
     who = visitor(acting)
     await classes.confirm(who, document_id, "letter")
     await classes.confirm(who, document_id, "contract")
-    page = Page(number=1, state="text", elements=(Element(type="Title", text=_INVOICE.pages[0]),))
+    page = PageElements(number=1, state="text", elements=(Element(type="Title", text=_INVOICE.pages[0]),))
     verdict = await classifying.classify_pages(app, who, "a.pdf", [page])
     async with app.tenant_session(acting) as conn:  # as an extraction does
         said = await classifying.save_classification(conn, who, document_id, verdict)

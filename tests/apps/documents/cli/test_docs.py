@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.uploads import PART_SIZE
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.uploads.service import PART_SIZE
 from duly.cli.options import acting
 from tests.apps.documents.files import pdf
 from tests.apps.documents.stage import add, pieces
@@ -98,7 +98,7 @@ async def ids(duly: Run, library: Duly, tmp_path: Path, org: uuid.UUID) -> dict[
 
 async def read(library: Duly, org: uuid.UUID) -> uuid.UUID:
     """A document with a page, a passage, and a type that nobody is sure of."""
-    who = Visitor(org, Actor.operator("root"))
+    who = DocumentPrincipal(org, Actor.operator("root"))
     made = (await add(library, who, "Guten Tag", "gelesen.txt", engine="fast")).document_id
     [extraction] = await library.documents.extractions(who, made)
     assert extraction.job_id is not None
@@ -108,7 +108,7 @@ async def read(library: Duly, org: uuid.UUID) -> uuid.UUID:
 
 
 async def begun(library: Duly, org: uuid.UUID) -> uuid.UUID | None:
-    who = Visitor(org, acting(None))
+    who = DocumentPrincipal(org, acting(None))
     return (await library.documents.uploads.begin(who, "7" * 64, 9 * 2**20)).upload_id
 
 
@@ -145,7 +145,7 @@ async def test_a_large_file_goes_on_where_it_was_and_a_bad_one_stops_no_other(
     large.write_bytes(bytes(PART_SIZE) + b"the rest")
     empty.touch()
     small.write_text("small")
-    uploads, who = library.documents.uploads, Visitor(org, acting(None))
+    uploads, who = library.documents.uploads, DocumentPrincipal(org, acting(None))
     hashed = hashlib.sha256(large.read_bytes()).hexdigest()
     first = await uploads.begin(who, hashed, large.stat().st_size)
     assert first.upload_id is not None

@@ -7,27 +7,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from duly.apps.documents.elements import Engine, Page, Unreadable
-from duly.apps.documents.engines import Limits, open_file
+from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
+from duly.apps.documents.engines import ReaderLimits, open_file
 
-LIMITS = Limits(seconds_open=30, seconds_page=30)
+LIMITS = ReaderLimits(seconds_open=30, seconds_page=30)
 
 
 class Outcome(NamedTuple):
     """What became of a file: its kind and pages, or the code."""
 
     kind: str
-    pages: list[Page]
+    pages: list[PageElements]
     code: str = "ok"
 
 
-async def outcome(path: Path, engine: Engine = "fast", limits: Limits = LIMITS) -> Outcome:
+async def outcome(path: Path, engine: Engine = "fast", limits: ReaderLimits = LIMITS) -> Outcome:
     """Read all of it."""
     try:
         async with open_file(path, path.name, engine, limits) as reader:
             numbers = range(1, reader.pages + 1)
             return Outcome(reader.media_type, [page async for page in reader.read(numbers)])
-    except Unreadable as why:
+    except UnreadableFile as why:
         return Outcome("", [], why.code)
 
 

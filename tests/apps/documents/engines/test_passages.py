@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duly.apps.documents.elements import Element, Page, Passage
+from duly.apps.documents.elements import Element, PageElements, Passage
 from duly.apps.documents.extraction.passages import passages
 
 TYPES = st.sampled_from(["Title", "NarrativeText", "ListItem", "Table", "Header"])
@@ -13,8 +13,10 @@ TEXTS = st.text(st.sampled_from("ab ä.!\n\t"), max_size=90)
 PAGES = st.lists(st.lists(st.builds(Element, type=TYPES, text=TEXTS), max_size=7), max_size=4)
 
 
-def made(elements: list[list[Element]]) -> list[Page]:
-    return [Page(number=at, state="text", elements=tuple(some)) for at, some in enumerate(elements, 1)]
+def made(elements: list[list[Element]]) -> list[PageElements]:
+    return [
+        PageElements(number=at, state="text", elements=tuple(some)) for at, some in enumerate(elements, 1)
+    ]
 
 
 def bare(text: str) -> str:
@@ -38,7 +40,7 @@ def test_no_text_is_lost_and_every_span_is_right(elements: list[list[Element]], 
         _check(passage, size)
 
 
-def _changes(page: Page) -> list[str]:
+def _changes(page: PageElements) -> list[str]:
     types = [element.type for element in page.elements if element.text.strip()]
     return [kind for i, kind in enumerate(types) if not i or kind != types[i - 1]]
 
@@ -52,7 +54,7 @@ def _check(passage: Passage, size: int) -> None:
     assert len(passage.text) <= 6 * size + 2
 
 
-def page(*elements: tuple[str, str]) -> list[Page]:
+def page(*elements: tuple[str, str]) -> list[PageElements]:
     return made([[Element(type=kind, text=text) for kind, text in elements]])
 
 

@@ -12,8 +12,8 @@ import psutil
 import pytest
 from bench.extraction.hostile import flooding_pdf, pdf
 
-from duly.apps.documents.elements import Page, Unreadable
-from duly.apps.documents.engines import Limits, Reader, open_file
+from duly.apps.documents.elements import PageElements, UnreadableFile
+from duly.apps.documents.engines import Reader, ReaderLimits, open_file
 from tests.apps.documents.engines.reading import LIMITS
 
 
@@ -30,7 +30,7 @@ def child(reader: Reader) -> psutil.Process:
     return psutil.Process(reader._child.pid)
 
 
-async def taken(reader: Reader, numbers: list[int]) -> list[Page]:
+async def taken(reader: Reader, numbers: list[int]) -> list[PageElements]:
     return [page async for page in reader.read(numbers)]
 
 
@@ -57,7 +57,9 @@ async def test_a_reader_that_is_killed_is_followed_by_another(long: Path) -> Non
 
 async def test_a_page_that_ends_every_reader_is_named_and_the_others_come(tmp_path: Path) -> None:
     (tmp_path / "flut.pdf").write_bytes(flooding_pdf(120 * 1024 * 1024, beside=2))
-    async with open_file(tmp_path / "flut.pdf", "a", "fast", Limits(memory=140 * 1024 * 1024)) as reader:
+    async with open_file(
+        tmp_path / "flut.pdf", "a", "fast", ReaderLimits(memory=140 * 1024 * 1024)
+    ) as reader:
         pages = await taken(reader, [1, 2, 3, 4, 5])
     assert [page.number for page in pages] == [1, 2, 3, 4, 5]
     assert [page.text for page in pages] == ["Tag", "Tag", "", "Tag", "Tag"]
@@ -65,11 +67,11 @@ async def test_a_page_that_ends_every_reader_is_named_and_the_others_come(tmp_pa
 
 
 async def test_a_file_that_ends_every_reader_is_at_fault_itself(long: Path) -> None:
-    async with open_file(long, "a", "fast", Limits(deaths_max=1)) as reader:
+    async with open_file(long, "a", "fast", ReaderLimits(deaths_max=1)) as reader:
         await kill(reader)
         assert len(await taken(reader, [1])) == 1
         await kill(reader)
-        with pytest.raises(Unreadable) as why:
+        with pytest.raises(UnreadableFile) as why:
             await taken(reader, [2])
     assert why.value.code == "document.too_large"
 

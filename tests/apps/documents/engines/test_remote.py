@@ -13,8 +13,8 @@ from bench.extraction.hostile import pdf
 from unstructured_client import UnstructuredClient
 from unstructured_client.models import operations, shared
 
-from duly.apps.documents.elements import Engine, Page, Unreadable
-from duly.apps.documents.engines import Limits, Unavailable, Unstructured, open_file
+from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
+from duly.apps.documents.engines import ReaderLimits, Unavailable, Unstructured, open_file
 from duly.core.errors import ConfigurationError
 from tests.apps.documents.engines.unstructured_fake import KEY, Fake, fake_unstructured
 
@@ -27,9 +27,9 @@ def service() -> Iterator[Fake]:
 
 async def read(
     path: Path, service: Fake, numbers: list[int], engine: Engine = "unstructured_fast", key: str = KEY
-) -> list[Page]:
+) -> list[PageElements]:
     remote = Unstructured(service.url, key, answer_max=100_000)
-    async with open_file(path, "a.pdf", engine, Limits(), remote=remote) as reader:
+    async with open_file(path, "a.pdf", engine, ReaderLimits(), remote=remote) as reader:
         assert reader.pages == 4
         return [page async for page in reader.read(numbers)]
 
@@ -57,7 +57,7 @@ async def test_a_page_of_which_nothing_is_said_is_blank_only_if_it_is(shelf: Pat
 
 async def test_what_is_broken_or_locked_is_never_sent(tmp_path: Path, service: Fake) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf(password="geheim"))
-    with pytest.raises(Unreadable) as why:
+    with pytest.raises(UnreadableFile) as why:
         await read(tmp_path / "a.pdf", service, [1])
     assert (why.value.code, service.forms) == ("document.encrypted", [])
 
@@ -80,7 +80,7 @@ async def test_what_the_service_does_not_take_ends_with_a_code(
     shelf: Path, service: Fake, status: int, code: str
 ) -> None:
     service.status = status
-    with pytest.raises(Unreadable) as why:
+    with pytest.raises(UnreadableFile) as why:
         await read(shelf / "a.pdf", service, [1])
     assert why.value.code == code
 
@@ -90,14 +90,14 @@ async def test_an_answer_that_is_no_list_of_elements_is_nonsense(
     shelf: Path, service: Fake, body: bytes
 ) -> None:
     service.body = body
-    with pytest.raises(Unreadable) as why:
+    with pytest.raises(UnreadableFile) as why:
         await read(shelf / "a.pdf", service, [1])
     assert why.value.code == "remote.nonsense"
 
 
 async def test_the_key_is_said_nowhere(shelf: Path, service: Fake, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(0)
-    with pytest.raises(Unreadable) as why:
+    with pytest.raises(UnreadableFile) as why:
         await read(shelf / "a.pdf", service, [1], key="falsch-und-geheim")
     assert why.value.code == "remote.refused"
     told = f"{why.value!r} {Unstructured('http://x', 'falsch-und-geheim')!r} {caplog.text}"

@@ -16,15 +16,15 @@ import pytest
 
 from duly import Duly, Outcome
 from duly.apps.documents.elements import Passage
-from duly.apps.documents.exports import planning
-from duly.apps.documents.exports.exports import Exports
+from duly.apps.documents.exports import plan as planning
 from duly.apps.documents.exports.fonts import font
-from duly.apps.documents.exports.jobs import declare
-from duly.apps.documents.exports.making import Made, Maker
-from duly.apps.documents.exports.shapes import Batch
+from duly.apps.documents.exports.job import declare
+from duly.apps.documents.exports.models import Batch
+from duly.apps.documents.exports.service import Exports
+from duly.apps.documents.exports.writer import Made, Maker
+from duly.apps.documents.library.file_store import FileStore
 from duly.apps.documents.search.index import publish
 from duly.apps.documents.search.models import Filters
-from duly.apps.documents.vault import Vault
 from duly.blobs import BlobStore
 from tests.apps.documents.classification.shelf import Sql, folder, put, visitor
 from tests.apps.documents.exports.test_table import pdf
@@ -44,7 +44,7 @@ async def _file(app: Duly, sql: Sql, org: uuid.UUID, document_id: uuid.UUID, dat
         yield data
 
     blobs: BlobStore = (await app.resources()).blobs
-    kept = await Vault(blobs, org).keep_original(chunks())
+    kept = await FileStore(blobs, org).save_original(chunks())
     sql.execute(
         "update documents.documents set sha256 = %s, size = %s, media_type = %s, page_count = 2"
         " where document_id = %s",

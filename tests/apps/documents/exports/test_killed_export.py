@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from duly import Status
-from duly.apps.documents.exports.exports import Exports
+from duly.apps.documents.exports.service import Exports
 from duly.testing import FreshDatabase
 from tests.apps.documents.classification.shelf import put, visitor
 from tests.apps.documents.killing import doomed

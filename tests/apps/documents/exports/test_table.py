@@ -12,12 +12,12 @@ import pypdfium2
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from duly.apps.documents.exports import drawing
-from duly.apps.documents.exports.drawing import drawn, kind_of
+from duly.apps.documents.exports import page_images as drawing
 from duly.apps.documents.exports.fonts import font
-from duly.apps.documents.exports.paper import Paper
-from duly.apps.documents.exports.planning import Chosen, of_documents
-from duly.apps.documents.exports.table import as_csv, as_lines
+from duly.apps.documents.exports.page_images import drawn, kind_of
+from duly.apps.documents.exports.pdf import Paper
+from duly.apps.documents.exports.plan import Chosen, of_documents
+from duly.apps.documents.exports.tables import as_csv, as_lines
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])  # noqa: RUF001

@@ -11,9 +11,9 @@ import psycopg
 from fastapi import FastAPI
 
 from duly import Actor, Duly
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.rules import SubjectRule
-from duly.apps.documents.shapes import Grant
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.folders.job_subjects import DocumentSubjectRule
+from duly.apps.documents.models import Grant
 from duly.core.principal import Principal
 from duly.features.events.relay import Relay
 from tests.apps.documents.http.sending import DOCUMENTS, folder
@@ -28,7 +28,7 @@ BOSS = Actor.system("boss")
 
 async def _close(library: Duly, org: uuid.UUID, node_id: uuid.UUID | str, to: str = "user:eve") -> None:
     grants = [Grant(principal=to, level="read")]
-    await library.documents.folders.set_grants(Visitor(org, BOSS), uuid.UUID(str(node_id)), grants)
+    await library.documents.folders.set_grants(DocumentPrincipal(org, BOSS), uuid.UUID(str(node_id)), grants)
 
 
 async def test_what_is_private_to_another_is_in_nobody_elses_feed(
@@ -62,7 +62,7 @@ async def test_who_waits_for_the_feed_is_sent_away_when_a_folder_is_closed_to_th
 async def test_a_page_of_jobs_is_asked_about_at_once(
     library: Duly, api: FastAPI, clerk: httpx.AsyncClient, clerk_key: str, org: uuid.UUID
 ) -> None:
-    who = Visitor(org, BOSS)
+    who = DocumentPrincipal(org, BOSS)
     closed = (await library.documents.folders.create(who, "Personal")).node_id
     await _close(library, org, closed)
     seen = await add(library, who, "open")
@@ -70,7 +70,7 @@ async def test_a_page_of_jobs_is_asked_about_at_once(
     for filed in (seen, hidden):
         await library.documents.classes.classify(who, filed.document_id)
     asked: list[int] = []
-    rule = SubjectRule(library)
+    rule = DocumentSubjectRule(library)
 
     async def counted(principal: Principal, subject_ids: Any, action: str) -> Any:
         asked.append(len(subject_ids))
@@ -83,7 +83,7 @@ async def test_a_page_of_jobs_is_asked_about_at_once(
 
 
 async def test_a_subscription_tells_nobody_of_what_was_closed_to_them_meanwhile(
-    library: Duly, anna: Visitor, sql: psycopg.Connection
+    library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     """One is told in the product, one by a job that is on its way already; the third may still see it."""
     channel = Kept()
@@ -117,7 +117,9 @@ async def test_a_subscription_tells_nobody_of_what_was_closed_to_them_meanwhile(
     assert channel.messages == []
 
 
-async def test_a_subject_that_is_none_of_documents_is_left_to_others(library: Duly, anna: Visitor) -> None:
-    rule, principal = SubjectRule(library), Principal(anna.org_id, anna.actor, frozenset())
+async def test_a_subject_that_is_none_of_documents_is_left_to_others(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
+    rule, principal = DocumentSubjectRule(library), Principal(anna.org_id, anna.actor, frozenset())
     theirs = {"order:7", "document:of somebody", "private:user:anna"}
     assert await rule(principal, theirs | {"private:user:eve", f"document:{uuid.uuid4()}"}, "read") == theirs

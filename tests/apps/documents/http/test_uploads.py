@@ -17,7 +17,7 @@ UPLOADS = f"{DOCUMENTS}/uploads"
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duly.apps.documents.uploads.PART_SIZE", 1_000)
+    monkeypatch.setattr("duly.apps.documents.uploads.service.PART_SIZE", 1_000)
 
 
 def _announced(data: bytes) -> dict[str, object]:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.apps.documents.imports.remote import Provider
+from duly.apps.documents.imports.providers.remote import Provider
 from tests.apps.documents.imports.importing import FAKES, Site, site_of
 
 

@@ -13,16 +13,16 @@ from uuid import UUID
 import psycopg
 
 from duly import Actor, Duly, Handle, JobSnapshot
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.folders import Folders
-from duly.apps.documents.imports.connectors import Connector, Connectors
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.folders.service import Folders
 from duly.apps.documents.imports.job import declare
+from duly.apps.documents.imports.models import Imported
 from duly.apps.documents.imports.options import ImportOptions, Place
-from duly.apps.documents.imports.places import Keeping
-from duly.apps.documents.imports.remote import Provider
-from duly.apps.documents.imports.result import Imported
-from duly.apps.documents.secrets import SecretStore
-from duly.apps.documents.vault import Vault
+from duly.apps.documents.imports.providers.remote import Provider
+from duly.apps.documents.imports.secrets import SecretStore
+from duly.apps.documents.imports.service import Connector, Connectors
+from duly.apps.documents.imports.target_folders import Keeping
+from duly.apps.documents.library.file_store import FileStore
 from tests.apps.documents.imports.fakes.dropbox import FakeDropbox
 from tests.apps.documents.imports.fakes.gdrive import FakeGDrive
 from tests.apps.documents.imports.fakes.onedrive import FakeOneDrive
@@ -55,11 +55,15 @@ class Site:
     secrets: SecretStore
 
     @property
-    def who(self) -> Visitor:
-        return Visitor(self.org, Actor.user("u1"))
+    def who(self) -> DocumentPrincipal:
+        return DocumentPrincipal(self.org, Actor.user("u1"))
 
     async def ask(
-        self, remote_path: str = "", *files: str, folders: Keeping = "keep", who: Visitor | None = None
+        self,
+        remote_path: str = "",
+        *files: str,
+        folders: Keeping = "keep",
+        who: DocumentPrincipal | None = None,
     ) -> Handle[Imported]:
         asking = Connectors(self.app)
         return await asking.begin_import(
@@ -84,7 +88,7 @@ class Site:
 
     async def paths(self) -> list[str]:
         """All documents by the folders that they lie in."""
-        admin = Visitor(self.org, SYSTEM)
+        admin = DocumentPrincipal(self.org, SYSTEM)
         folders = {one.node_id: f"{one.path}/" for one in await Folders(self.app).list(admin)}
         found = self.sql.execute("select node_id, name from documents.documents").fetchall()
         return sorted(folders.get(node_id, "") + name for node_id, name in found)
@@ -92,8 +96,8 @@ class Site:
     async def content(self, name: str) -> bytes:
         found = self.sql.execute("select sha256 from documents.documents where name = %s", [name]).fetchone()
         assert found
-        vault = Vault((await self.app.resources()).blobs, self.org)
-        return b"".join([part async for part in vault.original(found[0])])
+        file_store = FileStore((await self.app.resources()).blobs, self.org)
+        return b"".join([part async for part in file_store.read_original(found[0])])
 
     def now(self) -> None:
         """What was to come later comes now."""
@@ -108,7 +112,7 @@ async def site_of(
         secrets = SecretStore(folder, {})
         await secrets.of(org).put("file:account", json.dumps(GRANT))
         declare(app, ImportOptions(secrets, **{provider: place_of(provider, fake), **limits}))
-        who = Visitor(org, SYSTEM)
+        who = DocumentPrincipal(org, SYSTEM)
         connector = await Connectors(app).create(who, provider, "Archive", "file:account")
         yield Site(app, sql, org, fake, connector, secrets)
 

@@ -7,7 +7,7 @@ from base64 import b64decode
 
 import pytest
 
-from duly.apps.documents.imports.checksums import Checksum, ContentHash, QuickXor
+from duly.apps.documents.imports.providers.checksums import Checksum, ContentHash, QuickXor
 
 _VECTORS = [
     ("", "AAAAAAAAAAAAAAAAAAAAAAAAAAA="),

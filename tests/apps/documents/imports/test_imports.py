@@ -10,11 +10,11 @@ from datetime import timedelta
 import pytest
 
 from duly import Actor
-from duly.apps.documents import removal
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.imports.connectors import Connectors
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.imports.service import Connectors
+from duly.apps.documents.library import removal
+from duly.apps.documents.library.quotas import Quotas
 from duly.apps.documents.options import DocumentOptions
-from duly.apps.documents.quotas import Quotas
 from tests.apps.documents.imports.importing import GRANT, SYSTEM, Site
 from tests.worker.working import brief, deaf, done, lose_everything, until, work_off, working
 
@@ -263,11 +263,14 @@ async def test_nobody_imports_where_they_may_not_write(site: Site) -> None:
         [site.org],
     ).fetchone()
     assert node
-    admin = Visitor(site.org, SYSTEM)
+    admin = DocumentPrincipal(site.org, SYSTEM)
     other = await Connectors(site.app).create(
         admin, site.connector.provider, "Boss", "file:account", node_id=node[0]
     )
-    kind, boss = site.app.registry.get(f"import_{other.provider}"), Visitor(site.org, Actor.user("boss"))
+    kind, boss = (
+        site.app.registry.get(f"import_{other.provider}"),
+        DocumentPrincipal(site.org, Actor.user("boss")),
+    )
     handle = await kind.options(actor=Actor.user("u1")).enqueue(connector_id=other.connector_id)
     site.sql.execute(
         "insert into documents.node_grants (org_id, node_id, principal, level, granted_by)"

@@ -11,10 +11,10 @@ from pathlib import Path
 import psycopg
 
 from duly import Actor, Status
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.imports.connectors import Connectors
-from duly.apps.documents.secrets import SecretStore
-from duly.apps.documents.vault import Vault
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.imports.secrets import SecretStore
+from duly.apps.documents.imports.service import Connectors
+from duly.apps.documents.library.file_store import FileStore
 from duly.testing import FreshDatabase
 from tests.apps.documents.imports.fakes.dropbox import FakeDropbox
 from tests.apps.documents.imports.importing import GRANT, SYSTEM
@@ -29,7 +29,7 @@ async def test_an_import_survives_a_kill_and_every_file_comes_in_once(
     fresh: FreshDatabase, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     org = uuid.uuid4()
-    who = Visitor(org, Actor.user("anna"))
+    who = DocumentPrincipal(org, Actor.user("anna"))
     await SecretStore(tmp_path / "secrets", {}).of(org).put("file:account", json.dumps(GRANT))
     async with FakeDropbox() as fake:
         for name, data in FILES.items():
@@ -45,7 +45,9 @@ async def test_an_import_survives_a_kill_and_every_file_comes_in_once(
         where = (fresh.url, fresh.direct_url, str(tmp_path / "blobs"), str(tmp_path / "secrets"), fake.url)
         app = make_app(*where)
         await app.create_org(org, "Acme")
-        connector = await Connectors(app).create(Visitor(org, SYSTEM), "dropbox", "Archive", "file:account")
+        connector = await Connectors(app).create(
+            DocumentPrincipal(org, SYSTEM), "dropbox", "Archive", "file:account"
+        )
         handle = await Connectors(app).begin_import(who, connector.connector_id, remote_path="/Post")
 
         async with doomed(*where):
@@ -60,9 +62,9 @@ async def test_an_import_survives_a_kill_and_every_file_comes_in_once(
 
     rows = sql.execute("select name, version, sha256 from documents.documents order by name").fetchall()
     assert rows == [(name, 1, hashlib.sha256(data).hexdigest()) for name, data in FILES.items()]
-    vault = Vault((await app.resources()).blobs, org)
+    file_store = FileStore((await app.resources()).blobs, org)
     for name, _, sha256 in rows:
-        assert b"".join([part async for part in vault.original(sha256)]) == FILES[name]
+        assert b"".join([part async for part in file_store.read_original(sha256)]) == FILES[name]
     told = sql.execute("select count(*), count(distinct document_id) from documents.extractions").fetchone()
     assert told == (len(FILES), len(FILES)), "each is read once"
     await app.close()

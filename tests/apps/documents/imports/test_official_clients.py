@@ -20,7 +20,7 @@ from googleapiclient.discovery import build
 from googleapiclient.errors import HttpError
 from requests.adapters import HTTPAdapter
 
-from duly.apps.documents.imports.checksums import ContentHash
+from duly.apps.documents.imports.providers.checksums import ContentHash
 from tests.apps.documents.imports.fakes.dropbox import FakeDropbox
 from tests.apps.documents.imports.fakes.gdrive import FakeGDrive
 

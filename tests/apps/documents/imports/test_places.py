@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from duly import Actor
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.folders import Folders
-from duly.apps.documents.shapes import Grant
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.folders.service import Folders
+from duly.apps.documents.models import Grant
 from tests.apps.documents.imports.importing import SYSTEM, Site
 from tests.worker.working import done
 
@@ -107,7 +107,7 @@ async def test_what_lies_too_deep_lies_as_deep_as_it_may(site: Site) -> None:
 
 @pytest.mark.parametrize("provider", ["dropbox"])
 async def test_nothing_is_put_into_a_folder_that_is_closed_and_it_comes_when_it_is_opened(site: Site) -> None:
-    folders, admin = Folders(site.app), Visitor(site.org, SYSTEM)
+    folders, admin = Folders(site.app), DocumentPrincipal(site.org, SYSTEM)
     for name, level in (("Boss", None), ("Lesen", "read"), ("Offen", "write")):
         made = await folders.create(admin, name)
         grants = [Grant(principal="user:boss", level="manage")]
@@ -120,7 +120,7 @@ async def test_nothing_is_put_into_a_folder_that_is_closed_and_it_comes_when_it_
     assert {one["error_code"] for one in job.failure_summary} == {"import.no_folder"}
     assert await site.paths() == ["Offen/Unten/Offen.txt"]
     assert [name for name in site.fake.downloads if "Offen" not in name] == [], "nothing is even fetched"
-    boss = Visitor(site.org, Actor.user("boss"))
+    boss = DocumentPrincipal(site.org, Actor.user("boss"))
     assert (await done(site.app, await site.ask(who=boss))).outcome == "succeeded"
     assert await site.paths() == [
         "Boss/Unten/Boss.txt", "Boss/oben.txt", "Lesen/Unten/Lesen.txt", "Offen/Unten/Offen.txt",

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from duly import Actor, Duly, errors
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.imports import names
-from duly.apps.documents.imports.connectors import Connectors, UnknownConnector
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.imports import remote_paths as names
 from duly.apps.documents.imports.job import declare
-from duly.apps.documents.secrets import ReadOnlySecret, SecretStore, UnknownSecret
+from duly.apps.documents.imports.secrets import ReadOnlySecret, SecretStore, UnknownSecret
+from duly.apps.documents.imports.service import Connectors, UnknownConnector
 
 ONE, OTHER = uuid.uuid4(), uuid.uuid4()
 
@@ -58,8 +58,8 @@ async def test_what_is_no_reference_is_refused_and_not_repeated(tmp_path: Path, 
 
 async def test_admins_make_connectors_and_each_step_is_audited(app: Duly, acting: uuid.UUID) -> None:
     declare(app)
-    connectors, admin = Connectors(app), Visitor(acting, Actor.system("setup"))
-    anna = Visitor(acting, Actor.user("anna"))
+    connectors, admin = Connectors(app), DocumentPrincipal(acting, Actor.system("setup"))
+    anna = DocumentPrincipal(acting, Actor.user("anna"))
     with pytest.raises(errors.Forbidden):
         await connectors.create(anna, "dropbox", "Mine", "file:a")
     made = await connectors.create(
@@ -70,7 +70,7 @@ async def test_admins_make_connectors_and_each_step_is_audited(app: Duly, acting
     with pytest.raises(errors.Conflict, match="disabled"):
         await connectors.begin_import(anna, made.connector_id)
     assert (await connectors.enable(admin, made.connector_id)).disabled_at is None
-    stranger = Visitor(uuid.uuid4(), Actor.system("setup"))
+    stranger = DocumentPrincipal(uuid.uuid4(), Actor.system("setup"))
     with pytest.raises(UnknownConnector):
         await connectors.get(stranger, made.connector_id)
     with pytest.raises(errors.Forbidden):
@@ -92,7 +92,7 @@ async def test_a_wrong_connector_is_refused_by_field_with_a_fix(app: Duly, actin
     for field, value in wrong.items():
         given: dict[str, Any] = {"provider": "dropbox", "name": "Ours", "secret_ref": "file:a", field: value}
         with pytest.raises(errors.DulyError) as refused:
-            await Connectors(app).create(Visitor(acting, Actor.system("x")), **given)
+            await Connectors(app).create(DocumentPrincipal(acting, Actor.system("x")), **given)
         assert refused.value.field == field
         assert refused.value.fix
 

@@ -13,15 +13,15 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.apps.documents.access import Visitor
 from duly.apps.documents.classification.models import DOC_TYPES, Evidence, Verdict
 from duly.apps.documents.classification.remote_classifier import ChatEndpoint
 from duly.apps.documents.classification.store import save_classification
 from duly.apps.documents.elements import Engine, PageState, Passage
 from duly.apps.documents.engines.error_codes import CODES, WARNINGS
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.models import DocumentStatus, ExtractionStatus, Grant
 from duly.apps.documents.options import DocumentOptions
 from duly.apps.documents.search.index import publish
-from duly.apps.documents.shapes import DocumentStatus, ExtractionStatus, Grant
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
 from duly.i18n import messages
@@ -46,7 +46,9 @@ async def opened(
     return client
 
 
-async def findable(app: Duly, who: Visitor, text: str, name: str = "brief.txt", **how: object) -> uuid.UUID:
+async def findable(
+    app: Duly, who: DocumentPrincipal, text: str, name: str = "brief.txt", **how: object
+) -> uuid.UUID:
     """A document with one passage."""
     made = await add(app, who, text, name, **how)
     passage = Passage(index=0, page=7, type="NarrativeText", text=text)
@@ -55,7 +57,7 @@ async def findable(app: Duly, who: Visitor, text: str, name: str = "brief.txt", 
     return made.document_id
 
 
-async def said_unsure(app: Duly, who: Visitor, document_id: uuid.UUID) -> None:
+async def said_unsure(app: Duly, who: DocumentPrincipal, document_id: uuid.UUID) -> None:
     """Somebody should look at it."""
     words = Evidence(doc_type="letter", term=HOSTILE, zone="body", page=1, text=HOSTILE, weight=1)
     verdict = Verdict(
@@ -83,14 +85,16 @@ async def test_without_documents_nothing_is_said_of_them(app: Duly, org: uuid.UU
         assert ('id="logout"' in page, "/documents" in page) == (True, False)
 
 
-async def test_names_and_texts_are_text_and_nothing_else(library: Duly, api: FastAPI, anna: Visitor) -> None:
+async def test_names_and_texts_are_text_and_nothing_else(
+    library: Duly, api: FastAPI, anna: DocumentPrincipal
+) -> None:
     folder = await library.documents.folders.create(anna, HOSTILE)
     hidden = f"{HOSTILE} Wärmepumpe & <mark>so</mark>"
     document = await findable(library, anna, hidden, HOSTILE, node_id=folder.node_id)
     await library.documents.classes.set_filing(anna, "invoice", folder.node_id)
     await library.documents.change(anna, document, metadata={"note": HOSTILE})
     await said_unsure(library, anna, document)
-    admin = Visitor(anna.org_id, ANNA)
+    admin = DocumentPrincipal(anna.org_id, ANNA)
     await library.documents.connectors.create(
         admin, "dropbox", HOSTILE, "file:a", node_id=folder.node_id, account=HOSTILE
     )
@@ -115,7 +119,7 @@ async def test_names_and_texts_are_text_and_nothing_else(library: Duly, api: Fas
 
 
 async def test_a_closed_folder_and_what_lies_in_it_are_not_there(
-    library: Duly, api: FastAPI, anna: Visitor
+    library: Duly, api: FastAPI, anna: DocumentPrincipal
 ) -> None:
     folders = library.documents.folders
     closed = await folders.create(anna, "Personal")
@@ -123,7 +127,7 @@ async def test_a_closed_folder_and_what_lies_in_it_are_not_there(
     other = uuid.uuid4()
     await library.create_org(other, "Other")
     foreign = await add(library, visitor(other), "fremd")
-    admin = Visitor(anna.org_id, ANNA)
+    admin = DocumentPrincipal(anna.org_id, ANNA)
     await library.documents.classes.set_filing(admin, "payslip", closed.node_id)
     await said_unsure(library, anna, document)
     await library.documents.connectors.create(admin, "dropbox", "Personal", "file:a", node_id=closed.node_id)
@@ -150,7 +154,9 @@ async def test_a_closed_folder_and_what_lies_in_it_are_not_there(
         assert len({re.sub(r"\?folder=[^&]*&amp;", "?", answer.text) for answer in answers}) == 1
 
 
-async def test_the_list_has_its_filters_and_its_pages(library: Duly, api: FastAPI, anna: Visitor) -> None:
+async def test_the_list_has_its_filters_and_its_pages(
+    library: Duly, api: FastAPI, anna: DocumentPrincipal
+) -> None:
     inner = await library.documents.folders.create(
         anna, "Kiel", (await library.documents.folders.create(anna, "Häuser")).node_id
     )
@@ -180,11 +186,13 @@ async def test_the_list_has_its_filters_and_its_pages(library: Duly, api: FastAP
         assert "In den Ordner" in tree
 
 
-async def test_who_may_only_look_is_offered_nothing_else(library: Duly, api: FastAPI, anna: Visitor) -> None:
+async def test_who_may_only_look_is_offered_nothing_else(
+    library: Duly, api: FastAPI, anna: DocumentPrincipal
+) -> None:
     document = (await add(library, anna, "text")).document_id
     await said_unsure(library, anna, document)
     folder = (await library.documents.folders.create(anna, "Post")).node_id
-    admin = Visitor(anna.org_id, ANNA)
+    admin = DocumentPrincipal(anna.org_id, ANNA)
     await library.documents.connectors.create(admin, "dropbox", "Scans", "file:a")
     paths = {
         "/documents": ("upload", "new-folder"),
@@ -210,7 +218,7 @@ async def test_who_may_only_look_is_offered_nothing_else(library: Duly, api: Fas
 
 
 async def test_engines_that_send_files_elsewhere_are_offered_where_there_is_such_a_service(
-    library: Duly, api: FastAPI, anna: Visitor
+    library: Duly, api: FastAPI, anna: DocumentPrincipal
 ) -> None:
     path = f"/documents/{(await add(library, anna, 'text')).document_id}"
     async with await opened(api, library, anna.org_id) as client:
@@ -231,7 +239,7 @@ async def test_engines_that_send_files_elsewhere_are_offered_where_there_is_such
 
 
 async def test_a_search_that_cannot_be_done_is_told_so_and_long_ones_have_pages(
-    library: Duly, api: FastAPI, anna: Visitor
+    library: Duly, api: FastAPI, anna: DocumentPrincipal
 ) -> None:
     for n in range(22):
         await findable(library, anna, f"Die Heizung Nummer {n} ist warm.", f"heizung-{n}.txt")
@@ -248,7 +256,7 @@ async def test_a_search_that_cannot_be_done_is_told_so_and_long_ones_have_pages(
         assert (last.count('class="card hit"'), "Beste Fundstellen" in last) == (2, True)
 
 
-async def test_under_a_prefix_every_path_has_it(library: Duly, anna: Visitor) -> None:
+async def test_under_a_prefix_every_path_has_it(library: Duly, anna: DocumentPrincipal) -> None:
     document = await findable(library, anna, "Heizung")
     outer = FastAPI()
     outer.mount("/tools/duly", create_app(library))

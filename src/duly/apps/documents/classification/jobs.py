@@ -11,7 +11,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from duly.apps.documents.access import Visitor, about, barred, check_subject, private, private_to, subject_of
 from duly.apps.documents.classification.evaluation import as_csv
 from duly.apps.documents.classification.models import (
     Classification,
@@ -24,7 +23,15 @@ from duly.apps.documents.classification.remote_classifier import Asked, Classifi
 from duly.apps.documents.classification.service import CLASSIFY, EVALUATE, TRAIN
 from duly.apps.documents.classification.store import classified_texts, save_classification
 from duly.apps.documents.classification.training import Example, TooFew, Trained, by_rules, train
-from duly.apps.documents.schema import Connection, one, rows, statement
+from duly.apps.documents.folders.access import DocumentPrincipal, hidden_folders, read_only_folders
+from duly.apps.documents.folders.job_subjects import (
+    check_subject,
+    document_subject,
+    private_subject,
+    subject_from_actor,
+    subject_from_document,
+)
+from duly.apps.documents.schema import Connection, fetch_all, fetch_one, statement
 from duly.core.outcome import Fail, Retry
 from duly.core.policy import Category
 from duly.jobs.application import App
@@ -40,27 +47,25 @@ _FILES = ("evaluation.json", "evaluation.csv")
 def declare(app: App, remote: Classifier | None = None) -> None:
     """Add the job types to an application; `remote` is asked where a job says so, and somebody agreed."""
 
-    @app.job(CLASSIFY, category=Category.DOCUMENT, subject=about)
+    @app.job(CLASSIFY, category=Category.DOCUMENT, subject=subject_from_document)
     async def classify_document(
         ctx: Context, document_id: UUID, engine: ClassifierEngine = "local", consent: bool = False
     ) -> Classification:
         """Say what a document is by the text that was read out of it."""
-        who = Visitor(ctx.job.org_id, ctx.job.actor)
+        who = DocumentPrincipal(ctx.job.org_id, ctx.job.actor)
         verdict = await _asked(ctx, remote, document_id, consent) if engine == "remote" else None
         async with ctx.transaction() as conn:
             _, texts = await _read(conn, who, document_id, ctx.job.subject_id)
             if verdict is not None:
-                return await save_classification(
-                    conn, who, document_id, verdict, consent_given_by=who.principal
-                )
+                return await save_classification(conn, who, document_id, verdict, consent_given_by=who.name)
             return await classified_texts(app, conn, who, document_id, texts)
 
-    @app.job(TRAIN, category=Category.MAINTENANCE, timeout=_TIMEOUT, subject=private)
+    @app.job(TRAIN, category=Category.MAINTENANCE, timeout=_TIMEOUT, subject=subject_from_actor)
     async def train_classifier(ctx: Context) -> Training:
         """Make the org's own model of what its people confirmed; it is used if it beats the rules."""
         return await _trained(ctx)
 
-    @app.job(EVALUATE, category=Category.MAINTENANCE, timeout=_TIMEOUT, subject=private)
+    @app.job(EVALUATE, category=Category.MAINTENANCE, timeout=_TIMEOUT, subject=subject_from_actor)
     async def evaluate_classifier(ctx: Context) -> Evaluation:
         """Measure how well the rules, and a model beside them, tell the confirmed documents apart."""
         return await _evaluated(ctx)
@@ -75,7 +80,7 @@ async def _asked(ctx: Context, remote: Classifier | None, document_id: UUID, con
         said = "no service is set up that could be asked"
         raise Fail(said, code="classification.not_configured", blocked=True)
     async with ctx.session() as conn:
-        who = Visitor(ctx.job.org_id, ctx.job.actor)
+        who = DocumentPrincipal(ctx.job.org_id, ctx.job.actor)
         name, texts = await _read(conn, who, document_id, ctx.job.subject_id)
     try:
         return await remote.classify(texts, name)
@@ -86,15 +91,17 @@ async def _asked(ctx: Context, remote: Classifier | None, document_id: UUID, con
 
 
 async def _read(
-    conn: Connection, who: Visitor, document_id: UUID, subject_id: str | None
+    conn: Connection, who: DocumentPrincipal, document_id: UUID, subject_id: str | None
 ) -> tuple[str, Sequence[str]]:
     """The name and the pages of a document that they may change."""
     ids = {"org_id": who.org_id, "document_id": document_id}
-    found = await one(conn, "documents/read", {**ids, "barred": await barred(conn, who, "write")})
+    found = await fetch_one(
+        conn, "documents/read", {**ids, "hidden_folders": await read_only_folders(conn, who)}
+    )
     if found is None:
         raise Fail("there is no such document that you may change", code="document.unknown")
-    check_subject(subject_id, subject_of(document_id))
-    chunks = await rows(conn, "classes/texts", {**ids, "limit": _MOST_CHUNKS})
+    check_subject(subject_id, document_subject(document_id))
+    chunks = await fetch_all(conn, "classes/texts", {**ids, "limit": _MOST_CHUNKS})
     if not chunks:
         raise Fail("it has no text: have it read first", code="document.no_text", blocked=True)
     return found[0]["name"], _pages(chunks)
@@ -107,12 +114,12 @@ def _pages(chunks: Sequence[Sequence[Any]]) -> tuple[str, ...]:
 
 async def _examples(ctx: Context) -> Sequence[Example]:
     """What was confirmed. It tells of all folders: only for those to whom none is closed."""
-    who = Visitor(ctx.job.org_id, ctx.job.actor)
-    check_subject(ctx.job.subject_id, private_to(who))
+    who = DocumentPrincipal(ctx.job.org_id, ctx.job.actor)
+    check_subject(ctx.job.subject_id, private_subject(who))
     async with ctx.session() as conn:
-        if await barred(conn, who):
+        if await hidden_folders(conn, who):
             raise Fail("some folders are closed to you", code="auth.forbidden", blocked=True)
-        found = await rows(conn, "classes/labelled", {"org_id": ctx.job.org_id, "limit": _MOST_EXAMPLES})
+        found = await fetch_all(conn, "classes/labelled", {"org_id": ctx.job.org_id, "limit": _MOST_EXAMPLES})
     return [Example(_pages(chunks), name, doc_type) for doc_type, name, chunks in found]
 
 
@@ -166,7 +173,7 @@ async def _tidy(ctx: Context) -> None:
     ids, blobs = {"org_id": ctx.job.org_id}, ctx.services.blobs
     async with ctx.session() as conn:
         await conn.execute(statement("classes/lock_models"), ids)
-        active = await one(conn, "classes/active_model", ids)
+        active = await fetch_one(conn, "classes/active_model", ids)
         await conn.execute(statement("classes/forget_blobs"), ids)
         for name in await blobs.list_files(ctx.job.org_id, _FOLDER):
             if active is None or name != active[1]:

@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from duly.apps.documents.classification.evaluation import Measure
-from duly.apps.documents.shapes import Document
+from duly.apps.documents.models import Document
 from duly.core.errors import ContractError
 
 DOC_TYPES = (

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from duly.apps.documents.access import Visitor, barred
 from duly.apps.documents.classification.classifier import Active, classify
 from duly.apps.documents.classification.models import Classification, Verdict
 from duly.apps.documents.classification.tfidf_model import MOST_BYTES, Model, ModelRefused
-from duly.apps.documents.elements import Page
+from duly.apps.documents.elements import PageElements
 from duly.apps.documents.errors import unknown_document
-from duly.apps.documents.schema import Connection, one
+from duly.apps.documents.folders.access import DocumentPrincipal, hidden_folders
+from duly.apps.documents.schema import Connection, fetch_one
 from duly.blobs import BlobNotFound, BlobStore
 from duly.jobs.application import App
 
@@ -26,7 +26,9 @@ _AT_HAND = 8
 _READ: dict[tuple[UUID, str], Model] = {}
 
 
-async def classify_pages(app: App, who: Visitor, name: str, pages: Sequence[Page]) -> Verdict:
+async def classify_pages(
+    app: App, who: DocumentPrincipal, name: str, pages: Sequence[PageElements]
+) -> Verdict:
     """What a document is by its name and pages. It takes a moment, so nothing is held meanwhile."""
     async with app.tenant_session(who.org_id) as conn:
         active = await active_model(conn, (await app.resources()).blobs, who.org_id)
@@ -34,11 +36,11 @@ async def classify_pages(app: App, who: Visitor, name: str, pages: Sequence[Page
 
 
 async def classified_texts(
-    app: App, conn: Connection, who: Visitor, document_id: UUID, texts: Sequence[str]
+    app: App, conn: Connection, who: DocumentPrincipal, document_id: UUID, texts: Sequence[str]
 ) -> Classification:
     """Say what a document is by the texts of its pages, in their transaction."""
     ids = {"org_id": who.org_id, "document_id": document_id}
-    found = await one(conn, "documents/lock", {**ids, "barred": []})
+    found = await fetch_one(conn, "documents/lock", {**ids, "hidden_folders": []})
     if found is None:
         raise unknown_document()
     active = await active_model(conn, (await app.resources()).blobs, who.org_id)
@@ -48,7 +50,7 @@ async def classified_texts(
 
 async def save_classification(
     conn: Connection,
-    who: Visitor,
+    who: DocumentPrincipal,
     document_id: UUID,
     verdict: Verdict,
     *,
@@ -64,19 +66,19 @@ async def save_classification(
         "evidence": Jsonb([one.model_dump() for one in verdict.evidence]),
         "model_version": verdict.model_version,
         "consent_given_by": consent_given_by,
-        "barred": await barred(conn, who),
+        "hidden_folders": await hidden_folders(conn, who),
     }
-    made = await one(conn, "classes/insert", values)
+    made = await fetch_one(conn, "classes/insert", values)
     assert made is not None
-    await one(conn, "classes/show", values)
+    await fetch_one(conn, "classes/show", values)
     said = Classification.model_validate(made[0])
-    guarded = await one(conn, "nodes/is_guarded", {"node_id": said.suggested_node})
+    guarded = await fetch_one(conn, "nodes/is_guarded", {"node_id": said.suggested_node})
     return said.model_copy(update={"suggested_node": None}) if guarded else said
 
 
 async def active_model(conn: Connection, blobs: BlobStore, org_id: UUID) -> Active | None:
     """The model that the org works with. One that cannot be trusted is not used: the rules do without it."""
-    found = await one(conn, "classes/active_model", {"org_id": org_id})
+    found = await fetch_one(conn, "classes/active_model", {"org_id": org_id})
     if found is None:
         return None
     version, blob, sha256 = found

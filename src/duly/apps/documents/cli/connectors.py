@@ -10,9 +10,9 @@ import typer
 from duly.app import Duly
 from duly.apps.documents.cli.extraction import Wait, follow
 from duly.apps.documents.cli.shared import ROOT, IntoFolder, folder_id, run, visitor
-from duly.apps.documents.imports.connectors import Connector
-from duly.apps.documents.imports.places import Keeping
-from duly.apps.documents.imports.remote import Provider
+from duly.apps.documents.imports.providers.remote import Provider
+from duly.apps.documents.imports.service import Connector
+from duly.apps.documents.imports.target_folders import Keeping
 from duly.cli.options import ActorName, AppName, AsJson, Org, Reason
 from duly.cli.output import Columns, print_json, print_table
 

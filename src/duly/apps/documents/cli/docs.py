@@ -32,13 +32,13 @@ from duly.apps.documents.cli import (
     uploads as docs_uploads,
 )
 from duly.apps.documents.cli.files import facts
-from duly.apps.documents.cli.shared import DocumentId, Folder, folder_id, run, visitor
-from duly.apps.documents.shapes import Document, DocumentStatus, Extraction, Version
+from duly.apps.documents.cli.shared import DocumentId, FolderPath, folder_id, run, visitor
+from duly.apps.documents.models import Document, DocumentStatus, Extraction, Version
 from duly.cli.options import ActorName, After, AppName, AsJson, Org, Reason, Size
 from duly.cli.output import Columns, print_facts, print_json, print_table
 
 if TYPE_CHECKING:
-    from duly.apps.documents.library import DocumentPage
+    from duly.apps.documents.library.service import DocumentPage
 
 group = typer.Typer(help="Documents of an org.", no_args_is_help=True, rich_markup_mode=None)
 group.command()(docs_files.upload)
@@ -136,7 +136,7 @@ def show(
 @group.command()
 def move(
     document: DocumentId,
-    folder: Folder,
+    folder: FolderPath,
     org: Org,
     name: Annotated[str | None, typer.Option(help="Another name.")] = None,
     actor: ActorName = None,

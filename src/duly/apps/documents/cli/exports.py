@@ -25,7 +25,7 @@ from duly.apps.documents.cli.filters import (
     within,
 )
 from duly.apps.documents.cli.shared import folder_id, run, visitor
-from duly.apps.documents.exports.shapes import Format
+from duly.apps.documents.exports.models import Format
 from duly.blobs import BlobRef
 from duly.cli.exit_codes import ExitCode
 from duly.cli.options import ActorName, AppName, AsJson, Org

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from duly.app import Duly
 from duly.apps.documents.cli.shared import DocumentId, run, visitor
-from duly.apps.documents.elements import Engine, Page
+from duly.apps.documents.elements import Engine, PageElements
 from duly.apps.documents.errors import UnknownFile
 from duly.cli.exit_codes import ExitCode
 from duly.cli.options import ActorName, AppName, AsJson, Org, Size
@@ -54,9 +54,9 @@ def text(
     """What was read out of a document, page by page."""
     who = visitor(org, actor)
 
-    async def find(duly: Duly) -> list[Page]:
+    async def find(duly: Duly) -> list[PageElements]:
         _, read = await duly.documents.elements(who, document)
-        pages = TypeAdapter(list[Page]).validate_json(read)
+        pages = TypeAdapter(list[PageElements]).validate_json(read)
         if page is not None and page > len(pages):
             raise UnknownFile("no such page", field="page", fix=f"it has {len(pages)}")
         return [one for one in pages if page in (None, one.number)]

@@ -15,8 +15,8 @@ from duly.apps.documents.search.models import Filters
 from duly.cli.options import moment
 
 if TYPE_CHECKING:
-    from duly.apps.documents.access import Visitor
-    from duly.apps.documents.documents import Documents
+    from duly.apps.documents.folders.access import DocumentPrincipal
+    from duly.apps.documents.service import Documents
 
 Within = Annotated[
     list[str] | None, typer.Option("--folder", help="Only in this one and below; may be given again.")
@@ -50,7 +50,7 @@ def filters(**asked: Any) -> Filters:
 
 
 async def within(
-    documents: Documents, who: Visitor, chosen: Filters, folders: Sequence[str] | None
+    documents: Documents, who: DocumentPrincipal, chosen: Filters, folders: Sequence[str] | None
 ) -> Filters:
     """The same in these folders; one that is not there is an error, and / is everywhere."""
     ids: list[UUID | None] = [await folder_id(documents, who, one) for one in folders or ()]

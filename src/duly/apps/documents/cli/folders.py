@@ -8,9 +8,9 @@ from typing import Annotated, get_args
 import typer
 
 from duly.app import Duly
-from duly.apps.documents.access import Level
-from duly.apps.documents.cli.shared import ROOT, Folder, folder_id, in_folder, run, visitor
-from duly.apps.documents.shapes import Grant, Node
+from duly.apps.documents.cli.shared import ROOT, FolderPath, folder_id, in_folder, run, visitor
+from duly.apps.documents.folders.access import Level
+from duly.apps.documents.models import Folder, Grant
 from duly.cli.options import ActorName, AppName, AsJson, Org, Reason
 from duly.cli.output import Columns, print_json, print_table
 
@@ -37,7 +37,7 @@ def mkdir(
     if not names:
         raise typer.BadParameter("the root is there already", param_hint="PATH")
 
-    async def make(duly: Duly) -> Node:
+    async def make(duly: Duly) -> Folder:
         there = {node.path: node for node in await duly.documents.folders.list(who)}
         made, above = None, None
         for count, name in enumerate(names, 1):
@@ -52,7 +52,7 @@ def mkdir(
 
 
 def mvdir(
-    folder: Folder,
+    folder: FolderPath,
     org: Org,
     name: Annotated[str | None, typer.Option(help="Another name.")] = None,
     into: Annotated[
@@ -67,7 +67,7 @@ def mvdir(
         raise typer.BadParameter("say a name, or a place", param_hint="--name, --into")
     who = visitor(org, actor)
 
-    async def change(duly: Duly) -> Node:
+    async def change(duly: Duly) -> Folder:
         node_id = await in_folder(duly.documents, who, folder)
         place = None if into is None else await folder_id(duly.documents, who, into)
         return await duly.documents.folders.change(
@@ -79,7 +79,7 @@ def mvdir(
 
 
 def rmdir(
-    folder: Folder,
+    folder: FolderPath,
     org: Org,
     reason: Reason,
     actor: ActorName = None,
@@ -98,7 +98,7 @@ def rmdir(
 
 
 def grants(
-    folder: Folder, org: Org, actor: ActorName = None, app: AppName = None, as_json: AsJson = False
+    folder: FolderPath, org: Org, actor: ActorName = None, app: AppName = None, as_json: AsJson = False
 ) -> None:
     """Whom a folder is for; nobody named means that it follows the folder that it lies in."""
     who = visitor(org, actor)
@@ -114,7 +114,7 @@ def grants(
 
 
 def grant(
-    folder: Folder,
+    folder: FolderPath,
     org: Org,
     reason: Reason,
     to: Annotated[

@@ -11,27 +11,27 @@ from uuid import UUID
 import typer
 
 from duly.app import Duly
-from duly.apps.documents.access import Visitor
 from duly.apps.documents.errors import UnknownFolder
 from duly.apps.documents.extraction.service import JOB_TYPE
+from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.cli.app_loader import find
 from duly.cli.options import acting
 from duly.core.errors import ContractError, SchemaMismatch
 from duly.jobs.request_context import context
 
 if TYPE_CHECKING:
-    from duly.apps.documents.documents import Documents
+    from duly.apps.documents.service import Documents
 
 T = TypeVar("T")
 ROOT = "/"
 DocumentId = Annotated[UUID, typer.Argument(metavar="DOCUMENT", help="Its id.", show_default=False)]
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Its path or its id.", show_default=False)]
+FolderPath = Annotated[str, typer.Argument(metavar="FOLDER", help="Its path or its id.", show_default=False)]
 IntoFolder = Annotated[str, typer.Option("--folder", help="The path or the id of the folder; / is the root.")]
 
 
-def visitor(org: UUID, actor: str | None) -> Visitor:
+def visitor(org: UUID, actor: str | None) -> DocumentPrincipal:
     """Who asks."""
-    return Visitor(org, acting(actor))
+    return DocumentPrincipal(org, acting(actor))
 
 
 def run(name: str | None, work: Callable[[Duly], Awaitable[T]]) -> T:
@@ -53,7 +53,7 @@ def run(name: str | None, work: Callable[[Duly], Awaitable[T]]) -> T:
             raise
 
 
-async def folder_id(documents: Documents, who: Visitor, said: str) -> UUID | None:
+async def folder_id(documents: Documents, who: DocumentPrincipal, said: str) -> UUID | None:
     """The folder that was named by its path or its id; None is the root."""
     path = said.strip(ROOT)
     if not path:
@@ -69,7 +69,7 @@ async def folder_id(documents: Documents, who: Visitor, said: str) -> UUID | Non
     return found[0]
 
 
-async def in_folder(documents: Documents, who: Visitor, said: str) -> UUID:
+async def in_folder(documents: Documents, who: DocumentPrincipal, said: str) -> UUID:
     """The same where the root is none."""
     found = await folder_id(documents, who, said)
     if found is None:

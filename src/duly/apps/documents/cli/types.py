@@ -10,8 +10,8 @@ import typer
 from duly.app import Duly
 from duly.apps.documents.classification.models import ClassifierEngine, FilingRule
 from duly.apps.documents.cli.extraction import Wait, follow
-from duly.apps.documents.cli.shared import DocumentId, Folder, folder_id, run, visitor
-from duly.apps.documents.shapes import Document
+from duly.apps.documents.cli.shared import DocumentId, FolderPath, folder_id, run, visitor
+from duly.apps.documents.models import Document
 from duly.cli.options import ActorName, After, AppName, AsJson, Org, Size
 from duly.cli.output import Columns, print_facts, print_json, print_table
 
@@ -166,7 +166,7 @@ def filing(org: Org, actor: ActorName = None, app: AppName = None, as_json: AsJs
 
 def belongs(
     doc_type: DocType,
-    folder: Folder,
+    folder: FolderPath,
     org: Org,
     actor: ActorName = None,
     app: AppName = None,

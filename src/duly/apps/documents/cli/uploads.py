@@ -13,14 +13,14 @@ from uuid import UUID
 import typer
 
 from duly.apps.documents.cli.shared import run, visitor
-from duly.apps.documents.filing import Filed
-from duly.apps.documents.uploads import PART_SIZE
+from duly.apps.documents.library.filing import FilingResult
+from duly.apps.documents.uploads.service import PART_SIZE
 from duly.cli.options import ActorName, AppName, AsJson, Org
 from duly.cli.output import Columns, print_json, print_table
 
 if TYPE_CHECKING:
-    from duly.apps.documents.access import Visitor
-    from duly.apps.documents.documents import Documents
+    from duly.apps.documents.folders.access import DocumentPrincipal
+    from duly.apps.documents.service import Documents
 
 _PIECE = 1024 * 1024
 _COLUMNS: Columns = {
@@ -32,7 +32,7 @@ _COLUMNS: Columns = {
 }
 
 
-async def kept(documents: Documents, who: Visitor, file: Path, **how: Any) -> Filed:
+async def kept(documents: Documents, who: DocumentPrincipal, file: Path, **how: Any) -> FilingResult:
     """A file as a document: at once, or in parts if it is a large one."""
     size = (await asyncio.to_thread(os.stat, file)).st_size
     if size <= PART_SIZE:
@@ -42,7 +42,7 @@ async def kept(documents: Documents, who: Visitor, file: Path, **how: Any) -> Fi
         if how["document_id"] in (None, begun.document_id):
             assert begun.document_id is not None
             there = await documents.get(who, begun.document_id)
-            return Filed(there.document_id, there.version, created=False, changed=False)
+            return FilingResult(there.document_id, there.version, created=False, changed=False)
         return await documents.add(who, file.name, pieces(file), **how)
     for part in begun.missing:
         begin = (part - 1) * begun.part_size

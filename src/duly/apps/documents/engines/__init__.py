@@ -5,8 +5,17 @@
 
 from duly.apps.documents.engines.error_codes import CODES, WARNINGS, sentence
 from duly.apps.documents.engines.file_reader import Reader
-from duly.apps.documents.engines.limits import Limits
+from duly.apps.documents.engines.limits import ReaderLimits
 from duly.apps.documents.engines.open import open_file
 from duly.apps.documents.engines.unstructured import Unavailable, Unstructured
 
-__all__ = ["CODES", "WARNINGS", "Limits", "Reader", "Unavailable", "Unstructured", "open_file", "sentence"]
+__all__ = [
+    "CODES",
+    "WARNINGS",
+    "Reader",
+    "ReaderLimits",
+    "Unavailable",
+    "Unstructured",
+    "open_file",
+    "sentence",
+]

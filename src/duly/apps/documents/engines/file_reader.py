@@ -8,15 +8,15 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from duly.apps.documents.elements import Engine, Page, Unreadable
-from duly.apps.documents.engines.limits import Limits
+from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
+from duly.apps.documents.engines.limits import ReaderLimits
 from duly.apps.documents.engines.reader_process import Child, Died
 
 
 class Reader:
     """A file that is open. Pages may be asked for in any order, and again after a break."""
 
-    def __init__(self, path: Path, name: str, engine: Engine, limits: Limits) -> None:
+    def __init__(self, path: Path, name: str, engine: Engine, limits: ReaderLimits) -> None:
         self.media_type = ""
         """By its content, whatever its name says."""
         self.pages = 0
@@ -41,7 +41,7 @@ class Reader:
             await child.close()
             self.memory = max(self.memory, child.peak)
 
-    async def read(self, numbers: Sequence[int]) -> AsyncGenerator[Page]:
+    async def read(self, numbers: Sequence[int]) -> AsyncGenerator[PageElements]:
         """Those pages, in this order, each as soon as it is read.
 
         A page that ends the process is tried once more by plainer means; if that fails too it is said to be
@@ -58,9 +58,9 @@ class Reader:
             except Died as died:
                 await self._bury(died)
                 if plain and self.pages == 1:
-                    raise Unreadable(died.code, died.message) from None
+                    raise UnreadableFile(died.code, died.message) from None
                 if plain:
-                    yield Page(number=left.pop(0), state="needs_ocr", warnings=("page.unreadable",))
+                    yield PageElements(number=left.pop(0), state="needs_ocr", warnings=("page.unreadable",))
                 plain = not plain
 
     async def part(self, numbers: Sequence[int]) -> Path:
@@ -71,15 +71,15 @@ class Reader:
         try:
             said = _checked(await self._child.answer(self._limits.seconds_page))
         except Died as died:
-            raise Unreadable(died.code, died.message) from None
+            raise UnreadableFile(died.code, died.message) from None
         return self._child.folder / str(said["part"])
 
-    async def _pages(self, numbers: Sequence[int], plain: bool) -> AsyncGenerator[Page]:
+    async def _pages(self, numbers: Sequence[int], plain: bool) -> AsyncGenerator[PageElements]:
         await self._ready()
         assert self._child is not None
         self._child.ask(read=list(numbers), plain=plain)
         for number in numbers:
-            page = Page.model_validate(_checked(await self._child.answer(self._limits.seconds_page)))
+            page = PageElements.model_validate(_checked(await self._child.answer(self._limits.seconds_page)))
             if page.number != number:
                 raise Died("document.broken", "its reader gave another page")
             yield page
@@ -93,26 +93,26 @@ class Reader:
             return _checked(await self._child.open(*self._file))
         except Died as died:
             await self.close()
-            raise Unreadable(died.code, died.message) from None
+            raise UnreadableFile(died.code, died.message) from None
 
     async def _bury(self, died: Died) -> None:
         await self.close()
         self._deaths += 1
         if self._deaths > self._limits.deaths_max:
-            raise Unreadable(died.code, died.message) from None
+            raise UnreadableFile(died.code, died.message) from None
 
 
 def _checked(said: dict[str, Any]) -> dict[str, Any]:
     if "error" in said:
-        raise Unreadable(str(said["error"]), str(said["message"]))
+        raise UnreadableFile(str(said["error"]), str(said["message"]))
     return said
 
 
-def _check_size(path: Path, limits: Limits) -> None:
+def _check_size(path: Path, limits: ReaderLimits) -> None:
     found = path.stat()
     if not stat.S_ISREG(found.st_mode) or not found.st_size:
-        raise Unreadable("document.empty", "there is nothing in it")
+        raise UnreadableFile("document.empty", "there is nothing in it")
     if found.st_size > limits.bytes_max:
-        raise Unreadable(
+        raise UnreadableFile(
             "document.too_large", f"it has {found.st_size:,} bytes; {limits.bytes_max:,} are read"
         )

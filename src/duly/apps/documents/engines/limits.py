@@ -8,7 +8,7 @@ _MB = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReaderLimits:
     """What reading one file may take. Whatever a file asks beyond it, it ends with a code that says which."""
 
     memory: int = 1024 * _MB

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from duly.apps.documents.engines.limits import Limits
+from duly.apps.documents.engines.limits import ReaderLimits
 from duly.core.errors import ConfigurationError
 
 _BOOT = """
@@ -66,7 +66,7 @@ class Died(Exception):
 class Child:
     """The process, and what is said to it and by it: lines of JSON."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, limits: Limits) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, limits: ReaderLimits) -> None:
         self.folder = folder
         self.peak = 0
         """The most memory that it was seen to hold, in bytes."""
@@ -76,7 +76,7 @@ class Child:
         self._watch = asyncio.create_task(self._watch_memory())
 
     @classmethod
-    async def start(cls, limits: Limits) -> Self:
+    async def start(cls, limits: ReaderLimits) -> Self:
         """Start one that waits for its file."""
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="duly-read-"))
         try:

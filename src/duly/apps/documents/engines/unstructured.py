@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duly.apps.documents.elements import Element, Engine, Page, Unreadable
+from duly.apps.documents.elements import Element, Engine, PageElements, UnreadableFile
 from duly.apps.documents.engines.file_reader import Reader
-from duly.apps.documents.engines.limits import Limits
+from duly.apps.documents.engines.limits import ReaderLimits
 
 if TYPE_CHECKING:
     import httpx
@@ -75,25 +75,27 @@ class Unstructured:
             )
         if answer.status_code != 200:
             code = _CODES.get(answer.status_code, "remote.refused")
-            raise Unreadable(code, f"the remote service answered {answer.status_code}")
+            raise UnreadableFile(code, f"the remote service answered {answer.status_code}")
         body = bytearray()
         async for part in answer.aiter_bytes():
             body += part
             if len(body) > self.answer_max:
-                raise Unreadable("remote.nonsense", f"it answered more than {self.answer_max:,} bytes")
+                raise UnreadableFile("remote.nonsense", f"it answered more than {self.answer_max:,} bytes")
         return _list(bytes(body))
 
 
 class RemoteReader(Reader):
     """A file that the service reads; here it is only opened, counted and cut."""
 
-    def __init__(self, path: Path, name: str, engine: Engine, limits: Limits, remote: Unstructured) -> None:
+    def __init__(
+        self, path: Path, name: str, engine: Engine, limits: ReaderLimits, remote: Unstructured
+    ) -> None:
         super().__init__(path, name, "fast", limits)
         self._path = path
         self._hires = engine == "unstructured_hires"
         self._remote = remote
 
-    async def read(self, numbers: Sequence[int]) -> AsyncGenerator[Page]:
+    async def read(self, numbers: Sequence[int]) -> AsyncGenerator[PageElements]:
         """Those pages. Of a PDF only they are sent, a few at a time."""
         step = _BATCH if self.media_type == _PDF else max(1, len(numbers))
         for start in range(0, len(numbers), step):
@@ -115,13 +117,15 @@ class RemoteReader(Reader):
                 pages.setdefault(number, []).append(element)
         return pages
 
-    async def _page(self, number: int, elements: list[Element]) -> Page:
+    async def _page(self, number: int, elements: list[Element]) -> PageElements:
         if elements:
-            return Page(number=number, state="ocr" if self._hires else "text", elements=tuple(elements))
+            return PageElements(
+                number=number, state="ocr" if self._hires else "text", elements=tuple(elements)
+            )
         async for page in super().read([number]):
             if page.state == "blank":
                 return page
-        return Page(number=number, state="blank" if self._hires else "needs_ocr")
+        return PageElements(number=number, state="blank" if self._hires else "needs_ocr")
 
 
 def _mapped(said: Any) -> tuple[int, Element]:
@@ -137,7 +141,9 @@ def _mapped(said: Any) -> tuple[int, Element]:
         )
         return max(1, int(metadata.get("page_number") or 1)), element
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise Unreadable("remote.nonsense", "the remote service answered with no list of elements") from None
+        raise UnreadableFile(
+            "remote.nonsense", "the remote service answered with no list of elements"
+        ) from None
 
 
 def _box(said: Mapping[str, Any] | None) -> tuple[float, float, float, float] | None:
@@ -159,7 +165,7 @@ def _list(body: bytes) -> list[Any]:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, list):
-        raise Unreadable("remote.nonsense", "the remote service answered with no list of elements")
+        raise UnreadableFile("remote.nonsense", "the remote service answered with no list of elements")
     return said
 
 

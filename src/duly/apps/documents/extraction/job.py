@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from duly.apps.documents.access import Visitor, about, barred, check_subject, subject_of
-from duly.apps.documents.elements import Engine, Page, Unreadable
+from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
 from duly.apps.documents.engines import Unavailable, Unstructured, open_file
 from duly.apps.documents.extraction import store
 from duly.apps.documents.extraction.publish import published
 from duly.apps.documents.extraction.service import JOB_TYPE, REMOTE_ENGINES, cost
+from duly.apps.documents.folders.access import DocumentPrincipal, read_only_folders
+from duly.apps.documents.folders.job_subjects import check_subject, document_subject, subject_from_document
+from duly.apps.documents.library.file_store import FileStore
+from duly.apps.documents.models import Document, Extraction
 from duly.apps.documents.options import DocumentOptions
-from duly.apps.documents.schema import one, statement
-from duly.apps.documents.shapes import Document, Extraction
-from duly.apps.documents.vault import Vault
+from duly.apps.documents.schema import fetch_one, statement
 from duly.core.outcome import Cancel, Fail, Retry
 from duly.core.policy import Category
 from duly.jobs.application import App
@@ -35,7 +36,13 @@ _EVERY = 10
 def declare(app: App, options: DocumentOptions) -> None:
     """Add the job type, and the adapter that keeps its records true, to an application."""
 
-    @app.job(JOB_TYPE, category=Category.DOCUMENT, timeout=_TIMEOUT, subject=about, on_failed=_failed)
+    @app.job(
+        JOB_TYPE,
+        category=Category.DOCUMENT,
+        timeout=_TIMEOUT,
+        subject=subject_from_document,
+        on_failed=_failed,
+    )
     async def extract_document(ctx: Context, document_id: UUID, engine: Engine = "fast") -> dict[str, Any]:
         """Read a document: its pages are partial results, its passages are found when all are read."""
         return await _Extraction(app, options, ctx).run(document_id, engine)
@@ -54,7 +61,7 @@ class _Extraction:
         self._app = app
         self._options = options
         self._ctx = ctx
-        self._who = Visitor(ctx.job.org_id, ctx.job.actor)
+        self._who = DocumentPrincipal(ctx.job.org_id, ctx.job.actor)
         self._pages_read = ctx.job.partial_count
 
     async def run(self, document_id: UUID, engine: Engine) -> dict[str, Any]:
@@ -71,32 +78,32 @@ class _Extraction:
         document, row = await self._begin(document_id, engine)
         if document.version != row.version:
             raise Cancel("the document has a newer version")
-        vault = Vault((await self._app.resources()).blobs, ctx.job.org_id)
+        file_store = FileStore((await self._app.resources()).blobs, ctx.job.org_id)
         try:
-            async with _on_disk(vault, document) as path:
+            async with _on_disk(file_store, document) as path:
                 pages = await self._pages(path, document, row)
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise Fail(error.message, code=error.code) from error
         except Unavailable as error:
             raise Retry(str(error), after=error.retry_after, code="remote.unavailable") from error
         ctx.check_canceled()
         cents = cost(len(pages), self._price(row))
-        return await published(self._app, ctx, vault, document, row, pages, cents=cents)
+        return await published(self._app, ctx, file_store, document, row, pages, cents=cents)
 
     async def _begin(self, document_id: UUID, engine: Engine) -> tuple[Document, Extraction]:
         job = self._ctx.job
         values = {"org_id": job.org_id, "document_id": document_id}
         async with self._ctx.session() as conn:
-            closed = await barred(conn, self._who, "write")
-            found = await one(conn, "documents/read", {**values, "barred": closed})
+            closed = await read_only_folders(conn, self._who)
+            found = await fetch_one(conn, "documents/read", {**values, "hidden_folders": closed})
             if found is None:
                 raise Fail("there is no such document that you may change", code="document.unknown")
             document = Document.model_validate(found[0])
-            check_subject(job.subject_id, subject_of(document_id))
+            check_subject(job.subject_id, document_subject(document_id))
             row = await store.start(conn, job.org_id, document_id, document.version, job.job_id, engine)
         return document, row
 
-    async def _pages(self, path: Path, document: Document, row: Extraction) -> Sequence[Page]:
+    async def _pages(self, path: Path, document: Document, row: Extraction) -> Sequence[PageElements]:
         ctx, limits = self._ctx, self._options.limits
         if row.engine in REMOTE_ENGINES and row.estimated_pages is None:
             async with open_file(path, document.name, "fast", limits) as counted:
@@ -117,14 +124,14 @@ class _Extraction:
                     chunk.result = page.model_dump(mode="json", exclude_none=True)
                 self._pages_read += 1
         kept = await ctx.results()
-        return [Page.model_validate(kept.pop(key)) for key in sorted(kept, key=int)]
+        return [PageElements.model_validate(kept.pop(key)) for key in sorted(kept, key=int)]
 
     async def _check_current(self, document: Document) -> None:
         """Stop if nobody wants it any more: what is read elsewhere is paid."""
         self._ctx.check_canceled()
         ids = {"org_id": self._who.org_id, "document_id": document.document_id}
         async with self._ctx.session() as conn:
-            found = await one(conn, "documents/version_of", ids)
+            found = await fetch_one(conn, "documents/version_of", ids)
         if found is None or found[0] != document.version:
             raise Cancel("the document was deleted, or has a newer version")
 
@@ -159,23 +166,23 @@ class _Room:
         self._most = most
         self._left = most
         for page in kept.values():
-            self.take(Page.model_validate(page))
+            self.take(PageElements.model_validate(page))
 
-    def take(self, page: Page) -> None:
+    def take(self, page: PageElements) -> None:
         """Raise when a page has more than there is room for."""
         self._left -= sum(len(element.text) for element in page.elements)
         if self._left < 0:
-            raise Unreadable(
+            raise UnreadableFile(
                 "document.too_large", f"its pages have more than {self._most:,} characters together"
             )
 
 
 @asynccontextmanager
-async def _on_disk(vault: Vault, document: Document) -> AsyncIterator[Path]:
+async def _on_disk(file_store: FileStore, document: Document) -> AsyncIterator[Path]:
     """The file of a document in a folder of its own, under a name of ours."""
     with tempfile.TemporaryDirectory(prefix="duly-document-") as folder:
         path = Path(folder, "file")
         with path.open("wb") as file:  # noqa: ASYNC230 - written in a thread
-            async for piece in vault.original(document.sha256):
+            async for piece in file_store.read_original(document.sha256):
                 await asyncio.to_thread(file.write, piece)
         yield path

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from duly.apps.documents.elements import Element, Page, Passage, Span
+from duly.apps.documents.elements import Element, PageElements, Passage, Span
 
 _BETWEEN = "\n\n"
 _WHOLE_TABLES = 4
@@ -43,7 +43,7 @@ class _Gathered:
         return Passage(index=index, page=page, type=kind, text=self.text, spans=tuple(self.spans))
 
 
-def passages(pages: Iterable[Page], size: int = 1000) -> Iterator[Passage]:
+def passages(pages: Iterable[PageElements], size: int = 1000) -> Iterator[Passage]:
     """Elements under their heading, about `size` characters at a time; none goes over the end of a page."""
     index = 0
     for page in pages:
@@ -52,7 +52,7 @@ def passages(pages: Iterable[Page], size: int = 1000) -> Iterator[Passage]:
             index += 1
 
 
-def _gathered(page: Page, size: int) -> Iterator[_Gathered]:
+def _gathered(page: PageElements, size: int) -> Iterator[_Gathered]:
     current = _Gathered(size)
     for element in page.elements:
         for piece in _pieces(element, size):

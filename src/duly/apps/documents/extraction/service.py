@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from duly.apps.documents.access import Visitor, subject_of
 from duly.apps.documents.elements import Engine
-from duly.apps.documents.schema import Connection, one, statement
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.folders.job_subjects import document_subject
+from duly.apps.documents.schema import Connection, fetch_one, statement
 from duly.jobs.application import App
 
 JOB_TYPE = "extract_document"
@@ -38,7 +39,7 @@ class ExtractionTarget(NamedTuple):
 async def start_extraction(
     app: App,
     conn: Connection,
-    who: Visitor,
+    who: DocumentPrincipal,
     target: ExtractionTarget,
     engine: Engine,
     *,
@@ -48,14 +49,14 @@ async def start_extraction(
     """Have a version read, or find the extraction that does so already."""
     values = {"org_id": who.org_id, "document_id": target.document_id, "version": target.version}
     agreed = consent and engine in REMOTE_ENGINES
-    there = await one(conn, "extractions/active", {**values, "engine": engine, "consent": agreed})
+    there = await fetch_one(conn, "extractions/active", {**values, "engine": engine, "consent": agreed})
     if there is not None:
         return StartedExtraction(there[0], there[1], created=False)
     extraction_id = uuid4()
     job = app.registry.get(JOB_TYPE).options(
         org_id=who.org_id,
         actor=who.actor,
-        subject_id=subject_of(target.document_id),
+        subject_id=document_subject(target.document_id),
         idempotency_key=f"extraction:{extraction_id}",  # asked for again later, it is another one
     )
     [handle] = await app.enqueue_many([job.call(document_id=target.document_id, engine=engine)], conn=conn)
@@ -63,7 +64,7 @@ async def start_extraction(
         **values,
         "engine": engine,
         "job_id": handle.job_id,
-        "consent_by": who.principal if agreed else None,
+        "consent_by": who.name if agreed else None,
         "estimated_pages": target.pages,
         "estimated_cost_cents": cost(target.pages, (cents_per_page or {}).get(engine, 0.0)),
     }

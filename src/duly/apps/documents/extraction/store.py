@@ -10,9 +10,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from duly.apps.documents.elements import Engine
-from duly.apps.documents.schema import Connection, one, rows, statement
+from duly.apps.documents.models import Extraction
+from duly.apps.documents.schema import Connection, fetch_all, fetch_one, statement
 from duly.apps.documents.search.index import unpublish
-from duly.apps.documents.shapes import Extraction
 from duly.core.job import JobSnapshot
 from duly.core.states import Outcome, Status
 from duly.jobs.registry import DomainRecord
@@ -23,7 +23,7 @@ async def start(
 ) -> Extraction:
     """The extraction of a job that begins, or begins again."""
     ids = {"org_id": org_id, "document_id": document_id}
-    found = await one(
+    found = await fetch_one(
         conn, "extractions/start", {**ids, "version": version, "job_id": job_id, "engine": engine}
     )
     assert found is not None
@@ -37,13 +37,13 @@ async def list_of(
 ) -> Sequence[Extraction]:
     """The extractions of a document, the newest first, from the one after `before` on."""
     values = {"org_id": org_id, "document_id": document_id, "before": before, "limit": limit}
-    found = await rows(conn, "extractions/list", values)
+    found = await fetch_all(conn, "extractions/list", values)
     return [Extraction.model_validate(row[0]) for row in found]
 
 
 async def current(conn: Connection, org_id: UUID, document_id: UUID) -> Extraction | None:
     """The extraction that its text is from."""
-    found = await one(conn, "extractions/read", {"org_id": org_id, "document_id": document_id})
+    found = await fetch_one(conn, "extractions/read", {"org_id": org_id, "document_id": document_id})
     return None if found is None else Extraction.model_validate(found[0])
 
 
@@ -59,7 +59,7 @@ async def finish(
         "status": "needs_ocr" if needs_ocr else "extracted",
         "chunks": result["chunk_count"],
     }
-    found = await one(conn, "extractions/show_on_document", shown)
+    found = await fetch_one(conn, "extractions/show_on_document", shown)
     doc_type = found[0] if found else None
     said = {
         **ids,
@@ -90,7 +90,7 @@ async def settle(conn: Connection, org_id: UUID, job_id: UUID, job: JobSnapshot 
 
 
 async def _settle(conn: Connection, org_id: UUID, job_id: UUID, said: Mapping[str, Any]) -> bool:
-    ended = await one(conn, "extractions/settle", {"org_id": org_id, "job_id": job_id, **said})
+    ended = await fetch_one(conn, "extractions/settle", {"org_id": org_id, "job_id": job_id, **said})
     if ended is None:
         return False
     document_id, has_no_text = ended
@@ -118,7 +118,7 @@ class Extractions:
         """Those under way, and those that ended lately."""
         [row] = await (await conn.execute("select duly.current_org()")).fetchall()
         turn = next(self._turns)
-        found = await rows(conn, "extractions/compare", {"org_id": row[0], "limit": limit, "turn": turn})
+        found = await fetch_all(conn, "extractions/compare", {"org_id": row[0], "limit": limit, "turn": turn})
         return [
             DomainRecord(
                 str(extraction_id),

@@ -7,7 +7,6 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from duly.apps.documents.access import subject_of
 from duly.apps.documents.classification.models import (
     ClassificationHistory,
     ClassifierEngine,
@@ -15,8 +14,9 @@ from duly.apps.documents.classification.models import (
     FilingRule,
     UnsureDocument,
 )
+from duly.apps.documents.folders.job_subjects import document_subject
 from duly.apps.documents.http.models import DocType, visitor
-from duly.apps.documents.shapes import Document
+from duly.apps.documents.models import Document
 from duly.core.principal import Scope
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted
@@ -138,7 +138,7 @@ def routes(service: Service) -> APIRouter:
         """Have it said anew what a document is, here or with your consent elsewhere."""
         asked = request or ClassificationRequest()
         handle = await classes.classify(visitor(who), document_id, engine=asked.engine, consent=asked.consent)
-        return accepted(who, handle.job_id, subject_of(document_id), replayed=not handle.created)
+        return accepted(who, handle.job_id, document_subject(document_id), replayed=not handle.created)
 
     @api.put("/{document_id}/doc_type", response_model=Document, responses=refusals)
     async def confirm(document_id: UUID, request: TypeConfirmed, who: writes) -> Response:

@@ -7,11 +7,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from duly.apps.documents.access import private_to
+from duly.apps.documents.folders.job_subjects import private_subject
 from duly.apps.documents.http.models import Name, visitor
-from duly.apps.documents.imports.connectors import Connector
-from duly.apps.documents.imports.places import Keeping
-from duly.apps.documents.imports.remote import Provider
+from duly.apps.documents.imports.providers.remote import Provider
+from duly.apps.documents.imports.service import Connector
+from duly.apps.documents.imports.target_folders import Keeping
 from duly.core.principal import Scope
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted
@@ -113,6 +113,6 @@ def routes(service: Service) -> APIRouter:
             files=request.files,
             folders=request.folders,
         )
-        return accepted(who, handle.job_id, private_to(asker), replayed=not handle.created)
+        return accepted(who, handle.job_id, private_subject(asker), replayed=not handle.created)
 
     return api

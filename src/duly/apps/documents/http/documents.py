@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from duly.apps.documents.access import subject_of
+from duly.apps.documents.folders.job_subjects import document_subject
 from duly.apps.documents.http.models import (
     DocType,
     DocumentChange,
@@ -16,7 +16,7 @@ from duly.apps.documents.http.models import (
     PassagesShown,
     visitor,
 )
-from duly.apps.documents.shapes import Document, DocumentStatus
+from duly.apps.documents.models import Document, DocumentStatus
 from duly.core.principal import Scope
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted
@@ -113,6 +113,6 @@ def routes(service: Service) -> APIRouter:
         What it brings replaces what was read before, at once when all of it is read.
         """
         begun = await documents.extract(visitor(who), document_id, request.engine, consent=request.consent)
-        return accepted(who, begun.job_id, subject_of(document_id), replayed=not begun.created)
+        return accepted(who, begun.job_id, document_subject(document_id), replayed=not begun.created)
 
     return api

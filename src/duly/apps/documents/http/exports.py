@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
-from duly.apps.documents.access import private_to
-from duly.apps.documents.exports.exports import MOST_IDS
-from duly.apps.documents.exports.shapes import Format
+from duly.apps.documents.exports.models import Format
+from duly.apps.documents.exports.service import MOST_IDS
+from duly.apps.documents.folders.job_subjects import private_subject
 from duly.apps.documents.http.models import DocType, visitor
 from duly.apps.documents.search.models import Filters
 from duly.apps.documents.search.query import MAX_QUERY_LENGTH
@@ -83,6 +83,6 @@ def routes(service: Service) -> APIRouter:
                 format=request.format,
                 bom=request.bom,
             )
-        return accepted(who, handle.job_id, private_to(asker))
+        return accepted(who, handle.job_id, private_subject(asker))
 
     return api

@@ -7,9 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from duly.apps.documents.documents import Documents
 from duly.apps.documents.errors import UnknownFile
-from duly.apps.documents.filing import Filed
 from duly.apps.documents.http.bodies import BODY_OF_BYTES, BODY_OF_FORM, pieces, received
 from duly.apps.documents.http.models import (
     DocumentFiled,
@@ -19,6 +17,8 @@ from duly.apps.documents.http.models import (
     engine_of,
     visitor,
 )
+from duly.apps.documents.library.filing import FilingResult
+from duly.apps.documents.service import Documents
 from duly.blobs import BlobNotFound
 from duly.core.principal import Scope
 from duly.features.job_results.routes import attachment
@@ -121,7 +121,7 @@ def routes(service: Service) -> APIRouter:
     return api
 
 
-async def answer(documents: Documents, who: Requester, filed: Filed) -> Response:
+async def answer(documents: Documents, who: Requester, filed: FilingResult) -> Response:
     """What became of a file that came in."""
     asker = visitor(who)
     document = await documents.get(asker, filed.document_id)

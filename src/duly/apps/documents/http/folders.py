@@ -14,7 +14,7 @@ from duly.apps.documents.http.models import (
     NewFolder,
     visitor,
 )
-from duly.apps.documents.shapes import Node
+from duly.apps.documents.models import Folder
 from duly.core.principal import Scope
 from duly.http.params import ReasonParam
 from duly.http.problems import problem_responses
@@ -38,18 +38,18 @@ def routes(service: Service) -> APIRouter:
         """All folders that are open to you, by their paths."""
         return json_response(FoldersShown(folders=[*await folders.list(visitor(who))]))
 
-    @api.post("", status_code=201, response_model=Node, responses=refusals)
+    @api.post("", status_code=201, response_model=Folder, responses=refusals)
     async def create_folder(request: NewFolder, who: writes) -> Response:
         """A new folder in another, or in the root."""
         made = await folders.create(visitor(who), request.name, request.parent_id)
         return json_response(made, 201, {"location": who.link(f"{_FOLDERS}/{made.node_id}")})
 
-    @api.get("/{node_id}", response_model=Node, responses=problem_responses(404))
+    @api.get("/{node_id}", response_model=Folder, responses=problem_responses(404))
     async def show_folder(node_id: UUID, who: reads) -> Response:
         """One folder."""
         return json_response(await folders.get(visitor(who), node_id))
 
-    @api.patch("/{node_id}", response_model=Node, responses=refusals)
+    @api.patch("/{node_id}", response_model=Folder, responses=refusals)
     async def change_folder(node_id: UUID, request: FolderChange, who: writes) -> Response:
         """Another name, or another place."""
         changed = await folders.change(

@@ -7,10 +7,18 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from duly.apps.documents.access import Visitor
-from duly.apps.documents.elements import Engine, Page
-from duly.apps.documents.library import BYTES_MAX
-from duly.apps.documents.shapes import Document, Extraction, Grant, Node, OpenUpload, PassageShown, Version
+from duly.apps.documents.elements import Engine, PageElements
+from duly.apps.documents.folders.access import DocumentPrincipal
+from duly.apps.documents.library.service import BYTES_MAX
+from duly.apps.documents.models import (
+    Document,
+    Extraction,
+    Folder,
+    Grant,
+    IndexedPassage,
+    OpenUpload,
+    Version,
+)
 from duly.http.params import NUMERIC, Reason, StrictModel
 from duly.http.requester import Requester
 from duly.http.responses import ResponseModel
@@ -32,9 +40,9 @@ DocType = Annotated[
 ]
 
 
-def visitor(who: Requester) -> Visitor:
+def visitor(who: Requester) -> DocumentPrincipal:
     """Whoever sent a request, as documents know them."""
-    return Visitor(who.org_id, who.actor)
+    return DocumentPrincipal(who.org_id, who.actor)
 
 
 def engine_of(reading: Reading) -> Engine | None:
@@ -140,7 +148,7 @@ class ElementsShown(BaseModel):
 
     document_id: UUID
     extraction_id: UUID
-    pages: list[Page]
+    pages: list[PageElements]
 
 
 class NewUpload(StrictModel):
@@ -191,7 +199,7 @@ class FolderChange(Change):
 class FoldersShown(BaseModel):
     """The folders that are open to you, by their paths."""
 
-    folders: list[Node]
+    folders: list[Folder]
 
 
 class GrantGiven(Grant):
@@ -220,5 +228,5 @@ class GrantsShown(BaseModel):
 class PassagesShown(BaseModel):
     """Passages of a document in their order."""
 
-    passages: list[PassageShown]
+    passages: list[IndexedPassage]
     next: int | None

@@ -17,7 +17,7 @@ from duly.apps.documents.http.models import (
     engine_of,
     visitor,
 )
-from duly.apps.documents.uploads import Upload
+from duly.apps.documents.uploads.service import Upload
 from duly.core.principal import Scope
 from duly.http.params import MAX_INT32
 from duly.http.problems import problem_responses

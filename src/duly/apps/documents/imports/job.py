@@ -11,15 +11,16 @@ from uuid import UUID
 
 from pydantic import Field
 
-from duly.apps.documents.access import Visitor, check_subject, private, private_to
 from duly.apps.documents.errors import QuotaExceeded
-from duly.apps.documents.filing import check_folder
-from duly.apps.documents.imports import connectors, names
-from duly.apps.documents.imports.listing import Batch, batches
+from duly.apps.documents.folders.access import DocumentPrincipal, check_folder_writable
+from duly.apps.documents.folders.job_subjects import check_subject, private_subject, subject_from_actor
+from duly.apps.documents.imports import remote_paths as names
+from duly.apps.documents.imports import service as connectors
+from duly.apps.documents.imports.batches import Batch, batches
+from duly.apps.documents.imports.importer import Shelf, Taker
+from duly.apps.documents.imports.models import JOB_TYPES, Imported, Taken, summed_up
 from duly.apps.documents.imports.options import ImportOptions
-from duly.apps.documents.imports.places import Keeping, Places
-from duly.apps.documents.imports.records import Known, Records
-from duly.apps.documents.imports.remote import (
+from duly.apps.documents.imports.providers.remote import (
     Busy,
     Damaged,
     Expired,
@@ -32,11 +33,11 @@ from duly.apps.documents.imports.remote import (
     Unauthorized,
     Unreachable,
 )
-from duly.apps.documents.imports.result import JOB_TYPES, Imported, Taken, summed_up
-from duly.apps.documents.imports.taking import Shelf, Taker
+from duly.apps.documents.imports.records import Known, Records
+from duly.apps.documents.imports.secrets import UnknownSecret
+from duly.apps.documents.imports.target_folders import Keeping, Places
+from duly.apps.documents.library.file_store import FileStore
 from duly.apps.documents.options import options_of
-from duly.apps.documents.secrets import UnknownSecret
-from duly.apps.documents.vault import Vault
 from duly.core.errors import Forbidden, NotFound
 from duly.core.outcome import Fail, HandlerSignal, Retry, Snooze
 from duly.core.policy import Category
@@ -70,9 +71,9 @@ def _declare(app: App, provider: Provider, options: ImportOptions) -> None:
         return await work.run(connector_id, [names.file(name) for name in files])
 
     name = bring_in.__name__ = JOB_TYPES[provider]
-    app.job(name, category=Category.DOCUMENT, timeout=_TIMEOUT, allows_partial=True, subject=private)(
-        bring_in
-    )
+    app.job(
+        name, category=Category.DOCUMENT, timeout=_TIMEOUT, allows_partial=True, subject=subject_from_actor
+    )(bring_in)
 
 
 class _Wanted(NamedTuple):
@@ -94,7 +95,7 @@ class _Import:
         self._provider = provider
         self._path = path
         self._keeping = keeping
-        self._who = Visitor(ctx.job.org_id, ctx.job.actor)
+        self._who = DocumentPrincipal(ctx.job.org_id, ctx.job.actor)
         self._done = 0
         self._failed = 0
         self._skipped = 0
@@ -126,11 +127,11 @@ class _Import:
 
     async def _connector(self, connector_id: UUID) -> connectors.Connector:
         """The connector, if it may be used by whoever asked."""
-        check_subject(self._ctx.job.subject_id, private_to(self._who))
+        check_subject(self._ctx.job.subject_id, private_subject(self._who))
         try:
             async with self._ctx.session() as conn:
                 found = await connectors.read(conn, self._who, connector_id)
-                await check_folder(conn, self._who, found.node_id)
+                await check_folder_writable(conn, self._who, found.node_id)
         except (NotFound, Forbidden) as refused:
             raise Fail(str(refused), code=refused.code, blocked=True) from None
         if found.provider != self._provider:
@@ -141,15 +142,15 @@ class _Import:
 
     @asynccontextmanager
     async def _opened(self, connector: connectors.Connector) -> AsyncIterator[tuple[Taker, Records]]:
-        from duly.apps.documents.imports.accounts import opened
+        from duly.apps.documents.imports.providers.account import opened
 
         job, session = self._ctx.job, self._ctx.session
         records = Records(job.org_id, connector.connector_id, job.job_id, session)
-        vault = Vault((await self._app.resources()).blobs, job.org_id)
+        file_store = FileStore((await self._app.resources()).blobs, job.org_id)
         async with opened(connector, job.org_id, session, self._options) as remote:
             places = Places(self._app, self._who, connector.node_id, self._keeping)
             quotas = options_of(self._app).quotas
-            shelf = Shelf(self._app, self._who, connector, vault, records, places, quotas)
+            shelf = Shelf(self._app, self._who, connector, file_store, records, places, quotas)
             yield Taker(remote, shelf, self._options), records
 
     async def _folder(self, taker: Taker, records: Records) -> None:

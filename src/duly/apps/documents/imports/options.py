@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from duly.apps.documents.secrets import SecretStore
+from duly.apps.documents.imports.secrets import SecretStore
 from duly.core.errors import ConfigurationError
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})

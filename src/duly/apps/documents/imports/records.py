@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from duly.apps.documents.filing import Filed
-from duly.apps.documents.imports.names import kept_path
-from duly.apps.documents.imports.remote import Gone, RemoteFile
-from duly.apps.documents.schema import Connection, one, rows, statement
+from duly.apps.documents.imports.providers.remote import Gone, RemoteFile
+from duly.apps.documents.imports.remote_paths import kept_path
+from duly.apps.documents.library.filing import FilingResult
+from duly.apps.documents.schema import Connection, fetch_all, fetch_one, statement
 
 
 class Known(NamedTuple):
@@ -40,7 +40,7 @@ class Records:
     async def cursor(self, remote_path: str) -> str | None:
         """How far a folder was read."""
         async with self.session() as conn:
-            found = await one(conn, "connectors/read_cursor", self.values(remote_path=remote_path))
+            found = await fetch_one(conn, "connectors/read_cursor", self.values(remote_path=remote_path))
         return None if found is None else str(found[0])
 
     async def move(self, remote_path: str, before: str | None, cursor: str) -> None:
@@ -63,10 +63,10 @@ class Records:
     async def is_shared(self, conn: Connection, file: RemoteFile, document_id: UUID) -> bool:
         """Whether the document stands for another file as well."""
         values = self.values(remote_id=file.remote_id, document_id=document_id)
-        found = await one(conn, "connectors/is_shared", values)
+        found = await fetch_one(conn, "connectors/is_shared", values)
         return found is not None and bool(found[0])
 
-    async def keep(self, conn: Connection, file: RemoteFile, filed: Filed) -> None:
+    async def keep(self, conn: Connection, file: RemoteFile, filed: FilingResult) -> None:
         """The file is this document."""
         values = self.values(
             remote_id=file.remote_id,
@@ -87,7 +87,7 @@ class Records:
             paths=[kept_path(one.path) for one in told if one.path],
         )
         async with self.session() as conn:
-            return len(await rows(conn, "connectors/note_removed", values))
+            return len(await fetch_all(conn, "connectors/note_removed", values))
 
     async def note_import(self) -> None:
         """An import has come to its end."""
@@ -95,5 +95,5 @@ class Records:
             await conn.execute(statement("connectors/note_import"), self.values())
 
     async def _known(self, conn: Connection, remote_ids: list[str]) -> dict[str, Known]:
-        found = await rows(conn, "connectors/read_files", self.values(remote_ids=remote_ids))
+        found = await fetch_all(conn, "connectors/read_files", self.values(remote_ids=remote_ids))
         return {row[0]: Known(*row[1:]) for row in found}

@@ -11,12 +11,12 @@ from uuid import UUID
 from fastapi import Request
 
 from duly.apps.documents.classification.models import DOC_TYPES, TYPE_NAME
-from duly.apps.documents.shapes import Node
+from duly.apps.documents.models import Folder
 from duly.i18n import messages
 from duly.pages.render import language_of
 
 _TYPE = re.compile(TYPE_NAME)
-FolderTree = list[tuple[Node, "FolderTree"]]
+FolderTree = list[tuple[Folder, "FolderTree"]]
 """Folders with the folders below them."""
 
 
@@ -50,10 +50,10 @@ def type_name(language: str) -> Callable[[str | None], str]:
     return name
 
 
-def folder_tree(folders: Sequence[Node]) -> FolderTree:
+def folder_tree(folders: Sequence[Folder]) -> FolderTree:
     """Return the folders as a tree. A folder below one that is not visible stands at the top."""
     known = {folder.node_id for folder in folders}
-    children: defaultdict[UUID | None, list[Node]] = defaultdict(list)
+    children: defaultdict[UUID | None, list[Folder]] = defaultdict(list)
     for folder in folders:
         children[folder.parent_id if folder.parent_id in known else None].append(folder)
 

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from duly.apps.documents.extraction.service import REMOTE_ENGINES
 from duly.apps.documents.http.models import visitor
-from duly.apps.documents.library import BYTES_MAX
+from duly.apps.documents.library.service import BYTES_MAX
 from duly.apps.documents.pages.choices import type_choices
-from duly.apps.documents.uploads import PART_SIZE
+from duly.apps.documents.uploads.service import PART_SIZE
 from duly.core.principal import Scope
 from duly.core.states import EventType
 from duly.http.requester import Requester

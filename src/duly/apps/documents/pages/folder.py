@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from duly.apps.documents.http.models import visitor
-from duly.apps.documents.shapes import Node
+from duly.apps.documents.models import Folder
 from duly.core.principal import Scope
 from duly.http.requester import Requester
 from duly.http.service import Service
@@ -34,6 +34,6 @@ async def page(
     )
 
 
-def _is_within(other: Node, folder: Node) -> bool:
+def _is_within(other: Folder, folder: Folder) -> bool:
     """Return whether it is the folder, or below it: a folder cannot be moved there."""
     return other.path == folder.path or other.path.startswith(f"{folder.path}/")

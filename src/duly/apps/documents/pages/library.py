@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from duly.apps.documents.errors import unknown_folder
 from duly.apps.documents.http.models import visitor
-from duly.apps.documents.library import BYTES_MAX
+from duly.apps.documents.library.service import BYTES_MAX
+from duly.apps.documents.models import DocumentStatus, Folder
 from duly.apps.documents.pages.choices import folder_tree, type_choices, type_param
-from duly.apps.documents.shapes import DocumentStatus, Node
-from duly.apps.documents.uploads import PART_SIZE
+from duly.apps.documents.uploads.service import PART_SIZE
 from duly.core.principal import Scope
 from duly.http.requester import Requester
 from duly.http.service import Service
@@ -28,13 +28,13 @@ _ROOT = "root"
 class _LibraryFilter(NamedTuple):
     """The filter of the address; values that make no sense are ignored."""
 
-    folder: Node | None
+    folder: Folder | None
     in_root: bool
     doc_type: str | None
     status: DocumentStatus | None
 
     @classmethod
-    def of(cls, request: Request, folders: Sequence[Node]) -> Self:
+    def of(cls, request: Request, folders: Sequence[Folder]) -> Self:
         param = request.query_params.get
         folder_param = param("folder") or ""
         folder = next((one for one in folders if str(one.node_id) == folder_param), None)

@@ -11,10 +11,10 @@ from fastapi import Request
 from starlette.responses import Response
 
 from duly.apps.documents.http.models import visitor
+from duly.apps.documents.models import Folder
 from duly.apps.documents.pages.choices import type_choices, type_param
 from duly.apps.documents.search.models import Filters
 from duly.apps.documents.search.search import MAX_OFFSET
-from duly.apps.documents.shapes import Node
 from duly.core.errors import ContractError
 from duly.core.principal import Scope
 from duly.http.requester import Requester
@@ -35,7 +35,7 @@ class _SearchRequest(NamedTuple):
     offset: int
 
     @classmethod
-    def of(cls, request: Request, folders: Sequence[Node]) -> Self:
+    def of(cls, request: Request, folders: Sequence[Folder]) -> Self:
         param = request.query_params.get
         folder = next((one for one in folders if str(one.node_id) == param("folder")), None)
         language = next((one for one in _LANGUAGES if one == param("language")), None)

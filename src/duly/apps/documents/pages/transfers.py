@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.responses import Response
 
-from duly.apps.documents.access import private_to
-from duly.apps.documents.exports.exports import DOCUMENTS, SEARCH
+from duly.apps.documents.exports.service import DOCUMENTS, SEARCH
+from duly.apps.documents.folders.job_subjects import private_subject
 from duly.apps.documents.http.models import visitor
 from duly.apps.documents.pages.choices import type_choices, type_param
 from duly.core.principal import Scope
@@ -44,7 +44,7 @@ async def exports(pages: Pages, request: Request, service: Service, requester: R
         for job_type in (DOCUMENTS, SEARCH)
         for job in (
             await service.jobs.list(
-                requester.org_id, job_type=job_type, subject_id=private_to(reader), limit=_RECENT_EXPORTS
+                requester.org_id, job_type=job_type, subject_id=private_subject(reader), limit=_RECENT_EXPORTS
             )
         ).jobs
     ]

@@ -13,7 +13,7 @@ limit %(limit)s
 -- name: filing
 -- Purpose: where documents of each type belong, as far as the folders are open.
 select f.doc_type, f.node_id from documents.filing_rules f
-where f.org_id = %(org_id)s and f.node_id <> all(%(barred)s)
+where f.org_id = %(org_id)s and f.node_id <> all(%(hidden_folders)s)
 order by f.doc_type
 
 -- name: forget_blobs
@@ -24,7 +24,7 @@ where m.org_id = %(org_id)s and not m.active and m.blob is not null
 -- name: history
 -- Purpose: what was said of a document, the newest first; folders that are closed are not named.
 select to_jsonb(c) - 'org_id' || jsonb_build_object('suggested_node',
-    case when c.suggested_node <> all(%(barred)s) then c.suggested_node end)
+    case when c.suggested_node <> all(%(hidden_folders)s) then c.suggested_node end)
 from documents.classifications c
 where c.org_id = %(org_id)s and c.document_id = %(document_id)s
 order by c.classification_id desc

@@ -26,7 +26,7 @@ where c.cursor is not distinct from %(before)s::text
 -- name: list
 -- Purpose: the connectors of an org that bring documents into no closed folder, by their names.
 select to_jsonb(c) - 'org_id' from documents.connectors c
-where c.org_id = %(org_id)s and (c.node_id is null or c.node_id <> all(%(barred)s))
+where c.org_id = %(org_id)s and (c.node_id is null or c.node_id <> all(%(hidden_folders)s))
 order by c.name
 
 -- name: lock
@@ -60,7 +60,7 @@ returning f.remote_id
 -- Purpose: a connector, if it brings documents into no closed folder.
 select to_jsonb(c) - 'org_id' from documents.connectors c
 where c.org_id = %(org_id)s and c.connector_id = %(connector_id)s
-  and (c.node_id is null or c.node_id <> all(%(barred)s))
+  and (c.node_id is null or c.node_id <> all(%(hidden_folders)s))
 
 -- name: read_cursor
 -- Purpose: how far a remote folder was read.

@@ -14,7 +14,7 @@ delete from documents.documents where org_id = %(org_id)s and document_id = %(do
 -- Index: documents (org_id, sha256).
 select d.document_id, d.version
 from documents.documents d
-where d.org_id = %(org_id)s and d.sha256 = %(sha256)s and (d.node_id is null or d.node_id <> all(%(barred)s))
+where d.org_id = %(org_id)s and d.sha256 = %(sha256)s and (d.node_id is null or d.node_id <> all(%(hidden_folders)s))
 order by d.document_id
 limit 1
 
@@ -29,7 +29,7 @@ select u.upload_id from documents.uploads u where u.org_id = %(org_id)s and u.up
 select d.node_id, d.name, d.version, d.sha256
 from documents.documents d
 where d.org_id = %(org_id)s and d.document_id = %(document_id)s
-  and (d.node_id is null or d.node_id <> all(%(barred)s))
+  and (d.node_id is null or d.node_id <> all(%(hidden_folders)s))
 for update
 
 -- name: lock_content
@@ -41,13 +41,13 @@ select pg_advisory_xact_lock(hashtextextended('documents:' || %(org_id)s::text |
 -- Purpose: a document, if it lies in no closed folder.
 select to_jsonb(d) - 'org_id' from documents.documents d
 where d.org_id = %(org_id)s and d.document_id = %(document_id)s
-  and (d.node_id is null or d.node_id <> all(%(barred)s))
+  and (d.node_id is null or d.node_id <> all(%(hidden_folders)s))
 
--- name: seen
+-- name: filter_visible
 -- Purpose: which of these documents lie in no closed folder. Index: the primary key.
 select d.document_id from documents.documents d
 where d.org_id = %(org_id)s and d.document_id = any(%(documents)s)
-  and (d.node_id is null or d.node_id <> all(%(barred)s))
+  and (d.node_id is null or d.node_id <> all(%(hidden_folders)s))
 
 -- name: version_of
 -- Purpose: which version a document is at.

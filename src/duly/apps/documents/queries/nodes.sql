@@ -1,4 +1,4 @@
--- name: barred
+-- name: list_restricted
 -- Purpose: the folders of the transaction's org that are closed to somebody.
 select documents.barred(%(principal)s, %(level)s)
 
@@ -12,10 +12,10 @@ where org_id = %(org_id)s and node_id = %(node_id)s
 -- Purpose: how many folders an org has.
 select count(*) from documents.nodes where org_id = %(org_id)s
 
--- name: count_open
+-- name: count_visible
 -- Purpose: how many of these are folders that are open. Index: the primary key.
 select count(*) from documents.nodes n
-where n.org_id = %(org_id)s and n.node_id = any(%(nodes)s) and n.node_id <> all(%(barred)s)
+where n.org_id = %(org_id)s and n.node_id = any(%(nodes)s) and n.node_id <> all(%(hidden_folders)s)
 
 -- name: delete
 -- Purpose: an empty folder.
@@ -69,10 +69,10 @@ select documents.is_admin(%(principal)s) or exists (
 select exists (
     select from documents.nodes n
     left join documents.nodes me on me.org_id = n.org_id and me.node_id = %(node_id)s
-    where n.org_id = %(org_id)s and n.node_id is distinct from %(node_id)s and n.node_id <> all(%(barred)s)
+    where n.org_id = %(org_id)s and n.node_id is distinct from %(node_id)s and n.node_id <> all(%(hidden_folders)s)
       and n.name = coalesce(%(name)s, me.name)
       and n.parent_id is not distinct from case when %(moves)s then %(parent_id)s::uuid else me.parent_id end)
 
--- name: reach
+-- name: read_access
 -- Purpose: the folders of the transaction's org that are closed to somebody, and those in which they may change nothing.
 select documents.barred(%(principal)s, 'read'), documents.barred(%(principal)s, 'write')

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from duly.apps.documents.access import Visitor, barred
+from duly.apps.documents.folders.access import DocumentPrincipal, hidden_folders
 from duly.apps.documents.schema import Connection, statement
 from duly.apps.documents.search import highlight
 from duly.apps.documents.search.models import Filters, FragmentPart, Hit, SearchResult
@@ -28,7 +28,7 @@ _stems: dict[str, frozenset[str]] = {}
 
 async def search(
     conn: Connection,
-    who: Visitor,
+    who: DocumentPrincipal,
     query: str,
     filters: Filters = _ALL,
     *,
@@ -42,7 +42,7 @@ async def search(
     parsed = parse(query)
     page = {"filters": wanted, "grouped": group, "limit": limit, "offset": offset}
     terms, rows, how = await _looked(conn, who, parsed, page)
-    if not rows and parsed.groups is None and await barred(conn, who):
+    if not rows and parsed.groups is None and await hidden_folders(conn, who):
         # Words that only closed folders have must look like words that nothing has.
         terms, rows, how = await _looked(conn, who, parsed, page, mistrust=True)
     if how is None:
@@ -56,15 +56,17 @@ async def search(
 
 
 async def _looked(
-    conn: Connection, who: Visitor, parsed: Query, page: dict[str, Any], *, mistrust: bool = False
+    conn: Connection, who: DocumentPrincipal, parsed: Query, page: dict[str, Any], *, mistrust: bool = False
 ) -> tuple[Terms, list[tuple[Any, ...]], Plan | None]:
     terms = await look_up(conn, who.org_id, parsed, mistrust=mistrust)
     how = plan(parsed, terms)
     return terms, [] if how is None else await _find(conn, who, how, page), how
 
 
-async def _find(conn: Connection, who: Visitor, how: Plan, page: dict[str, Any]) -> list[tuple[Any, ...]]:
-    values = asdict(how) | {"org_id": who.org_id, "principal": who.principal}
+async def _find(
+    conn: Connection, who: DocumentPrincipal, how: Plan, page: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    values = asdict(how) | {"org_id": who.org_id, "principal": who.name}
     return await (await conn.execute(statement("search/find"), {**values, **page})).fetchall()
 
 

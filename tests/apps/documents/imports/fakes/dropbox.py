@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from duly.apps.documents.imports.checksums import ContentHash
+from duly.apps.documents.imports.providers.checksums import ContentHash
 from tests.apps.documents.imports.fakes.server import Call, Fake, Reply, Stored, said
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from duly.apps.documents.imports.checksums import QuickXor
+from duly.apps.documents.imports.providers.checksums import QuickXor
 from tests.apps.documents.imports.fakes.server import Call, Fake, Reply, Stored, said
 
 _DRIVE = "/v1.0/me/drive"

@@ -6,6 +6,6 @@ select d.org_id, d.document_id, d.version, %(doc_type)s, %(confidence)s, %(revie
        %(model_version)s, %(consent_given_by)s
 from documents.documents d
 left join documents.filing_rules f on f.org_id = d.org_id and f.doc_type = %(doc_type)s
-    and f.node_id <> all(%(barred)s)
+    and f.node_id <> all(%(hidden_folders)s)
 where d.org_id = %(org_id)s and d.document_id = %(document_id)s
 returning to_jsonb(classifications) - 'org_id'

@@ -5,7 +5,7 @@
 with unsure as materialized (
     select d.org_id, d.document_id from documents.documents d
     where d.org_id = %(org_id)s and d.doc_type = %(unsure)s and not d.doc_type_confirmed
-      and (d.node_id is null or d.node_id <> all(%(barred)s))
+      and (d.node_id is null or d.node_id <> all(%(hidden_folders)s))
     order by d.document_id desc limit %(look)s
 ), reading as materialized (
     select e.document_id from documents.extractions e
@@ -16,7 +16,7 @@ with unsure as materialized (
     where e.org_id = %(org_id)s and e.finished_at >= duly.now() - %(late)s
     order by e.finished_at desc limit %(look)s
 ), closed as (
-    select d.document_id from documents.documents d where d.org_id = %(org_id)s and d.node_id = any(%(barred)s)
+    select d.document_id from documents.documents d where d.org_id = %(org_id)s and d.node_id = any(%(hidden_folders)s)
 )
 select (select count(*) from unsure u cross join lateral (
             select c.review from documents.classifications c

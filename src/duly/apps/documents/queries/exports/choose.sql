@@ -8,7 +8,7 @@ with recursive below as (
 select d.document_id, d.page_count, d.chunk_count
 from documents.documents d
 where d.org_id = %(org_id)s
-  and (d.node_id is null or d.node_id <> all(%(barred)s))
+  and (d.node_id is null or d.node_id <> all(%(hidden_folders)s))
   and (%(document_ids)s::uuid[] is null or d.document_id = any(%(document_ids)s))
   and (%(node_id)s::uuid is null or d.node_id in (select b.node_id from below b))
   and (%(doc_type)s::text is null or d.doc_type = %(doc_type)s)

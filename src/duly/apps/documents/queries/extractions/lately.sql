@@ -13,6 +13,6 @@ with active as materialized (
 select to_jsonb(e) - 'org_id', d.name
 from (select * from active union all select * from ended where status in ('failed', 'needs_ocr', 'blocked')) e
 join documents.documents d on d.org_id = e.org_id and d.document_id = e.document_id
-where d.node_id is null or d.node_id <> all(%(barred)s)
+where d.node_id is null or d.node_id <> all(%(hidden_folders)s)
 order by e.status in ('queued', 'running') desc, coalesce(e.finished_at, e.created_at) desc
 limit %(limit)s

@@ -1,0 +1,1 @@
+"""Folders of an org, and access to them."""

@@ -1,0 +1,1 @@
+"""Clients of Dropbox, OneDrive and Google Drive behind one protocol, `remote.Remote`."""

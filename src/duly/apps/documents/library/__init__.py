@@ -1,0 +1,1 @@
+"""The documents of an org: files, versions, quotas, removal."""

@@ -1,0 +1,1 @@
+"""Files that clients send: whole, or in resumable parts."""
