@@ -36,7 +36,7 @@ from duly.features.job_results.service import Results
 from duly.features.jobs.service import Jobs
 from duly.features.limits.service import Limits
 from duly.features.members.service import Members
-from duly.features.metrics.service import Figures
+from duly.features.metrics.service import DatabaseMetrics
 from duly.features.orgs.service import Orgs
 from duly.features.overview.service import Overview
 from duly.features.queues.service import Queues
@@ -303,13 +303,13 @@ class Duly(App):
         return await reconcile(self, dry_run=dry_run)
 
     @asynccontextmanager
-    async def database_metrics(self) -> AsyncIterator[Figures]:
+    async def database_metrics(self) -> AsyncIterator[DatabaseMetrics]:
         """Read metrics of the database for Prometheus, on a connection of their own."""
         separate = self._with_own_resources(
             partial(open_resources, self.settings, self.database_urls.url, max_connections=1)
         )
         try:
-            yield Figures(separate)
+            yield DatabaseMetrics(separate)
         finally:
             await separate.close()
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from duly.core.errors import ConfigurationError, ContractError
 from duly.core.job import SYSTEM_ORG, Actor
-from duly.features.alerts.rules import Thresholds
-from duly.features.alerts.watcher import Alerter, Recipients
+from duly.features.alerts.alerter import Alerter, AlertRecipients
+from duly.features.alerts.thresholds import Thresholds
 from duly.features.audit.sealer import Sealer
 from duly.features.events.relay import Relay
 from duly.features.notifications.dispatcher import Notifier
@@ -53,11 +53,11 @@ def alerting_services(app: App, settings: Settings) -> list[Chore]:
     ]
 
 
-def alert_recipients(settings: Settings) -> Recipients:
+def alert_recipients(settings: Settings) -> AlertRecipients:
     """Return the recipients of alerts; called at the start of a process to refuse invalid ones there."""
     try:
         people = tuple(map(Recipient.read, settings.alert_recipients))
-        return Recipients(people, checked_locale(settings.alert_locale))
+        return AlertRecipients(people, checked_locale(settings.alert_locale))
     except ContractError as error:
         field = "alert_locale" if error.field == "locale" else "alert_recipients"
         raise ConfigurationError(error.message, field=field, fix=error.fix) from None

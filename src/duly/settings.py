@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from duly.core.errors import ConfigurationError
 from duly.core.policy import DEAD_LETTER_QUEUE, QUEUES, Retention
-from duly.features.alerts.rules import WAITS, Thresholds
+from duly.features.alerts.thresholds import QUEUE_WAITS, Thresholds
 from duly.settings_sources import SettingArguments, read_environment, read_file, with_current_names
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -246,7 +246,7 @@ class Settings(BaseModel):
         default=Thresholds().wait, gt=timedelta(0), description="Wait in a queue above which an alert fires."
     )
     alert_waits: dict[str, timedelta] = Field(
-        default={**WAITS},
+        default={**QUEUE_WAITS},
         description="The same for single queues, as `q:critical=30,q:default=300` in the environment.",
     )
     alert_dead_per_hour: int = Field(
@@ -302,7 +302,7 @@ class Settings(BaseModel):
             if not all(queue for queue, _, _ in pairs):
                 raise ValueError("not a list of queues with seconds; write q:critical=30,q:default=300")
             value = {queue: float(wait) if _NUMBER.fullmatch(wait) else wait for queue, _, wait in pairs}
-        return {**WAITS, **value} if isinstance(value, dict) else value
+        return {**QUEUE_WAITS, **value} if isinstance(value, dict) else value
 
     @field_validator("worker_queues", "webhook_allow", "alert_recipients", mode="before")
     @classmethod

@@ -16,7 +16,7 @@ from duly.cli.exit_codes import MEANINGS
 from duly.cli.program import built
 from duly.core import errors
 from duly.core.states import state_diagram
-from duly.features.metrics import service as figures
+from duly.features.metrics import service as database_metrics
 from duly.http import problems
 from duly.http.problems import status_of
 from duly.http.rate_limit import TooManyRequests
@@ -111,7 +111,7 @@ def counted() -> str:
 
 def asked() -> str:
     """Every figure that the database is asked for."""
-    return _metrics([_metric(one.name, "gauge", one.labels, one.help) for one in figures.ALL])
+    return _metrics([_metric(one.name, "gauge", one.labels, one.help) for one in database_metrics.ALL])
 
 
 def _metric(name: str, kind: str, labels: Sequence[str], meaning: str) -> str:

@@ -26,8 +26,8 @@ from duly.apps.documents.schema import SCHEMA
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import ROLE_SCOPES, Principal, Role, Scope
 from duly.db.migrate import ENGINE
-from duly.features.alerts.rules import Thresholds
-from duly.features.alerts.watcher import Alerter, Recipients
+from duly.features.alerts.alerter import Alerter, AlertRecipients
+from duly.features.alerts.thresholds import Thresholds
 from duly.features.audit.sealer import Sealer
 from duly.features.events.relay import Relay
 from duly.features.notifications.dispatcher import Notifier
@@ -281,7 +281,7 @@ async def until_idle(chore: Any) -> None:
 async def keep_up(app: Duly, sql: Conn) -> None:
     """What has happened is told, delivered, watched and sealed."""
     settle(sql)
-    recipients = Recipients((("in_app", "anna"),), "de")
+    recipients = AlertRecipients((("in_app", "anna"),), "de")
     await Alerter(app, Thresholds(queue_depth=2), recipients).once()
     await until_idle(Relay(app))
     await until_idle(Notifier(app))

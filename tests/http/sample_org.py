@@ -10,8 +10,8 @@ from typing import Any
 from duly import Actor, Context, Duly, context
 from duly.apps.analyze import JOB_TYPE
 from duly.core.principal import Role
-from duly.features.alerts.rules import Thresholds
-from duly.features.alerts.watcher import Alerter
+from duly.features.alerts.alerter import Alerter
+from duly.features.alerts.thresholds import Thresholds
 from duly.features.api_keys.service import Keys, NewKey
 from duly.features.jobs.service import Jobs
 from duly.features.members.service import Members

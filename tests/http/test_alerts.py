@@ -1,4 +1,4 @@
-"""Alerts over HTTP: an org sees its own, whoever runs the installation its own; anybody may ask how it is."""
+"""Alerts over HTTP: an org lists its own, operators those of the installation; health needs no key."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fastapi import FastAPI
 
 from duly import Duly
 from duly.core.job import SYSTEM_ORG
-from duly.features.alerts.rules import Thresholds
-from duly.features.alerts.watcher import Alerter
+from duly.features.alerts.alerter import Alerter
+from duly.features.alerts.thresholds import Thresholds
 from duly.http import health as health_routes
 from tests.db.tenancy import insert
 from tests.http.conftest import caller, key_of
@@ -51,21 +51,21 @@ async def test_readiness_does_not_depend_on_the_health_of_the_installation(
     api: FastAPI, app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health_routes, "_CACHE_TTL", 0)
-    async with caller(api, None) as anybody:
+    async with caller(api, None) as anonymous:
 
         async def health() -> tuple[int, list[str]]:
-            answer = await anybody.get("/healthz")
+            answer = await anonymous.get("/healthz")
             return answer.status_code, answer.json()["reasons"]
 
         async with working(app):
             assert await health() == (200, [])
         ago = "now() - interval '6 minutes'"
         sql.execute(f"update duly.workers set heartbeat_at = {ago}, stopped_at = {ago}")
-        assert await health() == (503, ["no_worker"]), "nobody has to have looked"
+        assert await health() == (503, ["no_worker"]), "no alerter has to have run"
         insert(sql, "alerts", SYSTEM_ORG, kind="dead_rate", severity="critical")
         insert(sql, "alerts", SYSTEM_ORG, alert_id=uuid.uuid4(), kind="queue_depth", severity="warning")
         monkeypatch.setattr(health_routes, "_CACHE_TTL", 3600)
         assert await health() == (503, ["dead_rate", "no_worker"])
         sql.execute("delete from duly.alerts")
         assert await health() == (503, ["dead_rate", "no_worker"]), "the database is not asked for everybody"
-        assert (await anybody.get("/readyz")).status_code == 200
+        assert (await anonymous.get("/readyz")).status_code == 200

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from duly import Duly
 from duly.core.errors import StoreUnavailable
-from duly.features.metrics.service import Figures
+from duly.features.metrics.service import DatabaseMetrics
 from duly.http.application import create_app
 from duly.jobs.resources import Resources
 from duly.observability import exposition, metrics
@@ -163,10 +163,10 @@ async def test_database_metrics_are_queried_rarely_and_once_at_a_time(
         return await resources()
 
     monkeypatch.setattr(app, "resources", counting)
-    figures = Figures(app, every=3600)
+    figures = DatabaseMetrics(app, every=3600)
     await asyncio.gather(*(figures.refresh() for _ in range(5)))
     assert asked == 1
-    always = Figures(app, every=0)
+    always = DatabaseMetrics(app, every=0)
     await always.refresh()
     await always.refresh()
     assert asked == 3
@@ -178,7 +178,7 @@ async def test_without_a_database_a_scrape_reports_that_and_does_not_fail(
     async def away() -> Resources:
         raise StoreUnavailable("no connection")
 
-    figures = Figures(app, every=0)
+    figures = DatabaseMetrics(app, every=0)
     await figures.refresh()
     assert of(told(exposition.render(figures).decode()), "duly_database_up") == 1
     app.open_with(away)

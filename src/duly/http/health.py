@@ -108,7 +108,7 @@ async def _sample_process(service: Service) -> None:
 async def _open_alerts(service: Service) -> list[str]:
     """Return the kinds of critical alerts, and no more: the route is public."""
     try:
-        return [kind.value for kind in await service.alerts.unwell(service.options.no_worker)]
+        return [kind.value for kind in await service.alerts.critical_kinds(service.options.no_worker)]
     except DulyError as error:
         return [error.code]
 

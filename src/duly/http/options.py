@@ -11,7 +11,7 @@ from duly.apps.documents.options import DocumentOptions
 from duly.core.errors import ConfigurationError
 from duly.core.policy import Retention
 from duly.core.principal import Principal
-from duly.features.alerts.rules import Thresholds
+from duly.features.alerts.thresholds import Thresholds
 from duly.http.authentication.jwt import Issuer, OidcClient
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from duly.features.jobs.service import Jobs
 from duly.features.jobs.status_watcher import Watch
 from duly.features.limits.service import Limits
 from duly.features.members.service import Members
-from duly.features.metrics.service import Figures
+from duly.features.metrics.service import DatabaseMetrics
 from duly.features.notifications.service import Notifications
 from duly.features.orgs.service import Orgs
 from duly.features.overview.service import Overview
@@ -73,7 +73,7 @@ class Service:
         self.audit = Audit(app)
         self.alerts = Alerts(app)
         self.overview = Overview(app)
-        self.metrics = Figures(app)
+        self.metrics = DatabaseMetrics(app)
 
         self.secure = options.public_url.startswith("https:")
         """Whether clients connect by https, whatever the last proxy speaks."""

@@ -12,8 +12,7 @@ from duly.cli.command import Group
 from duly.cli.options import Paging
 from duly.cli.output import columns
 from duly.core.job import SYSTEM_ORG
-from duly.features.alerts.rules import Kind
-from duly.features.alerts.service import AlertPage
+from duly.features.alerts.models import AlertKind, AlertPage
 
 alerts = Group("alerts", "List alerts.")
 
@@ -27,7 +26,7 @@ async def list_alerts(
         UUID | None, typer.Option("--org", help="Select the org by its id.", show_default="installation")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Include resolved alerts.")] = False,
-    kind: Annotated[Kind | None, typer.Option(help="Filter by kind.")] = None,
+    kind: Annotated[AlertKind | None, typer.Option(help="Filter by kind.")] = None,
 ) -> AlertPage:
     """List the open alerts, newest first."""
     return await duly.alerts.list(org or SYSTEM_ORG, everything=everything, kind=kind, **paging)

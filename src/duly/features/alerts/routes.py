@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import Scope
-from duly.features.alerts.service import Alert, AlertPage, Kind
+from duly.features.alerts.models import Alert, AlertKind, AlertPage
 from duly.http.params import After, PageSize
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -31,7 +31,7 @@ def routes(service: Service) -> APIRouter:
     async def alerts(
         requester: operates,
         include_resolved: IncludeResolved = False,
-        kind: Kind | None = None,
+        kind: AlertKind | None = None,
         limit: PageSize = 50,
         after: After = None,
     ) -> AlertPage:
@@ -47,7 +47,7 @@ def routes(service: Service) -> APIRouter:
     async def platform_alerts(
         requester: runs,
         include_resolved: IncludeResolved = False,
-        kind: Kind | None = None,
+        kind: AlertKind | None = None,
         limit: PageSize = 50,
         after: After = None,
     ) -> AlertPage:

@@ -1,37 +1,26 @@
-"""Alerts of an org, and of the installation: what somebody should look at."""
+"""The alerts of an org, and of the installation."""
 
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from duly.core.errors import ContractError
 from duly.core.job import SYSTEM_ORG
-from duly.features.alerts import store as alerts
-from duly.features.alerts.rules import Figures, Kind, Severity, no_worker
-from duly.features.alerts.store import Alert
+from duly.features.alerts import store
+from duly.features.alerts.models import AlertKind, AlertPage, Severity
+from duly.features.alerts.thresholds import Measurements, check_workers
 from duly.features.arguments import check_org_exists, org_uuid
-from duly.features.pagination import decode_cursor, encode_cursor, page_size
+from duly.features.pagination import decode_cursor, page_size, split_page, time_cursor
 from duly.jobs.application import App
 
-__all__ = ["Alert", "AlertPage", "Alerts", "Kind", "Severity"]
-
-_LOOK = 100
+_MAX_CRITICAL = 100
 _NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 
 
-@dataclass(frozen=True, slots=True)
-class AlertPage:
-    """Some alerts; `after` asks for those that follow, and is None at the end."""
-
-    alerts: tuple[Alert, ...]
-    after: str | None
-
-
 class Alerts:
-    """The alerts of the orgs of an application. Those of the installation are the system's."""
+    """The alerts of the orgs of an application. Those of the installation belong to the system org."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -41,47 +30,42 @@ class Alerts:
         org_id: UUID | str = SYSTEM_ORG,
         *,
         everything: bool = False,
-        kind: Kind | str | None = None,
+        kind: AlertKind | str | None = None,
         limit: int = 50,
         after: str | None = None,
     ) -> AlertPage:
-        """The open alerts of an org, or all that are kept; the newest first. An unknown org raises.
+        """Return the open alerts of an org, newest first; with `everything` also the resolved ones.
 
-        Without an org, those of the installation.
+        Without an org, those of the installation. An unknown org raises.
         """
-        whose, size, which = org_uuid(org_id), page_size(limit), _kind(kind)
-        start = decode_cursor(after, lambda at, alert: (_moment(at), UUID(alert))) or _NEWEST
-        async with self._app.tenant_session(whose) as conn:
-            found = await alerts.newest(conn, whose, start, everything=everything, kind=which, limit=size + 1)
-            if not found:
-                await check_org_exists(conn, whose)
-        page = tuple(found[:size])
-        more = len(found) > size
-        return AlertPage(
-            page, encode_cursor(page[-1].fired_at.isoformat(), page[-1].alert_id) if more else None
-        )
+        org, size, only = org_uuid(org_id), page_size(limit), _checked_kind(kind)
+        before = decode_cursor(after, lambda at, alert: (time_cursor(at), UUID(alert))) or _NEWEST
+        async with self._app.tenant_session(org) as conn:
+            alerts = await store.list_before(
+                conn, org, before, everything=everything, kind=only, limit=size + 1
+            )
+            if not alerts:
+                await check_org_exists(conn, org)
+        return AlertPage(*split_page(alerts, size, lambda last: (last.fired_at.isoformat(), last.alert_id)))
 
-    async def unwell(self, patience: timedelta) -> builtins.list[Kind]:
-        """What is seriously wrong with the installation, each kind once.
+    async def critical_kinds(self, no_worker: timedelta) -> builtins.list[AlertKind]:
+        """Return the kinds of critical conditions of the installation, each once.
 
-        By its open alerts; and by a look whether anybody works, because else nobody might look. `patience` is
-        how long there may be no living worker.
+        They come from its open alerts, and from a check for living workers: without workers, no alerter may
+        be running. `no_worker` is how long there may be none.
         """
         async with (await self._app.resources()).database.engine() as conn:
-            presence = await alerts.presence(conn)
-        open_ones = (await self.list(limit=_LOOK)).alerts
-        found = [alert.kind for alert in open_ones if alert.severity is Severity.CRITICAL]
-        silent = [one.kind for one in no_worker(Figures(**presence._asdict()), patience)]
-        return sorted({*found, *silent} - {Kind.DEAD_LETTER})
+            presence = await store.read_worker_presence(conn)
+        alerts = (await self.list(limit=_MAX_CRITICAL)).alerts
+        critical = {alert.kind for alert in alerts if alert.severity is Severity.CRITICAL}
+        silent = {firing.kind for firing in check_workers(Measurements(**presence._asdict()), no_worker)}
+        return sorted((critical | silent) - {AlertKind.DEAD_LETTER})
 
 
-def _kind(kind: Kind | str | None) -> str | None:
+def _checked_kind(kind: AlertKind | str | None) -> str | None:
     try:
-        return None if kind is None else Kind(kind).value
+        return None if kind is None else AlertKind(kind).value
     except ValueError:
-        known = ", ".join(Kind)
-        raise ContractError(f"{kind!r} is no kind of alert", field="kind", fix=f"one of {known}") from None
-
-
-def _moment(written: str) -> datetime:
-    return datetime.fromisoformat(written).astimezone(UTC)
+        raise ContractError(
+            f"unknown kind of alert {kind!r}", field="kind", fix=f"use one of {', '.join(AlertKind)}"
+        ) from None

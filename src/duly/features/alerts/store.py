@@ -1,4 +1,4 @@
-"""Alerts: opened, seen again, over, and told."""
+"""The table of alerts: fire, resolve, list, and mark as notified; and what the alerter measures."""
 
 from __future__ import annotations
 
@@ -10,123 +10,100 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
 from duly.db.pool import Connection
-from duly.db.rows import rows
+from duly.db.rows import first, rows
 from duly.db.statements import statement
-from duly.features.alerts.rules import EndpointFigures, Firing, Kind, Severity
+from duly.features.alerts.models import Alert
+from duly.features.alerts.thresholds import FailingEndpoint, Firing
 
-_HOUR = timedelta(hours=1)
-_MOST = 10_000
-_AT_ONCE = 500
-
-
-class Alert(BaseModel):
-    """What somebody should look at, or should have."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    org_id: UUID
-    alert_id: UUID
-    kind: Kind
-    target: str
-    """What it is about: a queue, a job, an endpoint, or the installation."""
-    severity: Severity
-    summary: str
-    detail: dict[str, Any]
-    measured: float | None
-    threshold: float | None
-    fired_at: datetime
-    seen_at: datetime
-    """When it was found to be so for the last time."""
-    resolved_at: datetime | None
+_MAX_DEAD = 10_000
+_MAX_ENDPOINTS = 500
+_MAX_UNNOTIFIED = 500
 
 
-class Presence(NamedTuple):
-    """Who works."""
+class WorkerPresence(NamedTuple):
+    """Whether any worker is alive."""
 
     workers: int
-    """Living ones."""
+    """Living workers."""
     silence: timedelta | None
-    """How long ago one was heard of; None if there never was one."""
+    """Time since the last heartbeat of any worker; None if there never was a worker."""
 
 
-class Looked(NamedTuple):
-    """The last alert of a dead letter that was looked at; as it is made, none."""
+class AlertScanCursor(NamedTuple):
+    """The last alert of a dead letter that was checked; the default is before the first."""
 
     org_id: UUID = UUID(int=0)
     target: str = ""
 
 
-async def take_turn(conn: Connection) -> bool:
-    """Be the one who looks, for this transaction; False if somebody else is."""
-    [row] = await rows(conn, "alerts/take_turn", {})
-    return bool(row["mine"])
+async def try_lock(conn: Connection) -> bool:
+    """Lock the alerts for this transaction; return False if another alerter has the lock."""
+    [row] = await rows(conn, "alerts/try_lock", {})
+    return bool(row["locked"])
 
 
-async def presence(conn: Connection) -> Presence:
-    """Whether anybody works; on an engine session."""
-    [row] = await rows(conn, "alerts/workers", {})
-    return Presence(**row)
+async def read_worker_presence(conn: Connection) -> WorkerPresence:
+    """Return whether any worker is alive; on an engine session."""
+    [row] = await rows(conn, "alerts/read_worker_presence", {})
+    return WorkerPresence(**row)
 
 
-async def dead(conn: Connection) -> dict[str, int]:
-    """How many jobs died within an hour, by queue."""
-    found = await rows(conn, "alerts/dead", {"since": _HOUR, "most": _MOST})
-    return {row["queue"]: row["jobs"] for row in found}
+async def count_dead(conn: Connection) -> dict[str, int]:
+    """Return the number of jobs that became dead letters within an hour, by queue."""
+    counts = await rows(conn, "alerts/count_dead", {"since": timedelta(hours=1), "limit": _MAX_DEAD})
+    return {row["queue"]: row["jobs"] for row in counts}
 
 
-async def failing_endpoints(conn: Connection) -> tuple[EndpointFigures, ...]:
-    """Webhooks that reach nobody. Of each only the host is told: the rest of an address may be secret."""
-    found = await rows(conn, "alerts/failing_endpoints", {"limit": _AT_ONCE})
-    return tuple(EndpointFigures(host=urlsplit(row.pop("url")).hostname or "", **row) for row in found)
+async def list_failing_endpoints(conn: Connection) -> tuple[FailingEndpoint, ...]:
+    """Return the failing webhook endpoints, each by its host: the rest of a URL may be secret."""
+    endpoints = await rows(conn, "alerts/list_failing_endpoints", {"limit": _MAX_ENDPOINTS})
+    return tuple(FailingEndpoint(host=urlsplit(row.pop("url")).hostname or "", **row) for row in endpoints)
 
 
-async def add_letters(conn: Connection, *, limit: int) -> int:
-    """One alert for each dead letter that has none; how many letters were looked at."""
-    [row] = await rows(conn, "alerts/add_letters", {"limit": limit})
-    return int(row["added"])
+async def fire_dead_letters(conn: Connection, *, limit: int) -> int:
+    """Fire an alert for each dead letter that has none; return the number of dead letters."""
+    [row] = await rows(conn, "alerts/fire_dead_letters", {"limit": limit})
+    return int(row["fired"])
 
 
-async def end_letters(conn: Connection, after: Looked, *, limit: int) -> Looked:
-    """End what is open of dead letters that are resolved or gone; the last that was looked at."""
-    found = await rows(conn, "alerts/end_letters", {**after._asdict(), "limit": limit})
-    return Looked(**found[0]) if found else Looked()
+async def resolve_dead_letters(conn: Connection, after: AlertScanCursor, *, limit: int) -> AlertScanCursor:
+    """Resolve open alerts whose dead letter is resolved or gone; return where the next scan continues."""
+    last = await first(conn, "alerts/resolve_dead_letters", {**after._asdict(), "limit": limit})
+    return AlertScanCursor(**last) if last else AlertScanCursor()
 
 
 async def fire(conn: Connection, firing: Sequence[Firing]) -> list[Alert]:
-    """What is wrong now; those of them that are new."""
+    """Fire alerts, or update those that are open; return the new ones."""
     if not firing:
         return []
-    document = json.dumps([asdict(one) for one in firing], default=str)
-    found = await rows(conn, "alerts/fire", {"firing": document})
-    return [Alert.model_validate(row) for row in found if row["is_new"]]
+    document = json.dumps([asdict(condition) for condition in firing], default=str)
+    alerts = await rows(conn, "alerts/fire", {"firing": document})
+    return [Alert.model_validate(row) for row in alerts if row["is_new"]]
 
 
-async def resolve(conn: Connection, calm: timedelta) -> list[Alert]:
-    """End what was not seen for so long; those that are over now."""
-    return [Alert.model_validate(row) for row in await rows(conn, "alerts/resolve", {"calm": calm})]
+async def resolve(conn: Connection, quiet_for: timedelta) -> list[Alert]:
+    """Resolve the alerts that did not fire for so long; return them."""
+    return [Alert.model_validate(row) for row in await rows(conn, "alerts/resolve", {"quiet_for": quiet_for})]
 
 
-async def to_tell(conn: Connection, org_id: UUID) -> list[dict[str, Any]]:
-    """Alerts whose beginning or end nobody was told of, with `told_at` and `told_end_at`."""
-    return await rows(conn, "alerts/to_tell", {"org_id": org_id, "limit": _AT_ONCE})
+async def list_unnotified(conn: Connection, org_id: UUID) -> list[dict[str, Any]]:
+    """Return the alerts whose start or end was not notified, with `told_at` and `told_end_at`."""
+    return await rows(conn, "alerts/list_unnotified", {"org_id": org_id, "limit": _MAX_UNNOTIFIED})
 
 
-async def told(conn: Connection, org_id: UUID, alert_ids: Collection[UUID]) -> None:
-    """Note that these were told."""
-    await conn.execute(statement("alerts/told"), {"org_id": org_id, "alert_ids": list(alert_ids)})
+async def mark_notified(conn: Connection, org_id: UUID, alert_ids: Collection[UUID]) -> None:
+    """Record that these alerts were notified."""
+    await conn.execute(statement("alerts/mark_notified"), {"org_id": org_id, "alert_ids": list(alert_ids)})
 
 
-async def unresolved(conn: Connection, org_id: UUID | None, *, limit: int) -> list[Alert]:
-    """What is wrong now, but for dead letters: of an org, on its session, or of all, on the engine's."""
-    name = "alerts/open" if org_id is None else "alerts/open_of_org"
-    found = await rows(conn, name, {"org_id": org_id, "limit": limit})
-    return [Alert.model_validate(row) for row in found]
+async def list_open(conn: Connection, org_id: UUID | None, *, limit: int) -> list[Alert]:
+    """Return the open alerts without dead letters: of an org on its session, or of all on the engine's."""
+    name = "alerts/list_open" if org_id is None else "alerts/list_open_of_org"
+    return [Alert.model_validate(row) for row in await rows(conn, name, {"org_id": org_id, "limit": limit})]
 
 
-async def newest(
+async def list_before(
     conn: Connection,
     org_id: UUID,
     before: tuple[datetime, UUID],
@@ -135,7 +112,7 @@ async def newest(
     kind: str | None,
     limit: int,
 ) -> list[Alert]:
-    """The next alerts of an org, the newest first: those that are open, or all."""
+    """Return the next alerts of an org, newest first: the open ones, or all."""
     values = {
         "org_id": org_id,
         "before_at": before[0],

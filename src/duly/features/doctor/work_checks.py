@@ -12,7 +12,8 @@ from duly.core.errors import StoreUnavailable
 from duly.core.invariants import violations
 from duly.core.job import SYSTEM_ORG
 from duly.core.policy import DEAD_LETTER_QUEUE, JobPolicy, LifecyclePolicy, parse_stored_policy
-from duly.features.alerts.rules import Severity, Thresholds
+from duly.features.alerts.models import Severity
+from duly.features.alerts.thresholds import Thresholds
 from duly.features.doctor import store as health
 from duly.features.doctor.finding import Complaint, Finding, Verdict, judged, skipped
 from duly.features.doctor.store import Row

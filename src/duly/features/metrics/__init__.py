@@ -1,1 +1,1 @@
-"""Metrics that are read from the database."""
+"""Metrics of the database, for Prometheus."""

@@ -1,6 +1,6 @@
-"""The database's figures for Prometheus: asked when somebody looks, and at most every few seconds.
+"""Metrics of the database for Prometheus, queried on a scrape and at most every few seconds.
 
-Every process that is asked tells the same, since they are the database's and not its own: take the `max`.
+They describe the database, not the process: every process reports the same values. Aggregate them with `max`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from duly.core.errors import DulyError
 from duly.core.freshness import Freshness
 from duly.core.policy import DEAD_LETTER_QUEUE
 from duly.db.pool import Connection
-from duly.features.metrics import store as figures
-from duly.features.metrics.store import Beside
-from duly.features.overview.service import Overview
+from duly.features.metrics.store import Totals, read_totals
 from duly.features.queues import store as queues
 from duly.features.queues.store import QueueStats
 from duly.jobs import stale_jobs
@@ -30,129 +28,129 @@ from duly.jobs.application import App
 from duly.observability.metrics import alert_kinds
 
 log = logging.getLogger("duly.metrics")
-MOST = 100_000
-"""No count goes further than this."""
-_HEADS = 200
-_QUEUES = 100
+MAX_COUNT = 100_000
+"""Counts end here."""
+_MAX_QUEUE_HEADS = 200
+_MAX_QUEUES = 100
 
 
-class Figure(NamedTuple):
-    """A number that is asked for, as Prometheus knows it."""
+class DatabaseGauge(NamedTuple):
+    """A gauge whose value is queried: its name, help and labels."""
 
     name: str
     help: str
     labels: tuple[str, ...] = ()
 
     def family(self, values: Iterable[tuple[Sequence[str], float]]) -> GaugeMetricFamily:
-        """With what it is now."""
-        made = GaugeMetricFamily(self.name, self.help, labels=self.labels)
+        """Return the gauge with its current values."""
+        family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
         for labels, value in values:
-            made.add_metric(labels, value)
-        return made
+            family.add_metric(labels, value)
+        return family
+
+    def single(self, value: float) -> GaugeMetricFamily:
+        """Return a gauge without labels."""
+        return self.family([((), float(value))])
 
 
-UP = Figure("duly_database_up", "1 if the database has answered the questions below, else 0.")
-DEPTH = Figure("duly_queue_depth", "Jobs that could start now; up to 100,000.", ("queue",))
-OLDEST = Figure(
-    "duly_queue_oldest_age_seconds", "How long the oldest job that could start has waited.", ("queue",)
+UP = DatabaseGauge("duly_database_up", "1 if the database answered the queries of this scrape, else 0.")
+DEPTH = DatabaseGauge("duly_queue_depth", "Runnable jobs; up to 100,000.", ("queue",))
+OLDEST = DatabaseGauge(
+    "duly_queue_oldest_age_seconds", "How long the oldest runnable job has been waiting.", ("queue",)
 )
-SCHEDULED = Figure(
-    "duly_queue_scheduled", "Jobs whose time has not come, retries among them; up to 100,000.", ("queue",)
+SCHEDULED = DatabaseGauge(
+    "duly_queue_scheduled", "Jobs scheduled for later, including retries; up to 100,000.", ("queue",)
 )
-RUNNING = Figure("duly_queue_running", "Jobs that workers hold; up to 100,000.", ("queue",))
-PAUSED = Figure("duly_queue_paused", "1 if nothing is started from it.", ("queue",))
-FRESHNESS = Figure(
-    "duly_jobs_freshness", "Active jobs by what the evidence says: fresh, likely_stale, unknown.", ("state",)
+RUNNING = DatabaseGauge("duly_queue_running", "Jobs that workers have claimed; up to 100,000.", ("queue",))
+PAUSED = DatabaseGauge("duly_queue_paused", "1 if the queue is paused.", ("queue",))
+FRESHNESS = DatabaseGauge(
+    "duly_jobs_freshness", "Active jobs by freshness: fresh, likely_stale, unknown.", ("state",)
 )
-LETTERS = Figure("duly_dead_letters_open", "Dead letters about which nothing was done yet; up to 100,000.")
-WORKERS = Figure("duly_workers_alive", "Workers whose lease is not over.")
-SLOTS = Figure("duly_worker_slots", "Jobs that these can hold at a time.")
-RELAY_LAG = Figure("duly_relay_lag_seconds", "Age of the oldest event that was not relayed yet.")
-AUDIT_LAG = Figure("duly_audit_lag_seconds", "Age of the oldest audit entry that was not sealed yet.")
-ALERTS = Figure("duly_alerts_open", "Alerts that are not over; up to 100,000.", ("kind",))
-WEBHOOKS = Figure(
-    "duly_webhooks_pending", "Webhook messages to be delivered, of each job the next; up to 100,000."
+DEAD_LETTERS = DatabaseGauge("duly_dead_letters_open", "Open dead letters; up to 100,000.")
+WORKERS = DatabaseGauge("duly_workers_alive", "Workers with a valid lease.")
+SLOTS = DatabaseGauge("duly_worker_slots", "Jobs that these workers can run at a time.")
+RELAY_LAG = DatabaseGauge("duly_relay_lag_seconds", "Age of the oldest event that is not relayed yet.")
+AUDIT_LAG = DatabaseGauge("duly_audit_lag_seconds", "Age of the oldest audit entry that is not sealed yet.")
+ALERTS = DatabaseGauge("duly_alerts_open", "Open alerts; up to 100,000.", ("kind",))
+WEBHOOKS = DatabaseGauge(
+    "duly_webhooks_pending", "Pending webhook deliveries, only the next of each job; up to 100,000."
 )
-NOTIFICATIONS = Figure("duly_notifications_pending", "Notifications still to be told; up to 100,000.")
+NOTIFICATIONS = DatabaseGauge("duly_notifications_pending", "Pending notifications; up to 100,000.")
 ALL = (
-    UP, DEPTH, OLDEST, SCHEDULED, RUNNING, PAUSED, FRESHNESS, LETTERS, WORKERS, SLOTS, RELAY_LAG, AUDIT_LAG,
-    ALERTS, WEBHOOKS, NOTIFICATIONS,
+    UP, DEPTH, OLDEST, SCHEDULED, RUNNING, PAUSED, FRESHNESS, DEAD_LETTERS, WORKERS, SLOTS, RELAY_LAG,
+    AUDIT_LAG, ALERTS, WEBHOOKS, NOTIFICATIONS,
 )  # fmt: skip
 
 
-class Figures(Collector):
-    """Ask with `refresh`, then collect: a scrape waits for no database and fails with none."""
+class DatabaseMetrics(Collector):
+    """A collector that serves cached values: `refresh` queries them, `collect` never touches the database."""
 
-    def __init__(self, app: App, *, every: float = 5.0, patience: float = 3.0) -> None:
+    def __init__(self, app: App, *, every: float = 5.0, timeout: float = 3.0) -> None:
         self._app = app
-        self._overview = Overview(app)
         self._every = every
-        self._patience = patience
-        self._asking = asyncio.Lock()
-        self._asked_at = float("-inf")
-        self._known: list[Metric] = [UP.family([((), 0.0)])]
+        self._timeout = timeout
+        self._refreshing = asyncio.Lock()
+        self._refreshed_at = float("-inf")
+        self._metrics: list[Metric] = [UP.single(0)]
 
     def collect(self) -> list[Metric]:
-        """What was found last; if that was nothing, that the database is away."""
-        return self._known
+        """Return the metrics of the last refresh; only `duly_database_up` 0 if it failed."""
+        return self._metrics
 
     async def refresh(self) -> None:
-        """Ask the database, if that was not just done. Whoever comes meanwhile waits for the same answer."""
-        async with self._asking:
-            if time.monotonic() < self._asked_at + self._every:
+        """Query the metrics unless that was just done. Concurrent callers share one query."""
+        async with self._refreshing:
+            if time.monotonic() < self._refreshed_at + self._every:
                 return
             try:
-                async with asyncio.timeout(self._patience):
-                    self._known = [UP.family([((), 1.0)]), *await self._ask()]
+                async with asyncio.timeout(self._timeout):
+                    self._metrics = [UP.single(1), *await self._query()]
             except (DulyError, psycopg.Error, OSError, TimeoutError) as error:
-                log.warning("the figures of the database are not known: %s %s", type(error).__name__, error)
-                self._known = [UP.family([((), 0.0)])]
-            self._asked_at = time.monotonic()
+                log.warning("could not query database metrics: %s %s", type(error).__name__, error)
+                self._metrics = [UP.single(0)]
+            self._refreshed_at = time.monotonic()
 
-    async def _ask(self) -> list[Metric]:
+    async def _query(self) -> list[Metric]:
         async with (await self._app.resources()).database.engine() as conn:
-            found = await queues.list_stats(conn, most=MOST, heads=_HEADS)
-            stats = [one for one in found if one.queue != DEAD_LETTER_QUEUE][:_QUEUES]
-            beside = await figures.beside(conn, most=MOST)
-            doubts = await self._doubts(conn)
-        return [*_of_queues(stats), _freshness(stats, doubts), *_beside(beside)]
+            all_queues = await queues.list_stats(conn, most=MAX_COUNT, heads=_MAX_QUEUE_HEADS)
+            stats = [queue for queue in all_queues if queue.queue != DEAD_LETTER_QUEUE][:_MAX_QUEUES]
+            totals = await read_totals(conn, limit=MAX_COUNT)
+            doubtful = await self._doubtful(conn)
+        return [*_queue_metrics(stats), _freshness(stats, doubtful), *_total_metrics(totals)]
 
-    async def _doubts(self, conn: Connection) -> Counter[Freshness]:
-        """Of the jobs that look suspicious, how many are what; bounded as for the overview."""
-        found, _ = await self._overview.suspicious(conn)
-        judged = await stale_jobs.read_evidence(conn, found) if found else []
-        return Counter(one.assess().state for one in judged)
-
-
-def _of_queues(stats: Sequence[QueueStats]) -> Iterator[Metric]:
-    named = [((one.queue,), one) for one in stats]
-    yield DEPTH.family((name, one.waiting.count) for name, one in named)
-    yield SCHEDULED.family((name, one.scheduled.count) for name, one in named)
-    yield RUNNING.family((name, one.running.count) for name, one in named)
-    yield PAUSED.family((name, float(one.paused_at is not None)) for name, one in named)
-    ages = ((name, one.oldest_waiting_age) for name, one in named)
-    yield OLDEST.family((name, age.total_seconds() if age else 0.0) for name, age in ages)
+    async def _doubtful(self, conn: Connection) -> Counter[Freshness]:
+        """Count the jobs that may be stale by their freshness."""
+        jobs, _ = await stale_jobs.find_stale(conn, [job.policy.lifecycle for job in self._app.registry])
+        evidence = await stale_jobs.read_evidence(conn, jobs) if jobs else []
+        return Counter(job.assess().state for job in evidence)
 
 
-def _freshness(stats: Sequence[QueueStats], doubts: Counter[Freshness]) -> Metric:
-    active = sum(one.waiting.count + one.scheduled.count + one.running.count for one in stats)
-    stale, unknown = doubts[Freshness.LIKELY_STALE], doubts[Freshness.UNKNOWN]
+def _queue_metrics(stats: Sequence[QueueStats]) -> Iterator[Metric]:
+    labeled = [((queue.queue,), queue) for queue in stats]
+    yield DEPTH.family((label, queue.waiting.count) for label, queue in labeled)
+    yield SCHEDULED.family((label, queue.scheduled.count) for label, queue in labeled)
+    yield RUNNING.family((label, queue.running.count) for label, queue in labeled)
+    yield PAUSED.family((label, float(queue.paused_at is not None)) for label, queue in labeled)
+    ages = ((label, queue.oldest_waiting_age) for label, queue in labeled)
+    yield OLDEST.family((label, age.total_seconds() if age else 0.0) for label, age in ages)
+
+
+def _freshness(stats: Sequence[QueueStats], doubtful: Counter[Freshness]) -> Metric:
+    active = sum(queue.waiting.count + queue.scheduled.count + queue.running.count for queue in stats)
+    stale, unknown = doubtful[Freshness.LIKELY_STALE], doubtful[Freshness.UNKNOWN]
     states = {"fresh": max(0, active - stale - unknown), "likely_stale": stale, "unknown": unknown}
-    return FRESHNESS.family(((state,), n) for state, n in states.items())
+    return FRESHNESS.family(((state,), count) for state, count in states.items())
 
 
-def _beside(found: Beside) -> Iterator[Metric]:
-    plain = {
-        WORKERS: found.workers,
-        SLOTS: found.slots,
-        LETTERS: found.dead_letters,
-        WEBHOOKS: found.webhooks,
-        NOTIFICATIONS: found.notifications,
-        RELAY_LAG: found.relay_lag,
-        AUDIT_LAG: found.audit_lag,
-    }
-    yield from (figure.family([((), float(value))]) for figure, value in plain.items())
-    kinds: Counter[str] = Counter()
-    for kind, n in found.alerts.items():
-        kinds[alert_kinds(kind)] += n
-    yield ALERTS.family(((kind,), n) for kind, n in kinds.items())
+def _total_metrics(totals: Totals) -> Iterator[Metric]:
+    yield WORKERS.single(totals.workers)
+    yield SLOTS.single(totals.slots)
+    yield DEAD_LETTERS.single(totals.dead_letters)
+    yield WEBHOOKS.single(totals.webhooks)
+    yield NOTIFICATIONS.single(totals.notifications)
+    yield RELAY_LAG.single(totals.relay_lag)
+    yield AUDIT_LAG.single(totals.audit_lag)
+    by_kind: Counter[str] = Counter()
+    for kind, count in totals.alerts.items():
+        by_kind[alert_kinds(kind)] += count
+    yield ALERTS.family(((kind,), count) for kind, count in by_kind.items())

@@ -1,4 +1,4 @@
-"""What a monitor asks beside the queues, at the same price however much there is."""
+"""Read totals of the installation at a cost that does not depend on its size."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from duly.db.pool import Connection
 from duly.db.rows import rows
 
 
-class Beside(NamedTuple):
-    """Counts go no further than asked for; ages are in seconds."""
+class Totals(NamedTuple):
+    """Totals of the installation. Counts are bounded; lags are in seconds."""
 
     workers: int
     slots: int
     dead_letters: int
     webhooks: int
-    """Messages that are still to be delivered."""
+    """Pending webhook deliveries, only the next of each job."""
     notifications: int
     alerts: dict[str, int]
-    """Those that are open, by kind."""
+    """Open alerts by kind."""
     relay_lag: float
     audit_lag: float
 
 
-async def beside(conn: Connection, *, most: int) -> Beside:
-    """All of it, at one moment."""
-    [row] = await rows(conn, "overview/figures", {"most": most})
-    return Beside(**row)
+async def read_totals(conn: Connection, *, limit: int) -> Totals:
+    """Return the totals in one snapshot, each counted up to `limit` + 1."""
+    [row] = await rows(conn, "metrics/read_totals", {"limit": limit})
+    return Totals(**row)

@@ -14,11 +14,10 @@ from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.server import ServerStats
 from duly.features.alerts import store as alerts
-from duly.features.alerts.store import Alert
+from duly.features.alerts.models import Alert
 from duly.features.dead_letters import groups_store as kinds
 from duly.features.dead_letters.groups_store import ErrorKind
-from duly.features.metrics import store as figures
-from duly.features.metrics.store import Beside
+from duly.features.metrics.store import Totals, read_totals
 from duly.features.overview import models as board
 from duly.features.overview import store as overview
 from duly.features.overview.models import HOUR, MINUTES, Board, Platform, QueueLine
@@ -43,7 +42,7 @@ _QUIET = (QueueActivity(),) * MINUTES
 class Told(NamedTuple):
     """What the engine tells of the installation beside its overview."""
 
-    beside: Beside
+    beside: Totals
     alerts: list[Alert]
     kinds: list[ErrorKind]
     workers: list[WorkerSnapshot]
@@ -63,8 +62,8 @@ class Boards:
     async def read(self, conn: Connection) -> Told:
         """What there is beside the overview of the installation."""
         return Told(
-            beside=await figures.beside(conn, most=_MOST),
-            alerts=await alerts.unresolved(conn, None, limit=_ALERTS),
+            beside=await read_totals(conn, limit=_MOST),
+            alerts=await alerts.list_open(conn, None, limit=_ALERTS),
             kinds=await kinds.kinds(conn, None, limit=_KINDS, most=_LETTERS),
             workers=await queues.list_workers(conn, limit=_WORKERS),
             reconciled=await overview.reconciled(conn, most=_MOST, since=_DAY),
@@ -105,7 +104,7 @@ class Boards:
         async with self._app.tenant_session(whose) as conn:
             await conn.execute(PREFER_INDEX_ORDER)
             ended = await minutes.list_ended(conn, whose, HOUR, limit=_ENDED)
-            wrong = await alerts.unresolved(conn, whose, limit=_ALERTS)
+            wrong = await alerts.list_open(conn, whose, limit=_ALERTS)
             errors = await kinds.kinds(conn, whose, limit=_KINDS, most=_LETTERS)
         running = board.all_of([seen.running, seen.partial])
         waiting = board.all_of(share.waiting for share in seen.waiting)

@@ -9,10 +9,9 @@ from uuid import UUID
 
 from duly.core.freshness import FreshnessLabel
 from duly.db.server import ServerStats
-from duly.features.alerts.rules import Severity
-from duly.features.alerts.store import Alert
+from duly.features.alerts.models import Alert, Severity
 from duly.features.dead_letters.groups_store import ErrorKind
-from duly.features.metrics.store import Beside
+from duly.features.metrics.store import Totals
 from duly.features.queues.store import Count, WorkerSnapshot, WorkerState
 from duly.worker.queue_stats import QueueActivity, QueueMinute
 
@@ -69,7 +68,7 @@ class Platform:
     workers: tuple[WorkerSnapshot, ...]
     """Those that have not said goodbye."""
     server: ServerStats
-    beside: Beside
+    beside: Totals
     """How late events are passed on and entries are sealed; what is still to be told."""
 
 

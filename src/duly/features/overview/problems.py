@@ -9,14 +9,14 @@ from typing import NamedTuple
 from duly.console.visit import Visit
 from duly.core.freshness import FreshnessLabel
 from duly.core.job import SYSTEM_ORG
-from duly.features.alerts.rules import Kind, Severity
+from duly.features.alerts.models import AlertKind, Severity
 from duly.features.overview.models import HOUR, Alert, Board, Platform, WorkerState
 
 BAD, WARN, CALM = "bad", "warn", "calm"
 _ORDER = (BAD, WARN, CALM)
 _CROWDED = 0.85
 _LONG_OPEN, _LATE = timedelta(minutes=10), timedelta(minutes=5)
-_SPANS = (Kind.OLDEST_AGE, Kind.NO_WORKER, Kind.RELAY_LAG)
+_SPANS = (AlertKind.OLDEST_AGE, AlertKind.NO_WORKER, AlertKind.RELAY_LAG)
 """Alerts that measure seconds."""
 
 
@@ -48,7 +48,7 @@ def _alert(visit: Visit, alert: Alert) -> Trouble:
     return Trouble(f"alert-{alert.alert_id}", level, said, _cause(visit, alert), alert.fired_at)
 
 
-def _said(visit: Visit, kind: Kind, value: float | None) -> str:
+def _said(visit: Visit, kind: AlertKind, value: float | None) -> str:
     if value is None:
         return "?"
     return lasting(visit, value) if kind in _SPANS else f"{value:g}"
@@ -57,23 +57,23 @@ def _said(visit: Visit, kind: Kind, value: float | None) -> str:
 def _cause(visit: Visit, alert: Alert) -> str | None:
     whose = {} if alert.org_id in (SYSTEM_ORG, visit.org_id) else {"org": alert.org_id}
     match alert.kind:
-        case Kind.QUEUE_DEPTH | Kind.OLDEST_AGE:
+        case AlertKind.QUEUE_DEPTH | AlertKind.OLDEST_AGE:
             return visit.link("/jobs", status="queued", queue=alert.target)
-        case Kind.DEAD_RATE | Kind.DEAD_LETTER:
+        case AlertKind.DEAD_RATE | AlertKind.DEAD_LETTER:
             return visit.link("/dead", **whose)
-        case Kind.STALE_RUNS:
+        case AlertKind.STALE_RUNS:
             return visit.link("/jobs", freshness="likely_stale")
-        case Kind.WEBHOOK_FAILING:
+        case AlertKind.WEBHOOK_FAILING:
             return visit.link("/webhooks", **whose)
-        case Kind.NO_WORKER:
+        case AlertKind.NO_WORKER:
             return visit.link("/workers") if visit.platform else None
-        case Kind.RELAY_LAG:
+        case AlertKind.RELAY_LAG:
             return None
 
 
 def _work(visit: Visit, board: Board) -> Iterator[Trouble]:
     told = {alert.kind for alert in board.alerts}
-    if not board.workers and board.waiting.count and Kind.NO_WORKER not in told:
+    if not board.workers and board.waiting.count and AlertKind.NO_WORKER not in told:
         to = visit.link("/workers") if visit.platform else None
         yield Trouble("no-worker", BAD, visit.t("overview.wrong.nobody"), to)
     fresh = [kind for kind in board.kinds if kind.last_dead_at > board.looked_at - HOUR]
@@ -81,7 +81,7 @@ def _work(visit: Visit, board: Board) -> Iterator[Trouble]:
         said = visit.t("overview.wrong.dying" if len(fresh) > 1 else "overview.wrong.dying.one", n=len(fresh))
         yield Trouble("dying", WARN, said, visit.link("/dead"), max(kind.last_dead_at for kind in fresh))
     stale = board.bands[FreshnessLabel.LIKELY_STALE]
-    if stale.count and Kind.STALE_RUNS not in told:
+    if stale.count and AlertKind.STALE_RUNS not in told:
         said = visit.t("overview.wrong.stale", n=stale)
         yield Trouble("stale", WARN, said, visit.link("/jobs", freshness="likely_stale"))
     for line in board.queues:

@@ -1,6 +1,6 @@
--- Purpose: what a monitor asks beside the queues: who works; dead letters, messages and alerts that are open, each
--- counted no further than `most` + 1; and how old the first event is that was not relayed, and the first audit entry
--- that was not sealed.
+-- Purpose: the totals of the installation: living workers and their slots; open dead letters, pending messages and open
+-- alerts, each counted up to `limit` + 1; and the age in seconds of the first event that is not relayed, and of the first
+-- audit entry that is not sealed.
 -- Index: workers are few; dead_letters_by_kind, webhook_deliveries_due, notifications_by_status, alerts_open;
 -- event_log_by_commit and audit_entries_by_commit, from their marks on, as far as the transaction of the mark goes.
 with workers as materialized (
@@ -8,19 +8,19 @@ with workers as materialized (
     where w.stopped_at is null and w.lost_at is null and w.heartbeat_at + w.lease >= duly.now()
 ), alerts as (
     select a.kind, count(*) as n
-    from (select a.kind from duly.alerts a where a.resolved_at is null limit %(most)s + 1) a
+    from (select a.kind from duly.alerts a where a.resolved_at is null limit %(limit)s + 1) a
     group by a.kind
 )
 select (select w.n from workers w) as workers,
        (select w.slots from workers w) as slots,
        (select count(*) from (
             select from duly.dead_letters d where d.resolution is null
-            order by d.fingerprint limit %(most)s + 1) c) as dead_letters,
+            order by d.fingerprint limit %(limit)s + 1) c) as dead_letters,
        (select count(*) from (
-            -- Of each job the next: those behind it are in no index.
-            select from duly.webhook_deliveries d where d.status = 'pending' and not d.follows limit %(most)s + 1) c) as webhooks,
+            -- Only the next message of each job: the index does not contain those that follow it.
+            select from duly.webhook_deliveries d where d.status = 'pending' and not d.follows limit %(limit)s + 1) c) as webhooks,
        (select count(*) from (
-            select from duly.notifications n where n.delivery_status = 'pending' limit %(most)s + 1) c) as notifications,
+            select from duly.notifications n where n.delivery_status = 'pending' limit %(limit)s + 1) c) as notifications,
        (select coalesce(jsonb_object_agg(a.kind, a.n), '{}') from alerts a) as alerts,
        coalesce((
             select extract(epoch from duly.now() - first.occurred_at)
