@@ -26,7 +26,7 @@ from duly.core.job import DEVELOPMENT_ORG, Actor
 from duly.db import migrate
 from duly.features.alerts.service import Alerts
 from duly.features.api_keys.service import Keys
-from duly.features.audit import enrichment, verifier
+from duly.features.audit import enrichment, verification
 from duly.features.audit.service import Audit
 from duly.features.dead_letters.service import DeadLetters
 from duly.features.doctor.service import Doctor
@@ -365,7 +365,7 @@ class Duly(App):
         if MAINTENANCE_SCHEDULES[0].job_type not in self.registry:
             maintenance.declare(self, self.settings.retention)
         enrichment.declare(self)
-        verifier.declare(self, self.audit.verify)
+        verification.declare(self, self.audit.verify)
         from duly.features.bulk import job as bulk_job
         from duly.features.notifications import delivery_job
 

@@ -137,7 +137,7 @@ async def test_a_tampered_entry_is_named_and_exits_with_one(
         done = await duly("audit", "verify", *words)
         assert (done.code, done.err) == (1, "")
         assert f"{sealed} BROKEN at seal 1: " in done.out
-        assert f"  seal 1, entry {row[0]}: entry changed, it is not as it was sealed" in done.out
+        assert f"  seal 1, entry {row[0]}: entry changed, it was changed after it was sealed" in done.out
         reports = (await duly("audit", "verify", *words, "--json")).document["reports"]
         [broken] = [report for report in reports if not report["ok"]]
         assert (broken["broken_at"], broken["problems"][0]["entry_id"]) == (1, str(row[0]))

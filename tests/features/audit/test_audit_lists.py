@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from duly import errors
-from duly.features.audit import service as control
+from duly.features.audit import service
 from duly.features.audit.chain import verify
 from tests.features.audit.trail import Trail, trail
 
 __all__ = ["trail"]
 
 
-async def test_entries_are_listed_the_newest_first_and_filtered(trail: Trail) -> None:
-    async def walk(**wanted: Any) -> list[str]:
+async def test_entries_are_listed_newest_first_and_filtered(trail: Trail) -> None:
+    async def walk(**filters: Any) -> list[str]:
         found, after, first = [], None, True
         while first or after:
-            page = await trail.app.audit.list(trail.org, limit=3, after=after, **wanted)
+            page = await trail.app.audit.list(trail.org, limit=3, after=after, **filters)
             found += [entry.target_id for entry in page.entries]
             after, first = page.after, False
         return found
@@ -42,8 +42,10 @@ async def test_entries_are_listed_the_newest_first_and_filtered(trail: Trail) ->
     assert (first.actor_type, first.actor_id, first.action) == ("operator", "anna", "queue.paused")
 
 
-async def test_a_filter_looks_at_so_many_and_goes_on(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_AT_ONCE", 2)
+async def test_a_filter_scans_a_bounded_number_of_entries_per_page(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_ENTRIES_PER_READ", 2)
     found: list[str] = []
     pages = 0
     after, first = None, True
@@ -55,7 +57,7 @@ async def test_a_filter_looks_at_so_many_and_goes_on(trail: Trail, monkeypatch: 
     assert pages > 3
 
 
-async def test_a_page_that_is_none_and_a_time_without_a_zone_are_refused(trail: Trail) -> None:
+async def test_an_invalid_cursor_and_a_time_without_a_zone_are_refused(trail: Trail) -> None:
     bad: dict[str, Callable[[], Any]] = {
         "after": lambda: trail.app.audit.list(trail.org, after="?"),
         "since": lambda: trail.app.audit.list(trail.org, since=datetime(2026, 1, 1)),
@@ -68,11 +70,11 @@ async def test_a_page_that_is_none_and_a_time_without_a_zone_are_refused(trail: 
         assert caught.value.field == field
 
 
-async def test_an_export_is_everything_and_can_be_verified_by_anybody(
+async def test_an_export_is_complete_and_can_be_verified_without_the_database(
     trail: Trail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await trail.write(9, 10, 11)
-    monkeypatch.setattr(control, "_AT_ONCE", 2)
+    monkeypatch.setattr(service, "_ENTRIES_PER_READ", 2)
     rows = [row async for row in trail.app.audit.export(trail.org)]
     assert [row["kind"] for row in rows] == (["entry"] * 3 + ["seal"]) * 2 + ["entry"] * 2 + ["seal"] + [
         "entry"

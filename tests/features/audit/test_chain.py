@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from duly.features.audit.chain import GENESIS, VERSION, entry_bytes, make_seals, place_of, seal_bytes, verify
+from duly.features.audit.chain import (
+    GENESIS,
+    VERSION,
+    entry_bytes,
+    entry_position,
+    make_seals,
+    seal_bytes,
+    verify,
+)
 
 ORG, OTHER = uuid.UUID(int=0xA), uuid.UUID(int=0xB)
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -55,7 +63,7 @@ def kinds(entries: Rows, seals: Rows, **options: Any) -> list[tuple[str, int | N
     ]
 
 
-def test_a_chain_as_it_was_made_is_right_in_whatever_order_its_rows_come(entries: Rows) -> None:
+def test_an_untouched_chain_is_valid_in_any_order_of_its_rows(entries: Rows) -> None:
     seals = sealed(entries)
     assert [seal["seal_seq"] for seal in seals] == [1, 2, 3, 4]
     assert [seal["entry_count"] for seal in seals] == [2, 2, 2, 1]
@@ -65,12 +73,12 @@ def test_a_chain_as_it_was_made_is_right_in_whatever_order_its_rows_come(entries
     assert verify([], []) == []
 
 
-def test_what_is_not_sealed_yet_is_right(entries: Rows) -> None:
+def test_unsealed_entries_are_valid(entries: Rows) -> None:
     assert verify(entries, sealed(entries[:4])) == []
     assert verify(entries, []) == []
 
 
-def test_every_column_of_an_entry_is_sealed_but_where_it_lies(entries: Rows) -> None:
+def test_every_column_of_an_entry_is_sealed_except_its_position(entries: Rows) -> None:
     seals = sealed(entries)
     for column, other in {
         "actor_type": "user",
@@ -143,20 +151,20 @@ TAMPERINGS: dict[str, tuple[Callable[[Rows, Rows], object], list[tuple[str, int 
 
 
 @pytest.mark.parametrize("what", TAMPERINGS)
-def test_tampering_is_found_and_said_where(entries: Rows, what: str) -> None:
+def test_tampering_is_found_and_located(entries: Rows, what: str) -> None:
     seals = sealed(entries)
     tamper, found = TAMPERINGS[what]
     tamper(entries, seals)
     assert kinds(entries, seals) == found
 
 
-def test_seals_that_change_places_are_found(entries: Rows) -> None:
+def test_swapped_seals_are_found(entries: Rows) -> None:
     seals = sealed(entries)
     _swap(seals, 1, 2, "seal_seq")
     assert kinds(entries, seals)[:2] == [("seal_unlinked", 2, None), ("seal_changed", 2, None)]
 
 
-def test_a_seal_that_was_made_anew_does_not_fit_the_next_one(entries: Rows) -> None:
+def test_a_recomputed_seal_does_not_link_to_the_next_one(entries: Rows) -> None:
     seals = sealed(entries)
     entries[2]["reason"] = "another"
     assert kinds(entries, seals) == [("entry_changed", 2, 3)]
@@ -181,12 +189,12 @@ def test_a_seal_covers_one_month_so_that_retention_takes_whole_seals() -> None:
     entries = [entry(n, occurred_at=at) for n, at in enumerate(times, 1)]
     old, new = sealed(entries, each=4)
     assert ([i.int for i in old["entry_ids"]], [i.int for i in new["entry_ids"]]) == ([1, 2], [3, 4])
-    assert verify(entries[2:], [old, new], kept_since=newyear) == []
+    assert verify(entries[2:], [old, new], retained_since=newyear) == []
     assert kinds(entries[2:], [old, new]) == [("entry_missing", 1, 1), ("entry_missing", 1, 2)]
-    assert kinds(entries[3:], [old, new], kept_since=newyear) == [("entry_missing", 2, 3)]
+    assert kinds(entries[3:], [old, new], retained_since=newyear) == [("entry_missing", 2, 3)]
     # What is still there of the old ones is still compared.
     changed = [entries[1] | {"action": "x"}, *entries[2:]]
-    assert kinds(changed, [old, new], kept_since=newyear) == [("entry_changed", 1, 2)]
+    assert kinds(changed, [old, new], retained_since=newyear) == [("entry_changed", 1, 2)]
 
 
 def test_rows_may_have_been_through_json(entries: Rows) -> None:
@@ -212,7 +220,7 @@ def test_rows_may_have_been_through_json(entries: Rows) -> None:
 
 
 def test_the_bytes_that_are_hashed_never_change() -> None:
-    """Whoever changes them breaks every chain there is: add a version instead."""
+    """A change breaks every existing chain: add a version instead."""
     assert VERSION == 1
     one = entry(1)
     assert entry_bytes(one).decode() == (
@@ -224,4 +232,4 @@ def test_the_bytes_that_are_hashed_never_change() -> None:
     )
     [seal] = make_seals(None, [one], NOON)
     assert seal["hash"].hex() == "f84612cb9103b9a005d79d60ea0a9e46c9c4bc36246bad8a165e2ade875cc6ca"
-    assert place_of(one) == (701, NOON + timedelta(seconds=1), uuid.UUID(int=1))
+    assert entry_position(one) == (701, NOON + timedelta(seconds=1), uuid.UUID(int=1))

@@ -1,4 +1,4 @@
-"""What differs between two versions, as people read it."""
+"""Differences of two versions, as people read them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from duly.features.audit.diff import compare, veil
+from duly.features.audit.diff import compare, mask_secrets
 
 Version = dict[str, Any]
 
 
-def told(before: Version, after: Version, **options: Any) -> list[str]:
+def texts(before: Version, after: Version, **options: Any) -> list[str]:
     return [change.text for change in compare(before, after, **options).changes]
 
 
@@ -85,14 +85,14 @@ CASES: dict[str, tuple[Version, Version, list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_it_is_said_in_english_and_in_german(what: str) -> None:
+def test_differences_are_described_in_english_and_german(what: str) -> None:
     before, after, english, german = CASES[what]
-    assert told(before, after) == english
-    assert told(before, after, locale="de-AT") == german
-    assert told(after, after) == told(before, before) == []
+    assert texts(before, after) == english
+    assert texts(before, after, locale="de-AT") == german
+    assert texts(after, after) == texts(before, before) == []
 
 
-def test_paths_and_values_are_kept_beside_the_words_and_fields_have_the_names_they_are_given() -> None:
+def test_a_difference_has_path_and_values_and_fields_have_custom_labels() -> None:
     names = {"price": "Preis", "items.price": "Stückpreis"}
     before = {"price": 1, "items": [{"id": "a", "price": 2}]}
     after = {"price": 1.5, "items": [{"id": "a", "price": 3}]}
@@ -110,21 +110,21 @@ def test_paths_and_values_are_kept_beside_the_words_and_fields_have_the_names_th
 WORDS = [f"w{n}" for n in range(200)]
 
 
-def test_of_a_long_text_the_passages_that_differ_are_shown() -> None:
+def test_a_long_text_is_described_by_its_changed_passages() -> None:
     changed = [*WORDS]
     changed[50] = "new"
     changed[150:153] = []
-    [text] = told({"body": " ".join(WORDS)}, {"body": " ".join(changed)})
+    [text] = texts({"body": " ".join(WORDS)}, {"body": " ".join(changed)})
     assert text == (
         "body: “… w47 w48 w49 w50 w51 w52 w53 …” → “… w47 w48 w49 new w51 w52 w53 …”; "
         "“… w147 w148 w149 w150 w151 w152 w153 w154 w155 …” → “… w147 w148 w149 w153 w154 w155 …”"
     )
     every_tenth = ["x" if n % 10 == 0 else word for n, word in enumerate(WORDS)]
-    [text] = told({"body": " ".join(WORDS)}, {"body": " ".join(every_tenth)}, locale="de")
+    [text] = texts({"body": " ".join(WORDS)}, {"body": " ".join(every_tenth)}, locale="de")
     assert text.endswith("; und 17 weitere")
 
 
-def test_what_is_secret_or_personal_is_told_as_changed_and_never_shown() -> None:
+def test_secrets_and_personal_data_are_reported_as_changed_without_values() -> None:
     before = {
         "password": "hunter2", "api_token": "t", "birthday": "1990-01-01", "mail": "ada@example.com",
         "note": "call +49 30 1234567 about it", "hook": "https://u:geheim@example.com",
@@ -137,7 +137,7 @@ def test_what_is_secret_or_personal_is_told_as_changed_and_never_shown() -> None
         "note": "call +49 30 7654321 about it", "hook": "https://u:heimlich@example.com",
         "people": ["bob@example.com"], "by": {"eve@example.com": 2},
     }  # fmt: skip
-    versions = veil(before, after, hide=["birthday"])
+    versions = mask_secrets(before, after, hide=["birthday"])
     assert not any(
         secret in json.dumps(versions) for secret in ("hunter", "1990", "geheim", "heimlich", "s3cr3t")
     )
@@ -152,7 +152,7 @@ def test_what_is_secret_or_personal_is_told_as_changed_and_never_shown() -> None
     assert "password: changed (not shown)" in everything
 
 
-def test_there_is_an_end_to_it_however_much_was_changed() -> None:
+def test_the_result_is_bounded_however_much_was_changed() -> None:
     many = {f"field_{n}": n for n in range(5_000)}
     found = compare(many, {name: n + 1 for name, n in many.items()})
     assert (len(found.changes), found.more) == (100, 4_900)
@@ -180,5 +180,5 @@ def test_texts_made_to_be_slow_are_compared_within_bounds() -> None:
     fields = dict.fromkeys(map(str, range(9_000)), 1)
     found = compare({long: {long: {long: {long: fields}}}}, {long: {long: {long: {long: {}}}}})
     assert (len(found.changes), found.more) == (100, 8_900)
-    [space] = told({"f": "a \n b"}, {"f": "a\nb"})
+    [space] = texts({"f": "a \n b"}, {"f": "a\nb"})
     assert space == "f: text changed, 2 → 2 words: “a b” → “a b”"

@@ -1,4 +1,4 @@
-"""The audit enrichment job: one entry that says what was changed, and not a finger on anything else."""
+"""The audit enrichment job: it writes one entry with the differences, and may do nothing else."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from duly.db.database import Database
 from duly.features.audit import enrichment
 from duly.features.audit.enrichment import JOB_TYPE
 from duly.features.audit.entries import OWN_TARGETS
+from duly.features.audit.models import AuditEntry
 from duly.features.audit.sealer import Sealer
-from duly.features.audit.store import AuditEntry
 from duly.jobs import store as job_store
 from tests.db.settling import settle
 from tests.worker.working import done, work_off
@@ -35,12 +35,12 @@ async def entries(app: Duly, org: uuid.UUID, action: str = "run_sheet.changed") 
 
 
 async def describe(app: Duly, org: uuid.UUID, **changes: Any) -> Any:
-    said = {"before": BEFORE, "after": AFTER, "actor": ANNA, "reason": "a swap", **changes}
-    before, after = said.pop("before"), said.pop("after")
-    return await app.audit.describe_change(org, "run_sheet", "rs-7", before, after, **said)
+    values = {"before": BEFORE, "after": AFTER, "actor": ANNA, "reason": "a swap", **changes}
+    before, after = values.pop("before"), values.pop("after")
+    return await app.audit.describe_change(org, "run_sheet", "rs-7", before, after, **values)
 
 
-async def test_what_was_changed_is_said_in_one_entry_of_whoever_changed_it(
+async def test_the_differences_become_one_entry_of_the_actor(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     with context(request_id="req-7", correlation_id="cor-7"):
@@ -66,23 +66,23 @@ async def test_what_was_changed_is_said_in_one_entry_of_whoever_changed_it(
     assert (await app.audit.verify(org)).ok
 
 
-async def test_a_change_of_nothing_leaves_no_trace(app: Duly, org: uuid.UUID) -> None:
+async def test_equal_versions_write_no_entry(app: Duly, org: uuid.UUID) -> None:
     ended = await done(app, await describe(app, org, after=BEFORE))
     assert ended.status == "completed"
     assert await entries(app, org) == ()
 
 
-async def test_an_attempt_whose_answer_was_lost_is_repeated_and_the_entry_is_there_once(
+async def test_a_retry_after_a_lost_commit_writes_the_entry_once(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The entry is committed, and then the worker falls over before it can say so."""
+    """The entry is committed, and then the attempt fails."""
     tries = 0
     record = job_store.record_audit_entry
 
-    async def record_and_fail(conn: Any, **said: Any) -> None:
+    async def record_and_fail(conn: Any, **values: Any) -> None:
         nonlocal tries
         tries += 1
-        await record(conn, **said)
+        await record(conn, **values)
         if tries == 1:
             await conn.commit()
             raise ConnectionError("the answer is lost")
@@ -119,7 +119,7 @@ async def test_large_versions_go_through_the_blobs(app: Duly, org: uuid.UUID) ->
     assert entry.detail["summary"] == "title: “Monday” → “Sunday”"
 
 
-async def test_what_is_wrong_is_named(app: Duly, org: uuid.UUID) -> None:
+async def test_invalid_arguments_are_named(app: Duly, org: uuid.UUID) -> None:
     for wrong, field in (
         ({"locale": "fr"}, "locale"),
         ({"actor": None}, "actor"),
@@ -128,9 +128,9 @@ async def test_what_is_wrong_is_named(app: Duly, org: uuid.UUID) -> None:
         with pytest.raises(errors.DulyError) as caught:
             await describe(app, org, **wrong)
         assert caught.value.field == field
-    for said in ("Run Sheet", "", "webhook", "org", "key"):
+    for target_type in ("Run Sheet", "", "webhook", "org", "key"):
         with pytest.raises(errors.DulyError) as caught:
-            await app.audit.describe_change(org, said, "1", {}, {}, actor=ANNA)
+            await app.audit.describe_change(org, target_type, "1", {}, {}, actor=ANNA)
         assert caught.value.field == "target_type"
     with pytest.raises(errors.UnknownOrg):
         await describe(app, uuid.uuid4())
@@ -139,7 +139,7 @@ async def test_what_is_wrong_is_named(app: Duly, org: uuid.UUID) -> None:
         await app.schedules.create(org, "s", cron="0 3 * * *", job_type=JOB_TYPE, actor=ANNA)
 
 
-def test_what_duly_itself_writes_about_is_nobody_elses_to_write_about() -> None:
+def test_every_target_type_of_duly_is_reserved() -> None:
     words: set[str] = set()
     own = Path(duly.__file__).parent
     for path in set(own.rglob("*.py")) - set(
@@ -159,17 +159,17 @@ def test_what_duly_itself_writes_about_is_nobody_elses_to_write_about() -> None:
     assert words == OWN_TARGETS
 
 
-async def test_the_loop_goes_on_while_versions_are_read_and_compared(
+async def test_versions_are_compared_outside_of_the_event_loop(
     app: Duly, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []
 
-    def seen(work: Any, *given: Any, **options: Any) -> Any:
+    def record_thread(work: Any, *given: Any, **options: Any) -> Any:
         threads.append(threading.current_thread())
         return work(*given, **options)
 
-    for name in ("veil", "compare"):
-        monkeypatch.setattr(enrichment, name, partial(seen, getattr(enrichment, name)))
+    for name in ("mask_secrets", "compare"):
+        monkeypatch.setattr(enrichment, name, partial(record_thread, getattr(enrichment, name)))
     assert (await done(app, await describe(app, org))).status == "completed"
     assert len(threads) == 2
     assert threading.main_thread() not in threads
@@ -181,22 +181,22 @@ async def refused(database: Database, org: uuid.UUID, statement: str, *values: o
             await conn.execute(statement, values)
 
 
-async def test_the_role_appends_for_its_org_and_can_do_nothing_else(
+async def test_the_auditor_role_may_only_append_for_its_org(
     app: Duly, org: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     sql.execute("create table public.run_sheets (org_id uuid); insert into public.run_sheets values (null)")
     sql.execute("grant select, insert, update, delete on public.run_sheets to duly_tenant, duly_engine")
-    said = {"actor": ANNA, "action": "a.changed", "target_type": "a", "target_id": "1"}
+    values = {"actor": ANNA, "action": "a.changed", "target_type": "a", "target_id": "1"}
     async with database.auditor(org) as conn:
-        await job_store.record_audit_entry(conn, org_id=org, **said)
+        await job_store.record_audit_entry(conn, org_id=org, **values)
         row = await (await conn.execute("select count(*) from duly.audit_entries")).fetchone()
     assert row == (1,)
     for org_id in (other, uuid.uuid4()):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             async with database.auditor(org) as conn:
-                await job_store.record_audit_entry(conn, org_id=org_id, **said)
+                await job_store.record_audit_entry(conn, org_id=org_id, **values)
     async with database.auditor(other) as conn:
         assert await (await conn.execute("select action from duly.audit_entries")).fetchall() == [
             ("org.created",)
@@ -222,7 +222,7 @@ async def test_the_role_appends_for_its_org_and_can_do_nothing_else(
     await refused(database, org, "create table public.mine (n int)")
 
 
-def test_no_role_of_ours_that_works_may_rewrite_the_audit_trail(sql: psycopg.Connection) -> None:
+def test_no_role_may_rewrite_the_audit_trail(sql: psycopg.Connection) -> None:
     asked = """
         select role, tab, verb
         from unnest(array['duly_engine', 'duly_tenant', 'duly_operator', 'duly_auditor']) role,

@@ -1,4 +1,4 @@
-"""Entries that an application writes into the audit trail, in its own transactions."""
+"""Audit entries that an application writes in its own transactions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from duly import Actor, Duly, errors
 ANNA = Actor.operator("anna")
 
 
-async def test_an_application_writes_entries_of_its_own_in_its_own_transaction(
-    app: Duly, org: uuid.UUID
-) -> None:
+async def test_an_application_writes_entries_in_its_own_transaction(app: Duly, org: uuid.UUID) -> None:
     with pytest.raises(ZeroDivisionError):
         async with app.tenant_session(org) as conn:
             await app.audit.record(conn, org, "invoice.deleted", "i-1", actor=ANNA)

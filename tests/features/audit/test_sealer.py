@@ -1,4 +1,4 @@
-"""The sealer: every entry gets its seal once, whoever seals and whenever its transaction ends."""
+"""The sealer: every entry is sealed once, with many sealers and late commits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows(sql: psycopg.Connection, table: str) -> list[dict[str, Any]]:
 
 
 def right(sql: psycopg.Connection) -> bool:
-    """Whether every entry is sealed once, and nothing is wrong."""
+    """Return whether every entry is sealed once, and the chains are valid."""
     entries, seals = rows(sql, "audit_entries"), rows(sql, "audit_seals")
     covered = [(seal["org_id"], entry) for seal in seals for entry in seal["entry_ids"]]
     assert sorted(covered) == sorted((entry["org_id"], entry["entry_id"]) for entry in entries)
@@ -59,7 +59,7 @@ async def open_sessions(database: Database) -> AsyncIterator[AsyncExitStack]:
 
 
 async def sealing(sql: psycopg.Connection, sealer: Sealer) -> timedelta:
-    """One round, when nothing is open that it would have to wait for."""
+    """Run one round after all transactions have ended."""
     settle(sql)
     return await sealer.once()
 
@@ -82,7 +82,7 @@ async def test_each_org_gets_a_seal_for_its_new_entries(
     assert len(rows(sql, "audit_seals")) == 3
 
 
-async def test_a_round_is_bounded_and_says_if_there_is_more(
+async def test_a_round_is_bounded_and_repeats_at_once_while_entries_remain(
     app: Duly, database: Database, sql: psycopg.Connection
 ) -> None:
     org = uuid.uuid4()
@@ -93,7 +93,7 @@ async def test_a_round_is_bounded_and_says_if_there_is_more(
     assert right(sql)
 
 
-async def test_an_entry_that_commits_late_never_falls_behind_a_seal(
+async def test_an_entry_that_commits_late_is_never_behind_a_seal(
     app: Duly, database: Database, sql: psycopg.Connection, open_sessions: AsyncExitStack
 ) -> None:
     """It has the earlier time and the smaller id, and even the earlier transaction."""
@@ -111,7 +111,7 @@ async def test_an_entry_that_commits_late_never_falls_behind_a_seal(
     assert right(sql)
 
 
-async def test_a_transaction_that_began_long_ago_and_writes_at_last_comes_next_in_the_chain(
+async def test_a_transaction_that_began_early_and_wrote_late_is_next_in_the_chain(
     app: Duly, database: Database, sql: psycopg.Connection, open_sessions: AsyncExitStack
 ) -> None:
     """Its time is before the last seal's, so a chain in the order of time would be broken by it."""
@@ -129,7 +129,7 @@ async def test_a_transaction_that_began_long_ago_and_writes_at_last_comes_next_i
     assert right(sql)
 
 
-async def test_what_was_rolled_back_is_not_waited_for(
+async def test_a_rolled_back_entry_does_not_block_sealing(
     app: Duly, database: Database, sql: psycopg.Connection
 ) -> None:
     org = uuid.uuid4()
@@ -169,13 +169,13 @@ async def test_sealers_and_writers_all_at_once_make_one_chain(
     assert right(sql)
 
 
-async def test_while_one_seals_the_others_have_nothing_to_do(
+async def test_only_one_sealer_works_at_a_time(
     app: Duly, database: Database, sql: psycopg.Connection, open_sessions: AsyncExitStack
 ) -> None:
     await written(database, uuid.uuid4(), "a")
     first = await open_sessions.enter_async_context(database.engine())
     settle(sql)
-    assert await audit.hold_mark(first)
+    assert await audit.lock_mark(first)
     assert await Sealer(app).once() == EVERY
     assert rows(sql, "audit_seals") == []
     await open_sessions.aclose()
@@ -193,10 +193,10 @@ async def test_a_seal_of_a_number_is_written_once(
             await conn.execute("insert into duly.audit_seals select * from duly.audit_seals")
 
 
-async def test_entries_of_before_the_chain_come_first(
+async def test_entries_from_before_the_chain_are_sealed_first(
     app: Duly, database: Database, sql: psycopg.Connection
 ) -> None:
-    """They lie in one transaction as far as anybody knows, more of them than a round takes."""
+    """They share transaction 0, and are more than one batch."""
     org = uuid.uuid4()
     await written(database, org, *"abcde")
     sql.execute("update duly.audit_entries set commit_xid = '0'")
@@ -208,7 +208,7 @@ async def test_entries_of_before_the_chain_come_first(
     assert right(sql)
 
 
-async def test_a_server_whose_transactions_began_anew_is_not_sealed_but_named(
+async def test_a_mark_ahead_of_the_server_stops_sealing_and_is_logged(
     app: Duly, database: Database, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     await written(database, uuid.uuid4(), "a")

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly
-from duly.features.audit.report import AuditReport
+from duly.features.audit.models import AuditReport
 from duly.features.audit.sealer import Sealer
 from duly.jobs import store as job_store
 from tests.db.settling import settle
@@ -26,7 +26,7 @@ class Trail:
         self.sql = sql
 
     async def write(self, *numbers: int, at: str | None = None) -> None:
-        """Entries of one transaction, at a time of their own if one is given."""
+        """Entries of one transaction, at the given time, if any."""
         async with (await self.app.resources()).database.engine() as conn:
             await conn.execute("select set_config('duly.now', %s, true)", [at or ""])
             for n in numbers:
@@ -53,10 +53,10 @@ class Trail:
 @pytest.fixture
 async def trail(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Trail:
     """Eight entries: 1 to 3, 4 to 6, 7 and 8, in three seals."""
-    made = Trail(app, org, sql)
+    trail = Trail(app, org, sql)
     for start in (1, 4):
-        await made.write(*range(start, start + 3))
-        await made.seal()
-    await made.write(7, 8)
-    await made.seal()
-    return made
+        await trail.write(*range(start, start + 3))
+        await trail.seal()
+    await trail.write(7, 8)
+    await trail.seal()
+    return trail

@@ -1,9 +1,9 @@
-"""The audit trail as a chain: what a seal says of its entries, and what must hold of them for ever after.
+"""The hash chain of the audit trail: seals over entries, and their verification. Pure.
 
-A seal lists the entries it covers with their digests, and is hashed together with the hash of the seal before
-it. So the seals of an org prove one another, and each entry is proven by its seal, whether its neighbours are
-still kept or not. Rows are dicts of the columns of `duly.audit_entries` and `duly.audit_seals`, as any driver
-returns them.
+A seal lists the entries it covers with their digests, and is hashed together with the hash of the previous
+seal. So the seals of an org prove one another, and each entry is proven by its seal, whether retention has
+dropped its neighbours or not. Rows are dicts of the columns of `duly.audit_entries` and `duly.audit_seals`,
+as any driver returns them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -20,14 +20,14 @@ from typing import Any, Literal
 from uuid import UUID
 
 VERSION = 1
-"""How entries and seals are hashed. Seals of older versions are verified as they were made."""
+"""The version of the hashed bytes. To change them, add a version: seals are verified by their own."""
 GENESIS = bytes(32)
-"""What comes before the first seal."""
+"""The previous hash of the first seal."""
 
 Row = Mapping[str, Any]
-Place = tuple[int, datetime, UUID]
-"""Where an entry lies in the chain: by its transaction, its time, its id."""
-Kind = Literal[
+ChainPosition = tuple[int, datetime, UUID]
+"""The position of an entry in the chain: its transaction, its time, its id."""
+ChainProblemKind = Literal[
     "entry_changed",
     "entry_missing",
     "entry_added",
@@ -38,126 +38,129 @@ Kind = Literal[
     "seal_unreadable",
     "head_unknown",
 ]
-_TEXTS = ("actor_type", "actor_id", "action", "target_type", "target_id")
-_OPTIONAL = ("reason", "request_id", "correlation_id")
+_TEXT_COLUMNS = (
+    *("actor_type", "actor_id", "action", "target_type", "target_id"),
+    *("reason", "request_id", "correlation_id"),
+)
+_INTEGER_COLUMNS = ("seal_seq", "version", "last_commit_xid", "entry_count")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that is not as it was sealed."""
+class ChainProblem:
+    """A difference between the audit trail and its seals."""
 
     org_id: UUID
-    kind: Kind
+    kind: ChainProblemKind
     seal_seq: int | None
     entry_id: UUID | None
     message: str
 
 
 def verify(
-    entries: Iterable[Row], seals: Iterable[Row], *, kept_since: datetime | None = None
-) -> list[Problem]:
-    """Everything that is wrong with the chains of all orgs in these rows; their order does not matter.
+    entries: Iterable[Row], seals: Iterable[Row], *, retained_since: datetime | None = None
+) -> list[ChainProblem]:
+    """Return the problems of the chains of all orgs in these rows, which may come in any order.
 
-    Entries that no seal covers yet are right. Sealed entries before `kept_since` may be gone.
+    Entries that no seal covers yet are valid. Sealed entries before `retained_since` may be missing.
     """
-    chains: dict[UUID, list[Row]] = defaultdict(list)
+    seals_of: dict[UUID, list[Row]] = defaultdict(list)
     for row in seals:
-        chains[_uuid(row["org_id"])].append(row)
-    trails: dict[UUID, list[Row]] = defaultdict(list)
+        seals_of[_uuid(row["org_id"])].append(row)
+    entries_of: dict[UUID, list[Row]] = defaultdict(list)
     for row in entries:
-        trails[_uuid(row["org_id"])].append(row)
+        entries_of[_uuid(row["org_id"])].append(row)
     return [
         problem
-        for org_id in sorted(chains)
-        for problem in walk(Chain(org_id, kept_since=kept_since), trails[org_id], chains[org_id])
+        for org_id in sorted(seals_of)
+        for problem in check_chain(Chain(org_id, retained_since), entries_of[org_id], seals_of[org_id])
     ]
 
 
-def walk(chain: Chain, entries: Sequence[Row], seals: Sequence[Row]) -> Iterator[Problem]:
-    """Everything that is wrong with one chain, whose rows come in any order."""
-    in_order = sorted(seals, key=lambda row: int(row["seal_seq"]))
-    ends = [end_of(row) for row in in_order]
+def check_chain(chain: Chain, entries: Sequence[Row], seals: Sequence[Row]) -> Iterator[ChainProblem]:
+    """Yield the problems of one chain; its rows may come in any order."""
+    ordered = sorted(seals, key=lambda row: int(row["seal_seq"]))
+    ends = [seal_position(row) for row in ordered]
     covered: dict[int, list[Row]] = defaultdict(list)
-    for row in sorted(entries, key=place_of):
-        covered[bisect_left(ends, place_of(row))].append(row)
-    for number, row in enumerate(in_order):
-        yield from chain.take(row, covered[number])
+    for row in sorted(entries, key=entry_position):
+        covered[bisect_left(ends, entry_position(row))].append(row)
+    for index, row in enumerate(ordered):
+        yield from chain.check_next(row, covered[index])
 
 
 class Chain:
-    """The chain of one org, walked from its first seal."""
+    """The chain of one org; checks its seals one by one, from the first."""
 
-    def __init__(self, org_id: UUID, *, kept_since: datetime | None = None) -> None:
+    def __init__(self, org_id: UUID, retained_since: datetime | None = None) -> None:
         self.org_id = org_id
-        self._kept_since = kept_since
+        self._retained_since = retained_since
         self.head = GENESIS
         """The hash of the last seal."""
         self.length = 0
         """The number of the last seal."""
         self.sealed = 0
-        """Entries that seals cover."""
+        """The entries that seals cover."""
         self.gone = 0
-        """Those of them that are no longer kept."""
+        """The sealed entries that retention has dropped."""
 
-    def take(self, seal: Row, entries: Iterable[Row]) -> Iterator[Problem]:
-        """The next seal, with the entries that lie after the seal before it and up to its own end."""
+    def check_next(self, seal: Row, entries: Iterable[Row]) -> Iterator[ChainProblem]:
+        """Check the next seal with the entries after the previous seal and up to its own position."""
         seq, version = int(seal["seal_seq"]), int(seal["version"])
         missing = seq != self.length + 1
         if missing:
             yield self._problem("seal_missing", self.length + 1, f"seals up to {seq - 1} are missing")
         elif _bytes(seal["previous_hash"]) != self.head:
-            yield self._problem("seal_unlinked", seq, "it does not follow the seal before it")
-        if version not in _HASHES:
-            yield self._problem(
-                "seal_unreadable", seq, f"it is of version {version}, which is not known here"
-            )
+            yield self._problem("seal_unlinked", seq, "it does not follow the previous seal")
+        if version == VERSION:
+            yield from self._check_entries(seal, entries, after_gap=missing)
         else:
-            yield from self._check(seal, entries, _HASHES[version], orphans=missing)
+            yield self._problem("seal_unreadable", seq, f"unknown version {version}")
         self.head, self.length = _bytes(seal["hash"]), seq
 
-    def _check(
-        self, seal: Row, entries: Iterable[Row], hashes: _Hashes, *, orphans: bool
-    ) -> Iterator[Problem]:
+    def _check_entries(self, seal: Row, entries: Iterable[Row], *, after_gap: bool) -> Iterator[ChainProblem]:
         seq = int(seal["seal_seq"])
-        if hashes.of_seal(seal) != _bytes(seal["hash"]):
-            yield self._problem("seal_changed", seq, "the seal itself is not as it was made")
-        left = dict(zip(map(_uuid, seal["entry_ids"]), map(_bytes, seal["digests"]), strict=False))
-        order, last = {entry_id: place for place, entry_id in enumerate(left)}, -1
-        self.sealed += len(left)
+        if _hash(seal_bytes(seal)) != _bytes(seal["hash"]):
+            yield self._problem("seal_changed", seq, "the seal was changed after it was written")
+        digests = dict(zip(map(_uuid, seal["entry_ids"]), map(_bytes, seal["digests"]), strict=False))
+        order, last = {entry_id: index for index, entry_id in enumerate(digests)}, -1
+        self.sealed += len(digests)
         for row in entries:
-            found = _uuid(row["entry_id"])
-            if found in left:
-                if hashes.of_entry(row) != left.pop(found):
-                    yield self._problem("entry_changed", seq, "it is not as it was sealed", found)
-                elif order[found] < last:
-                    yield self._problem("entry_moved", seq, "it lies behind one that came after it", found)
+            entry_id = _uuid(row["entry_id"])
+            if entry_id in digests:
+                if _hash(entry_bytes(row)) != digests.pop(entry_id):
+                    yield self._problem("entry_changed", seq, "it was changed after it was sealed", entry_id)
+                elif order[entry_id] < last:
+                    yield self._problem(
+                        "entry_moved", seq, "it is behind an entry that followed it", entry_id
+                    )
                 else:
-                    last = order[found]
-            elif not orphans:  # else they are the missing seals'
-                yield self._problem("entry_added", seq, "it was not there when its time was sealed", found)
-        if self._kept_since is not None and _moment(seal["last_occurred_at"]) < self._kept_since:
-            self.gone += len(left)
+                    last = order[entry_id]
+            elif not after_gap:  # else it belongs to a missing seal
+                yield self._problem("entry_added", seq, "it was added after its period was sealed", entry_id)
+        if self._retained_since is not None and _time(seal["last_occurred_at"]) < self._retained_since:
+            self.gone += len(digests)
             return
-        for entry_id in left:
-            yield self._problem("entry_missing", seq, "it was sealed, and is not there", entry_id)
+        for entry_id in digests:
+            yield self._problem("entry_missing", seq, "it was sealed and is missing", entry_id)
 
-    def _problem(self, kind: Kind, seq: int, message: str, entry_id: UUID | None = None) -> Problem:
-        return Problem(self.org_id, kind, seq, entry_id, message)
+    def _problem(
+        self, kind: ChainProblemKind, seq: int, message: str, entry_id: UUID | None = None
+    ) -> ChainProblem:
+        return ChainProblem(self.org_id, kind, seq, entry_id, message)
 
 
 def make_seals(previous: Row | None, entries: Iterable[Row], sealed_at: datetime) -> list[dict[str, Any]]:
-    """The next seals of an org, for entries in the order of the chain.
+    """Return the next seals of an org, for entries in the order of the chain.
 
-    No seal covers more than one month: retention drops by the month, and so takes the entries of whole seals.
+    No seal covers more than one month: retention drops months, and so the entries of whole seals.
     """
-    made: list[dict[str, Any]] = []
+    seals: list[dict[str, Any]] = []
     for _, month in groupby(entries, key=lambda row: _utc(row["occurred_at"])[:7]):
-        made.append(_seal(made[-1] if made else previous, list(month), sealed_at))
-    return made
+        seals.append(_make_seal(seals[-1] if seals else previous, list(month), sealed_at))
+    return seals
 
 
-def _seal(previous: Row | None, entries: Sequence[Row], sealed_at: datetime) -> dict[str, Any]:
-    last_xid, last_at, last_id = place_of(entries[-1])
+def _make_seal(previous: Row | None, entries: Sequence[Row], sealed_at: datetime) -> dict[str, Any]:
+    last_xid, last_at, last_id = entry_position(entries[-1])
     seal: dict[str, Any] = {
         "org_id": _uuid(entries[-1]["org_id"]),
         "seal_seq": int(previous["seal_seq"]) + 1 if previous else 1,
@@ -167,27 +170,27 @@ def _seal(previous: Row | None, entries: Sequence[Row], sealed_at: datetime) -> 
         "last_entry_id": last_id,
         "entry_count": len(entries),
         "entry_ids": [_uuid(row["entry_id"]) for row in entries],
-        "digests": [_HASHES[VERSION].of_entry(row) for row in entries],
+        "digests": [_hash(entry_bytes(row)) for row in entries],
         "previous_hash": _bytes(previous["hash"]) if previous else GENESIS,
         "sealed_at": sealed_at,
     }
-    return {**seal, "hash": _HASHES[VERSION].of_seal(seal)}
+    return {**seal, "hash": _hash(seal_bytes(seal))}
 
 
-def place_of(entry: Row) -> Place:
-    """Where an entry lies in the chain."""
-    return int(entry["commit_xid"]), _moment(entry["occurred_at"]), _uuid(entry["entry_id"])
+def entry_position(entry: Row) -> ChainPosition:
+    """Return the position of an entry in the chain."""
+    return int(entry["commit_xid"]), _time(entry["occurred_at"]), _uuid(entry["entry_id"])
 
 
-def end_of(seal: Row) -> Place:
-    """Where the last entry of a seal lies."""
-    return int(seal["last_commit_xid"]), _moment(seal["last_occurred_at"]), _uuid(seal["last_entry_id"])
+def seal_position(seal: Row) -> ChainPosition:
+    """Return the position of the last entry of a seal."""
+    return int(seal["last_commit_xid"]), _time(seal["last_occurred_at"]), _uuid(seal["last_entry_id"])
 
 
 def entry_bytes(entry: Row) -> bytes:
-    """What an entry says, in the same bytes wherever they are made: JSON with sorted keys, times in UTC.
+    """Return the hashed bytes of an entry: JSON with sorted keys, times in UTC.
 
-    Its transaction is left out: that is where it lies, not what it says. The seal has the order.
+    They leave out its transaction, which is its position, not its content: the seal has the order.
     """
     return _canonical(
         "duly.audit.entry.1",
@@ -195,19 +198,19 @@ def entry_bytes(entry: Row) -> bytes:
             "org_id": str(_uuid(entry["org_id"])),
             "entry_id": str(_uuid(entry["entry_id"])),
             "occurred_at": _utc(entry["occurred_at"]),
-            **{name: entry[name] for name in (*_TEXTS, *_OPTIONAL)},
+            **{name: entry[name] for name in _TEXT_COLUMNS},
             "detail": entry["detail"],
         },
     )
 
 
 def seal_bytes(seal: Row) -> bytes:
-    """Everything a seal says but its own hash."""
+    """Return the hashed bytes of a seal: everything except its own hash."""
     return _canonical(
         "duly.audit.seal.1",
         {
             "org_id": str(_uuid(seal["org_id"])),
-            **{name: int(seal[name]) for name in ("seal_seq", "version", "last_commit_xid", "entry_count")},
+            **{name: int(seal[name]) for name in _INTEGER_COLUMNS},
             "last_occurred_at": _utc(seal["last_occurred_at"]),
             "last_entry_id": str(_uuid(seal["last_entry_id"])),
             "entry_ids": [str(_uuid(value)) for value in seal["entry_ids"]],
@@ -218,37 +221,27 @@ def seal_bytes(seal: Row) -> bytes:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Hashes:
-    of_entry: Callable[[Row], bytes]
-    of_seal: Callable[[Row], bytes]
-
-
-_HASHES = {
-    1: _Hashes(
-        lambda entry: sha256(entry_bytes(entry)).digest(),
-        lambda seal: sha256(seal_bytes(seal)).digest(),
-    )
-}
-
-
 def _canonical(kind: str, value: Mapping[str, Any]) -> bytes:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"{kind}\n{text}".encode()
+
+
+def _hash(content: bytes) -> bytes:
+    return sha256(content).digest()
 
 
 def _uuid(value: Any) -> UUID:
     return value if isinstance(value, UUID) else UUID(value)
 
 
-def _moment(value: Any) -> datetime:
+def _time(value: Any) -> datetime:
     return value if isinstance(value, datetime) else datetime.fromisoformat(value)
 
 
 def _utc(value: Any) -> str:
-    return _moment(value).astimezone(UTC).isoformat(timespec="microseconds")
+    return _time(value).astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _bytes(value: Any) -> bytes:
-    """Also from the text that PostgreSQL writes, as in a dump or in JSON."""
+    """Return bytes, also from the hexadecimal text in a dump or in JSON."""
     return bytes.fromhex(value.removeprefix("\\x")) if isinstance(value, str) else bytes(value)

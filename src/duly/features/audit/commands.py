@@ -1,4 +1,4 @@
-"""`duly audit`."""
+"""Commands of the audit trail: `duly audit`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from duly.cli.exit_codes import ExitCode
 from duly.cli.options import After, LoadedApp, OptionalOrg, Org, Paging, time_option
 from duly.cli.output import Columns, Output, columns, print_json, print_lines
 from duly.core import payload
-from duly.features.audit.report import AuditReport, verify_rows
-from duly.features.audit.service import AuditPage
+from duly.features.audit.models import AuditPage, AuditReport
+from duly.features.audit.verification import verify_export
 
 audit = Group("audit", "Read, export and verify the audit trail.")
 _COLUMNS: Columns = {
@@ -75,7 +75,7 @@ async def verify(
     if file is None:
         reports = await _reports(app, None if all_orgs else org, expect)
     else:
-        reports = [*verify_rows(_rows(file), expect=expect, kept_since=retained_since)]
+        reports = [*verify_export(_read_export(file), expect=expect, retained_since=retained_since)]
     code = ExitCode.OK if all(report.ok for report in reports) else ExitCode.CHECK_FAILED
     lines = [line for report in reports for line in _lines(report)]
     return Output({"reports": reports}, lambda: print_lines(lines), code)
@@ -99,7 +99,7 @@ async def events(duly: Duly, org: Org, after: After = None) -> None:
         after, more = page.after, page.more
 
 
-def _rows(file: Path) -> Iterable[dict[str, Any]]:
+def _read_export(file: Path) -> Iterable[dict[str, Any]]:
     """Return the lines of an export, parsed as strictly as payloads."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The words for differences, in English and in German: names, values, passages of texts."""
+"""Messages for the differences of two versions, in English and German: labels, values, text passages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Self
 from duly.core.redaction import MAX_SHORT_TEXT_LENGTH, redact, truncate
 
 MASK = "[redacted]"
-_VALUE, _PASSAGE = 80, 160
-_AROUND, _PASSAGES, _FIRST = 3, 3, 12
-# Comparing takes the cube of the words in bad cases: so many of one text, and so many of all texts together.
-_COMPARED, _COMPARED_IN_ALL = 200, 2_000
+_MAX_VALUE_LENGTH, _MAX_PASSAGE_LENGTH = 80, 160
+_CONTEXT_WORDS, _MAX_PASSAGES, _FIRST_WORDS = 3, 3, 12
+# In bad cases a comparison takes the cube of the number of words.
+_MAX_COMPARED_WORDS, _MAX_COMPARED_WORDS_OVERALL = 200, 2_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ENGLISH = {
     "added": "{name}: added {after}",
@@ -52,149 +52,154 @@ _GERMAN = {
 }
 
 
-class Name(NamedTuple):
-    """A step of a path: as it is written, and what it is called."""
+class PathStep(NamedTuple):
+    """A step of a path: its text, such as `.price` or `[7]`, and its label."""
 
-    step: str
+    text: str
     label: Any
 
+    @property
+    def is_item(self) -> bool:
+        """Whether the step leads to an item of a list."""
+        return self.text.startswith("[")
 
-def is_veiled(value: Any) -> bool:
-    """Whether it stands for something that must not be seen."""
+
+def is_masked(value: Any) -> bool:
+    """Return whether a value is the mask of a secret."""
     return isinstance(value, dict) and list(value) == [MASK]
 
 
-def shown(value: Any) -> Any:
-    """A value as it may be kept."""
-    if is_veiled(value):
+def storable(value: Any) -> Any:
+    """Return a value as the audit trail stores it: redacted and truncated."""
+    if is_masked(value):
         return MASK
     if isinstance(value, dict | list):
-        return redact(_json(value), MAX_SHORT_TEXT_LENGTH)
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        return redact(re.sub(r'\{"\[redacted\]": \d+\}', MASK, text), MAX_SHORT_TEXT_LENGTH)
     return redact(value, MAX_SHORT_TEXT_LENGTH) if isinstance(value, str) else value
 
 
-def _json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return re.sub(r'\{"\[redacted\]": \d+\}', MASK, text)
-
-
-class Words:
-    """How differences are said in one language."""
+class DiffMessages:
+    """Describes differences in one language."""
 
     def __init__(self, locale: str, names: Mapping[str, str]) -> None:
         self._german = locale.lower().startswith("de")
-        self._say = _GERMAN if self._german else _ENGLISH
+        self._messages = _GERMAN if self._german else _ENGLISH
         self._names = names
-        self._compared = 0
+        self._compared_words = 0
         self.redacted = cache(redact)
-        """Names come again with every change below them."""
+        """Cached, because names repeat in every change below them."""
 
-    def name(self, path: Sequence[Name]) -> str:
-        """What is meant, for people."""
-        said: list[str] = []
-        written = ""
-        for step, label in path:
-            if step.startswith("["):
-                said.append(self._label(label))
+    def label(self, path: Sequence[PathStep]) -> str:
+        """Return the label of a field."""
+        labels: list[str] = []
+        fields = ""
+        for step in path:
+            if step.is_item:
+                labels.append(self._item_label(step.label))
                 continue
-            written = f"{written}.{label}".removeprefix(".")
-            plain = self.redacted(str(label).replace("_", " "), _VALUE)
-            said.append(self._names.get(written) or self._names.get(str(label)) or plain)
-        return truncate(" / ".join(said), _PASSAGE)
+            fields = f"{fields}.{step.label}".removeprefix(".")
+            default = self.redacted(str(step.label).replace("_", " "), _MAX_VALUE_LENGTH)
+            labels.append(self._names.get(fields) or self._names.get(str(step.label)) or default)
+        return truncate(" / ".join(labels), _MAX_PASSAGE_LENGTH)
 
-    def _label(self, label: Any) -> str:
+    def _item_label(self, label: Any) -> str:
         plain = isinstance(label, int) or label.startswith("#")
-        return str(label) if plain else self._quoted(self.redacted(label, _VALUE))
+        return str(label) if plain else self._quoted(self.redacted(label, _MAX_VALUE_LENGTH))
 
-    def said(self, kind: str, path: Sequence[Name], before: Any, after: Any) -> str:
-        """One difference of plain values."""
-        if is_veiled(before) and is_veiled(after):
-            return self._say["hidden"].format(name=self.name(path))
-        said = {"before": self.value(before), "after": self.value(after)}
-        if kind != "changed" and path[-1].step.startswith("["):
-            item = self._label(path[-1].label)
-            said = {"before": item, "after": item} | ({"item": item, **said} if kind == "moved" else {})
+    def describe(self, kind: str, path: Sequence[PathStep], before: Any, after: Any) -> str:
+        """Describe a difference of plain values."""
+        if is_masked(before) and is_masked(after):
+            return self._messages["hidden"].format(name=self.label(path))
+        values = {"before": self.value(before), "after": self.value(after)}
+        if kind != "changed" and path[-1].is_item:
+            item = self._item_label(path[-1].label)
+            values = {**values, "item": item} if kind == "moved" else {"before": item, "after": item}
             path = path[:-1]
-        return truncate(self._say[kind].format(name=self.name(path), **said), 2 * MAX_SHORT_TEXT_LENGTH)
+        text = self._messages[kind].format(name=self.label(path), **values)
+        return truncate(text, 2 * MAX_SHORT_TEXT_LENGTH)
 
-    def texts(self, path: Sequence[Name], before: str, after: str) -> tuple[str, str, str]:
-        """Short ones as they are; of long ones the passages that differ, with a few words around."""
-        old, new = _clean(before), _clean(after)
+    def describe_texts(self, path: Sequence[PathStep], before: str, after: str) -> tuple[str, str, str]:
+        """Return two texts as they may be stored, and their difference.
+
+        Of long texts, these are the passages that differ, with a few words of context.
+        """
+        old, new = _redact_text(before), _redact_text(after)
         if old == new:
-            return MASK, MASK, self._say["hidden"].format(name=self.name(path))
-        if max(len(old), len(new)) <= _VALUE and "\n" not in old + new:
-            return old, new, self.said("changed", path, old, new)
-        part = _Part.of(old.split(), new.split())
-        pairs = self._passages(part)
-        if not pairs:
+            return MASK, MASK, self._messages["hidden"].format(name=self.label(path))
+        if max(len(old), len(new)) <= _MAX_VALUE_LENGTH and "\n" not in old + new:
+            return old, new, self.describe("changed", path, old, new)
+        window = _Window.of(old.split(), new.split())
+        passages = self._passages(window)
+        if not passages:
             counts = {"before": self.value(len(before.split())), "after": self.value(len(after.split()))}
-            began, begins = part.beginning()
-            said = self._say["longer"].format(name=self.name(path), **counts)
-            return began, begins, f"{said}: {self._quoted(began)} → {self._quoted(begins)}"
-        told = [f"{self._quoted(was)} → {self._quoted(now)}" for was, now in pairs[:_PASSAGES]]
-        if len(pairs) > _PASSAGES:
-            told.append(self._say["more"].format(n=len(pairs) - _PASSAGES))
-        kept = [truncate(" / ".join(side[:_PASSAGES])) for side in zip(*pairs, strict=True)]
-        return kept[0], kept[1], f"{self.name(path)}: {'; '.join(told)}"
+            old_start, new_start = window.first_words()
+            text = self._messages["longer"].format(name=self.label(path), **counts)
+            return old_start, new_start, f"{text}: {self._arrow(old_start, new_start)}"
+        texts = [self._arrow(*passage) for passage in passages[:_MAX_PASSAGES]]
+        if len(passages) > _MAX_PASSAGES:
+            texts.append(self._messages["more"].format(n=len(passages) - _MAX_PASSAGES))
+        sides = [truncate(" / ".join(side[:_MAX_PASSAGES])) for side in zip(*passages, strict=True)]
+        return sides[0], sides[1], f"{self.label(path)}: {'; '.join(texts)}"
 
-    def _passages(self, part: _Part) -> list[tuple[str, str]]:
-        """What differs; nothing if that is too much to compare, or only space."""
-        if part.size > min(_COMPARED, _COMPARED_IN_ALL - self._compared):
+    def _passages(self, window: _Window) -> list[tuple[str, str]]:
+        """Return the passages that differ; none if there is too much to compare, or only space differs."""
+        if window.size > min(_MAX_COMPARED_WORDS, _MAX_COMPARED_WORDS_OVERALL - self._compared_words):
             return []
-        self._compared += part.size
-        return part.passages()
+        self._compared_words += window.size
+        return window.passages()
 
     def value(self, value: Any) -> str:
-        """A value as it is written in this language."""
+        """Return a value as it is written in this language."""
         if value is None:
-            return self._say["nothing"]
+            return self._messages["nothing"]
         if isinstance(value, bool):
-            return self._say["yes" if value else "no"]
+            return self._messages["yes" if value else "no"]
         if isinstance(value, int | float):
-            return self._number(value)
+            text = f"{value:,}"
+            return text.translate({44: ".", 46: ","}) if self._german else text
         if isinstance(value, str):
-            return self._moment(value) or self._quoted(redact(value, _VALUE))
-        return truncate(str(shown(value)), _VALUE)
+            return self._time(value) or self._quoted(redact(value, _MAX_VALUE_LENGTH))
+        return truncate(str(storable(value)), _MAX_VALUE_LENGTH)
 
-    def _number(self, value: float) -> str:
-        text = f"{value:,}"
-        return text.translate({44: ".", 46: ","}) if self._german else text
-
-    def _moment(self, text: str) -> str | None:
+    def _time(self, text: str) -> str | None:
         try:
             if _DATE.fullmatch(text):
-                return self._day(date.fromisoformat(text))
-            if _MOMENT.fullmatch(text):
+                return self._date(date.fromisoformat(text))
+            if _TIME.fullmatch(text):
                 at = datetime.fromisoformat(text)
                 zone = at.isoformat()[-6:].replace("+00:00", "UTC") if at.tzinfo else ""
-                return f"{self._day(at)}, {at:%H:%M} {zone}".rstrip()
+                return f"{self._date(at)}, {at:%H:%M} {zone}".rstrip()
         except ValueError:
-            pass  # only looks like one
+            pass  # only looks like a date
         return None
 
-    def _day(self, day: date) -> str:
+    def _date(self, day: date) -> str:
         if self._german:
             return f"{day:%d.%m.%Y}"
         return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
     def _quoted(self, text: str) -> str:
-        return self._say["quotes"].format(text)
+        return self._messages["quotes"].format(text)
+
+    def _arrow(self, old: str, new: str) -> str:
+        return f"{self._quoted(old)} → {self._quoted(new)}"
 
     def summary(self, count: int, fields: Sequence[str], others: int) -> str:
-        """All of it in a line."""
+        """Return all changes as one line."""
         if not count:
-            return self._say["none"]
-        more = [self._say["more"].format(n=others)] if others else []
-        return self._say["summary"].format(n=count, names=", ".join([*fields, *more]))
+            return self._messages["none"]
+        more = [self._messages["more"].format(n=others)] if others else []
+        return self._messages["summary"].format(n=count, names=", ".join([*fields, *more]))
 
 
-def _clean(text: str) -> str:
-    """The text without secrets and personal data, line by line: only so much of one text would be read."""
+def _redact_text(text: str) -> str:
+    """Return a text without secrets and personal data, line by line, because `redact` bounds its input."""
     return "\n".join(redact(line, len(line) + MAX_SHORT_TEXT_LENGTH) for line in text.split("\n"))
 
 
-class _Part(NamedTuple):
-    """What is left of two texts without the words that both begin and end with, but for a few."""
+class _Window(NamedTuple):
+    """Two texts without their common beginning and end, except for a few words of context."""
 
     old: list[str]
     new: list[str]
@@ -203,9 +208,9 @@ class _Part(NamedTuple):
 
     @classmethod
     def of(cls, old: list[str], new: list[str]) -> Self:
-        start = _common(old, new)
-        end = _common(old[start:][::-1], new[start:][::-1])
-        return cls(old, new, max(0, start - _AROUND), max(0, end - _AROUND))
+        start = _common_prefix(old, new)
+        end = _common_prefix(old[start:][::-1], new[start:][::-1])
+        return cls(old, new, max(0, start - _CONTEXT_WORDS), max(0, end - _CONTEXT_WORDS))
 
     @property
     def size(self) -> int:
@@ -213,26 +218,26 @@ class _Part(NamedTuple):
 
     def passages(self) -> list[tuple[str, str]]:
         a, b = (words[self.start : len(words) - self.end] for words in (self.old, self.new))
-        groups = SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(_AROUND)
+        groups = SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(_CONTEXT_WORDS)
         return [
             (
-                _passage(self.old, self.start + some[0][1], self.start + some[-1][2]),
-                _passage(self.new, self.start + some[0][3], self.start + some[-1][4]),
+                _passage(self.old, self.start + group[0][1], self.start + group[-1][2]),
+                _passage(self.new, self.start + group[0][3], self.start + group[-1][4]),
             )
-            for some in groups
+            for group in groups
         ]
 
-    def beginning(self) -> tuple[str, str]:
-        end = self.start + _FIRST
+    def first_words(self) -> tuple[str, str]:
+        end = self.start + _FIRST_WORDS
         return _passage(self.old, self.start, end), _passage(self.new, self.start, end)
 
 
 def _passage(words: list[str], start: int, end: int) -> str:
-    before, behind = "… " if start else "", " …" if end < len(words) else ""
-    return f"{before}{truncate(' '.join(words[start:end]), _PASSAGE)}{behind}"
+    before, after = "… " if start else "", " …" if end < len(words) else ""
+    return f"{before}{truncate(' '.join(words[start:end]), _MAX_PASSAGE_LENGTH)}{after}"
 
 
-def _common(old: list[str], new: list[str]) -> int:
-    """How many words both begin with."""
+def _common_prefix(old: list[str], new: list[str]) -> int:
+    """Return the number of words with which both begin."""
     pairs = zip(old, new, strict=False)
-    return next((n for n, (was, now) in enumerate(pairs) if was != now), min(len(old), len(new)))
+    return next((n for n, (left, right) in enumerate(pairs) if left != right), min(len(old), len(new)))

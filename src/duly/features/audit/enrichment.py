@@ -1,7 +1,7 @@
-"""The audit enrichment job: what differs between two versions of a record, said in the audit trail only.
+"""The audit enrichment job: writes the differences of two versions of a record to the audit trail.
 
-It writes as a role that may append entries for one org and do nothing else, so the database itself keeps it
-away from everything that it is about.
+It writes with a role that may append entries for one org and nothing else: the database itself keeps the job
+away from the records it describes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from duly.core.errors import ContractError, LeaseLost
 from duly.core.job import Actor, JobSnapshot
 from duly.core.payload import MAX_PAYLOAD_BYTES
 from duly.core.policy import Category
-from duly.features.audit.diff import Difference, compare, veil
+from duly.features.audit.diff import Comparison, compare, mask_secrets
 from duly.features.audit.entries import OWN_TARGETS
 from duly.jobs import store as job_store
 from duly.jobs.application import App
@@ -25,11 +25,11 @@ from duly.jobs.request_context import current_context
 
 JOB_TYPE = "duly.enrich_audit"
 _LOCALES = ("de", "en")
-_TYPE = re.compile(r"[a-z][a-z0-9_]*")
+_TARGET_TYPE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Versions(NamedTuple):
-    """What was changed, and how to say it."""
+    """Two versions of a record, and how to describe their differences."""
 
     target_type: str
     target_id: str
@@ -42,7 +42,7 @@ class Versions(NamedTuple):
 
 
 def declare(app: App) -> None:
-    """Add the job type to an application; once."""
+    """Declare the job type, unless the application has it."""
     if JOB_TYPE in app.registry:
         return
 
@@ -56,65 +56,63 @@ def declare(app: App) -> None:
         locale: str,
         names: dict[str, str],
     ) -> dict[str, int]:
-        # Not on the loop, where everybody else's leases are kept.
-        found = await asyncio.to_thread(compare, before, after, locale=locale, names=names)
-        if found.changes:
-            await _append(app, target_type, target_id, reason, found)
-        return {"changes": len(found.changes) + found.more}
+        # In a thread: the event loop renews the leases of all jobs of the worker.
+        comparison = await asyncio.to_thread(compare, before, after, locale=locale, names=names)
+        if comparison.changes:
+            await _write_entry(app, target_type, target_id, reason, comparison)
+        return {"changes": len(comparison.changes) + comparison.more}
 
 
 async def enrichment(app: App, versions: Versions, options: dict[str, Any]) -> Call[Any]:
-    """The call that has two versions compared. What is secret does not even get into its payload."""
+    """Return the call of the job. Its payload has masks in place of secrets."""
     _check(versions)
     declare(app)
-    # Every text is searched for secrets: a service has others to serve meanwhile.
+    # In a thread: every text is searched for secrets, and the service has other requests.
     return await asyncio.to_thread(_call, app, versions, options)
 
 
 def _call(app: App, versions: Versions, options: dict[str, Any]) -> Call[Any]:
-    before, after = veil(versions.before, versions.after, hide=frozenset(versions.hide))
-    job = app.registry.get(JOB_TYPE).options(**options)
-    return job.call(
-        target_type=versions.target_type,
-        target_id=versions.target_id,
-        before=before,
-        after=after,
-        reason=versions.reason,
-        locale=versions.locale,
-        names=dict(versions.names),
-    )
+    before, after = mask_secrets(versions.before, versions.after, hide=frozenset(versions.hide))
+    values = {**versions._asdict(), "before": before, "after": after, "names": dict(versions.names)}
+    del values["hide"]
+    return app.registry.get(JOB_TYPE).options(**options).call(**values)
 
 
 def check_target(target_type: str, field: str = "target_type") -> None:
-    """Refuse what is no kind of thing, or what Duly itself writes about."""
-    if not _TYPE.fullmatch(target_type):
-        raise ContractError(f"{target_type!r} is no kind of thing", field=field, fix="use lower_case words")
+    """Raise if a target type is malformed, or one of Duly's own."""
+    if not _TARGET_TYPE.fullmatch(target_type):
+        raise ContractError(
+            f"{target_type!r} is not a target type", field=field, fix="use lower_case words, as in invoice"
+        )
     if target_type in OWN_TARGETS:
         raise ContractError(
-            f"entries about a {target_type} are Duly's own",
-            field=field,
-            fix="use a name of your own, as invoice",
+            f"{target_type!r} is a target type of Duly", field=field, fix="use another word, as in invoice"
         )
 
 
 def _check(versions: Versions) -> None:
     check_target(versions.target_type)
     size = sum(
-        len(json.dumps(one, ensure_ascii=False, default=str)) for one in (versions.before, versions.after)
+        len(json.dumps(version, ensure_ascii=False, default=str))
+        for version in (versions.before, versions.after)
     )
     if size > MAX_PAYLOAD_BYTES:
         raise ContractError(
             f"both versions have {size} characters, {MAX_PAYLOAD_BYTES} allowed",
             field="after",
-            fix="pass the part that was changed",
+            fix="pass the changed part",
         )
     if versions.locale.partition("-")[0] not in _LOCALES:
-        raise ContractError(f"no words for {versions.locale!r}", field="locale", fix=f"one of {_LOCALES}")
+        raise ContractError(
+            f"unsupported locale {versions.locale!r}", field="locale", fix=f"use one of {_LOCALES}"
+        )
 
 
-async def _append(app: App, target_type: str, target_id: str, reason: str | None, found: Difference) -> None:
-    """One entry of the job, whichever attempt writes it: it has the job's id, and the job's time."""
-    job = await _this_job(app)
+async def _write_entry(
+    app: App, target_type: str, target_id: str, reason: str | None, comparison: Comparison
+) -> None:
+    """Write one entry per job, whichever attempt writes it: it has the id and the time of the job."""
+    job = await _current_job(app)
     async with (await app.resources()).database.auditor(job.org_id) as conn:
         await job_store.record_audit_entry(
             conn,
@@ -128,16 +126,16 @@ async def _append(app: App, target_type: str, target_id: str, reason: str | None
             reason=reason,
             request_id=job.request_id,
             correlation_id=job.correlation_id,
-            detail=found.detail(),
+            detail=comparison.detail(),
         )
 
 
-async def _this_job(app: App) -> JobSnapshot:
-    here = current_context()
-    assert here.org_id is not None
-    assert here.parent_id is not None
-    async with app.tenant_session(here.org_id) as conn:
-        job = await job_store.read_job(conn, here.org_id, here.parent_id)
+async def _current_job(app: App) -> JobSnapshot:
+    context = current_context()
+    assert context.org_id is not None
+    assert context.parent_id is not None
+    async with app.tenant_session(context.org_id) as conn:
+        job = await job_store.read_job(conn, context.org_id, context.parent_id)
     if job is None:
-        raise LeaseLost("the job is gone", fix="stop")
+        raise LeaseLost("the job no longer exists", fix="stop")
     return job

@@ -1,4 +1,4 @@
-"""The audit trail of the org: filtered, and verified against its seals by a job."""
+"""Console pages of the audit trail: list and filter entries, verify the chain in a job."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit, as_id
 from duly.core.errors import ContractError
 from duly.core.principal import Scope
-from duly.features.audit.service import Verification
+from duly.features.audit.models import Verification
 
-_AT_A_TIME = 50
-_TEXTS = ("actor", "action", "target")
-_TIMES = ("since", "until")
+_PAGE_SIZE = 50
+_FILTERS = ("actor", "action", "target", "since", "until")
 _ID = re.compile(r"[0-9a-f-]{16,}")
 
 
-async def listed(visit: Visit) -> Page:
-    """The entries, the newest first; and how a verification stands that somebody has asked for."""
-    asked = {name: visit.query.get(name, "") for name in (*_TEXTS, *_TIMES)}
+async def list_page(visit: Visit) -> Page:
+    """Show the entries, newest first, and the progress or report of a verification."""
+    filters = {name: visit.query.get(name, "") for name in _FILTERS}
     after = visit.query.get("after")
     page = await visit.service.audit.list(
         visit.org_id,
-        actor=asked["actor"] or None,
-        action=asked["action"] or None,
-        target_id=asked["target"] or None,
-        since=_moment("since", asked["since"]),
-        until=_moment("until", asked["until"]),
-        limit=_AT_A_TIME,
+        actor=filters["actor"] or None,
+        action=filters["action"] or None,
+        target_id=filters["target"] or None,
+        since=_parse_time("since", filters["since"]),
+        until=_parse_time("until", filters["until"]),
+        limit=_PAGE_SIZE,
         after=after,
     )
     return visit.page(
         "audit.html",
         title=visit.t("audit.title"),
-        asked=asked,
-        rows=[(one, _ends(one.actor_id), _ends(one.target_id), _pretty(one.detail)) for one in page.entries],
-        short=page.after is not None and len(page.entries) < _AT_A_TIME,
+        filters=filters,
+        rows=[
+            (entry, _short_id(entry.actor_id), _short_id(entry.target_id), _indented(entry.detail))
+            for entry in page.entries
+        ],
+        short=page.after is not None and len(page.entries) < _PAGE_SIZE,
         verification=await _verification(visit),
         after=page.after,
         first=after is None,
@@ -49,38 +51,40 @@ async def listed(visit: Visit) -> Page:
 
 
 async def verify(visit: Visit, form: Form) -> Response:
-    """Have the whole trail verified."""
+    """Start a verification of the whole audit trail."""
     expect = form.get("expect", "").strip().lower() or None
     handle = await visit.service.audit.start_verification(visit.org_id, expect=expect, actor=visit.actor)
     return visit.done("audit.verifying", to="/audit", query={"verification": handle.job_id})
 
 
 async def _verification(visit: Visit) -> Verification | None:
-    which = visit.query.get("verification")
-    return await visit.service.audit.verification(visit.org_id, as_id(which)) if which else None
+    job_id = visit.query.get("verification")
+    return await visit.service.audit.verification(visit.org_id, as_id(job_id)) if job_id else None
 
 
-def _moment(field: str, text: str) -> datetime | None:
-    """A time from a form, in UTC unless it says otherwise."""
+def _parse_time(field: str, text: str) -> datetime | None:
+    """Return a time from a form, in UTC unless it has another zone."""
     if not text:
         return None
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise ContractError(f"{text!r} is no time", field=field, fix="as in 2026-11-15T12:00") from None
+        raise ContractError(
+            f"{text!r} is not a time", field=field, fix="write it as 2026-11-15T12:00"
+        ) from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _ends(text: str) -> str:
-    """An id by its ends: in a list, that tells it from others."""
+def _short_id(text: str) -> str:
+    """Return the first and last characters of a long id."""
     return f"{text[:6]}…{text[-6:]}" if _ID.fullmatch(text) else text
 
 
-def _pretty(detail: dict[str, Any]) -> str:
+def _indented(detail: dict[str, Any]) -> str:
     return json.dumps(detail, indent=2, ensure_ascii=False, sort_keys=True) if detail else ""
 
 
 ROUTES = (
-    Show("/audit", listed, Scope.ADMIN, nav="audit.title"),
-    Act("/audit/verify", verify, Scope.ADMIN, listed),
+    Show("/audit", list_page, Scope.ADMIN, nav="audit.title"),
+    Act("/audit/verify", verify, Scope.ADMIN, list_page),
 )

@@ -11,11 +11,10 @@ from starlette.responses import Response
 from duly.core.job import ActorType
 from duly.core.principal import Scope
 from duly.core.states import Status
-from duly.features.audit.chain import Problem
+from duly.features.audit.chain import ChainProblem
 from duly.features.audit.enrichment import Versions, enrichment
 from duly.features.audit.entries import OWN_TARGETS
-from duly.features.audit.report import AuditReport
-from duly.features.audit.service import AuditEntry, AuditEventPage, AuditPage
+from duly.features.audit.models import AuditEntry, AuditEventPage, AuditPage, AuditReport
 from duly.features.job_submission.routes import IdempotencyKey, enqueued
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted
@@ -80,7 +79,7 @@ AuditEventList = list_model(
 AuditReportResponse = response_model(
     AuditReport,
     problems=(
-        list[response_model(Problem, "ChainProblem", kind=str)],  # type: ignore[misc]
+        list[response_model(ChainProblem, kind=str)],  # type: ignore[misc]
         "The first hundred.",
     ),
 )

@@ -1,7 +1,7 @@
-"""The audit trail is sealed: what was written a moment ago can no longer be changed unnoticed.
+"""The audit sealer: adds new audit entries to the hash chains of their orgs.
 
-One sealer works at a time; it holds the mark that says how far the sealing has come. Seals and mark are
-written in one transaction, so a crash leaves both or neither, and whoever comes next goes on from there.
+One sealer works at a time: it locks the mark that says how far sealing has come. Seals and mark are written
+in one transaction, so a crash leaves both or neither, and the next sealer continues from the mark.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from uuid import UUID
 
 from duly.db.database import retry_transaction
-from duly.features.audit import store as audit
-from duly.features.audit.chain import make_seals, place_of
+from duly.features.audit import store
+from duly.features.audit.chain import entry_position, make_seals
 from duly.jobs.application import App
 
 log = logging.getLogger("duly.maintenance")
 
 
 class Sealer:
-    """The chore that seals new entries of the audit trail, org by org."""
+    """The background task that seals new entries of the audit trail, org by org."""
 
     name = "sealer"
 
@@ -31,28 +31,27 @@ class Sealer:
         self._batch = batch
 
     async def once(self) -> timedelta:
-        """Seal the next entries, so many at most; zero if there are more."""
-        return timedelta(0) if await retry_transaction(self._round) == self._batch else self._every
+        """Seal up to a batch of entries; return the pause until the next round, zero if more wait."""
+        return timedelta(0) if await retry_transaction(self._seal_batch) == self._batch else self._every
 
-    async def _round(self) -> int:
+    async def _seal_batch(self) -> int:
         async with (await self._app.resources()).database.engine() as conn:
-            held = await audit.hold_mark(conn)
-            if held is None:
+            mark = await store.lock_mark(conn)
+            if mark is None:
                 return 0
-            if held.ahead:
+            if mark.ahead:
                 log.error(
-                    "the audit trail comes from a server with more transactions; see docs/operate/audit.md"
+                    "the audit trail was restored from a server with more transactions;"
+                    " see docs/operate/audit.md"
                 )
                 return 0
-            entries = await audit.unsealed(conn, held.place, limit=self._batch)
+            entries = await store.read_unsealed(conn, mark.position, limit=self._batch)
             if not entries:
                 return 0
-            trails: defaultdict[UUID, list[dict[str, Any]]] = defaultdict(list)
+            by_org: defaultdict[UUID, list[dict[str, Any]]] = defaultdict(list)
             for entry in entries:
-                trails[entry["org_id"]].append(entry)
-            last = await audit.last_seals(conn, trails)
-            seals = [
-                seal for org, trail in trails.items() for seal in make_seals(last.get(org), trail, held.now)
-            ]
-            await audit.write_seals(conn, seals, place_of(entries[-1]))
+                by_org[entry["org_id"]].append(entry)
+            last = await store.read_last_seals(conn, by_org)
+            seals = [seal for org, new in by_org.items() for seal in make_seals(last.get(org), new, mark.now)]
+            await store.write_seals(conn, seals, entry_position(entries[-1]))
         return len(entries)

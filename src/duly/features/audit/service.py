@@ -1,11 +1,10 @@
-"""The audit trail of an org: looked at, taken elsewhere, and verified against its seals."""
+"""The audit trail of an org: list, export, verify and record entries."""
 
 from __future__ import annotations
 
 import asyncio
 import builtins
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -15,16 +14,13 @@ from duly.core.job import Actor
 from duly.core.states import AUDITED, EventType, Status, audit_event_name
 from duly.db.database import ENGINE_ROLE_SQL, tenant_role_sql
 from duly.features.arguments import check_org_exists, org_uuid, required_text
-from duly.features.audit import store as audit
-from duly.features.audit import verifier
-from duly.features.audit.chain import GENESIS, Chain, Problem, end_of, place_of
+from duly.features.audit import store, verification
+from duly.features.audit.chain import GENESIS, Chain, ChainProblem, entry_position, seal_position
 from duly.features.audit.enrichment import Versions, check_target, enrichment
 from duly.features.audit.entries import change_request, record_entry
-from duly.features.audit.report import MOST, AuditReport, read_hash, reported
-from duly.features.audit.store import START, AuditEntry, Mark
-from duly.features.audit.verifier import Verification
-from duly.features.events.service import Feed
-from duly.features.events.store import FeedEvent
+from duly.features.audit.models import AuditEntry, AuditEventPage, AuditPage, AuditReport, Verification
+from duly.features.audit.store import CHAIN_START, AuditMark
+from duly.features.events.service import Feed, FeedEvent
 from duly.features.pagination import decode_cursor, encode_cursor, page_size, time_cursor
 from duly.jobs.application import App
 from duly.jobs.handle import Handle
@@ -34,47 +30,23 @@ __all__ = ["Audit", "AuditEntry", "AuditEventPage", "AuditPage", "Verification"]
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 _NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
-_AT_ONCE = 1_000
+_ENTRIES_PER_READ = 1_000
 _Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPage:
-    """Some entries; `after` asks for those that follow, and is None at the end.
-
-    With a filter so many entries are looked at and no more: a page may then be short, even empty.
-    """
-
-    entries: tuple[AuditEntry, ...]
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEventPage:
-    """What became of some jobs; `after` asks for what follows, and `more` says whether to ask at once."""
-
-    events: tuple[_Row, ...]
-    after: str
-    more: bool
-
-
-class _Choice(NamedTuple):
-    """Which entries; None means all."""
+class _EntryFilter(NamedTuple):
+    """A filter of entries; None matches all."""
 
     actor: str | None = None
     action: str | None = None
     target_id: str | None = None
 
-    def shows(self, entry: AuditEntry) -> bool:
-        """Whether it is one of them."""
+    def matches(self, entry: AuditEntry) -> bool:
         return (
             self.actor in (None, entry.actor_id, f"{entry.actor_type}:{entry.actor_id}")
             and self.action in (None, entry.action, entry.action.partition(".")[0])
             and self.target_id in (None, entry.target_id)
         )
-
-
-_EVERYTHING = _Choice()
 
 
 class Audit:
@@ -95,25 +67,27 @@ class Audit:
         limit: int = 50,
         after: str | None = None,
     ) -> AuditPage:
-        """The entries of an org, the newest first. An unknown org raises.
+        """Return the entries of an org, newest first. An unknown org raises.
 
-        `actor` is somebody's id, alone or as `user:anna`; `action` a whole one, or its first word. `since`
-        includes its moment, `until` does not.
+        `actor` is an id, alone or as `user:anna`; `action` is an action or its first word. `since` is
+        inclusive, `until` exclusive.
         """
-        whose, size = org_uuid(org_id), page_size(limit)
-        start = decode_cursor(after, lambda at, entry: (time_cursor(at), UUID(entry))) or _NEWEST
-        start = min(start, (_zoned("until", until, _NEWEST[0]), UUID(int=0)))
-        fits = _Choice(
+        org, size = org_uuid(org_id), page_size(limit)
+        before = decode_cursor(after, lambda at, entry: (time_cursor(at), UUID(entry))) or _NEWEST
+        before = min(before, (_zoned("until", until, _NEWEST[0]), UUID(int=0)))
+        entry_filter = _EntryFilter(
             checked_text("actor", actor), checked_text("action", action), checked_text("target_id", target_id)
         )
-        most = size + 1 if fits == _EVERYTHING else _AT_ONCE
-        async with self._app.tenant_session(whose) as conn:
-            seen = await audit.newest(conn, whose, start, _zoned("since", since, _OLDEST), most=most)
-            if not seen:
-                await check_org_exists(conn, whose)
-        fitting = [entry for entry in seen if fits.shows(entry)]
-        page = fitting[:size]
-        last = page[-1] if len(fitting) > size else seen[-1] if len(seen) == most else None
+        scanned = size + 1 if entry_filter == _EntryFilter() else _ENTRIES_PER_READ
+        async with self._app.tenant_session(org) as conn:
+            entries = await store.list_entries(
+                conn, org, before, _zoned("since", since, _OLDEST), limit=scanned
+            )
+            if not entries:
+                await check_org_exists(conn, org)
+        matching = [entry for entry in entries if entry_filter.matches(entry)]
+        page = matching[:size]
+        last = page[-1] if len(matching) > size else entries[-1] if len(entries) == scanned else None
         return AuditPage(
             tuple(page), encode_cursor(last.occurred_at.isoformat(), last.entry_id) if last else None
         )
@@ -125,81 +99,83 @@ class Audit:
         expect: str | None = None,
         step: Callable[[float], None] | None = None,
     ) -> AuditReport:
-        """Compare every entry of an org with its seal, and every seal with the one before.
+        """Verify every entry of an org against its seal, and every seal against the previous one.
 
-        `expect` is the `head` of an earlier report, kept elsewhere: the chain must still contain it. `step`
-        is told now and then which share of the chain is done.
+        `expect` is the `head` of an earlier report, stored elsewhere: the chain must still contain it.
+        `step` is called with the share of the chain that is done.
         """
-        whose, wanted = org_uuid(org_id), read_hash(expect)
+        org, expected = org_uuid(org_id), verification.parse_head(expect)
         async with (await self._app.resources()).database.engine() as conn:
-            mark = await audit.read_mark(conn)
-        async with self._app.tenant_session(whose) as conn:
-            await check_org_exists(conn, whose)
-        return await self._verified(whose, mark, wanted, step)
+            mark = await store.read_mark(conn)
+        async with self._app.tenant_session(org) as conn:
+            await check_org_exists(conn, org)
+        return await self._verify(org, mark, expected, step)
 
     async def start_verification(
         self, org_id: UUID | str, *, expect: str | None = None, actor: Actor
     ) -> Handle[AuditReport]:
-        """Have it verified by a job, as is right for a long chain; if one is under way, it is that one."""
-        read_hash(expect)
-        verifier.declare(self._app, self.verify)
-        who = change_request(actor, None, optional=True).actor
-        [handle] = await self._app.enqueue_many([verifier.call(self._app, org_uuid(org_id), who, expect)])
+        """Verify a long chain in a job; while one is in flight, return that one."""
+        verification.parse_head(expect)
+        verification.declare(self._app, self.verify)
+        requester = change_request(actor, None, optional=True).actor
+        call = verification.verification_call(self._app, org_uuid(org_id), requester, expect)
+        [handle] = await self._app.enqueue_many([call])
         return handle
 
     async def verification(self, org_id: UUID | str, job_id: UUID | str) -> Verification:
-        """How far such a job is, and its report when it is done. The id of any other job is unknown."""
-        whose, which = org_uuid(org_id), as_uuid("job_id", job_id)
-        if which is None:
-            raise MissingField("missing", field="job_id", fix="say which job")
-        verifier.declare(self._app, self.verify)
-        handle = Handle[AuditReport](self._app, whose, which)
+        """Return a verification job, with its report once it has succeeded. Another job raises."""
+        org, parsed_id = org_uuid(org_id), as_uuid("job_id", job_id)
+        if parsed_id is None:
+            raise MissingField("missing", field="job_id", fix="pass the id of the job")
+        verification.declare(self._app, self.verify)
+        handle = Handle[AuditReport](self._app, org, parsed_id)
         job = await handle.status()
-        if job.job_type != verifier.JOB_TYPE:
-            raise UnknownJob(f"no verification {which} in this org", field="job_id", fix="check id and org")
-        done = job.status is Status.COMPLETED
-        return Verification(job, await handle.result() if done else None)
+        if job.job_type != verification.JOB_TYPE:
+            raise UnknownJob(
+                f"no verification {parsed_id} in this org", field="job_id", fix="check id and org"
+            )
+        return Verification(job, await handle.result() if job.status is Status.COMPLETED else None)
 
     async def verify_all(self) -> AsyncIterator[AuditReport]:
         """Verify every org, one after the other."""
         async with (await self._app.resources()).database.engine() as conn:
-            mark, everybody = await audit.read_mark(conn), await audit.orgs(conn)
-        for org_id in everybody:
-            yield await self._verified(org_id, mark, None, None)
+            mark, org_ids = await store.read_mark(conn), await store.list_orgs(conn)
+        for org_id in org_ids:
+            yield await self._verify(org_id, mark, None, None)
 
     async def export(self, org_id: UUID | str) -> AsyncIterator[_Row]:
-        """Every entry in the order of the chain, each seal after its entries: rows to verify anywhere.
+        """Yield every entry in the order of the chain, and each seal after its entries.
 
-        `kind` says what a row is: an entry or a seal.
+        The `kind` of a row is `entry` or `seal`. The rows can be verified without the database.
         """
-        whose = org_uuid(org_id)
-        async with self._app.tenant_session(whose) as conn:
-            await check_org_exists(conn, whose)
-        end = START
-        async for seal, entries in self._seals(whose):
+        org = org_uuid(org_id)
+        async with self._app.tenant_session(org) as conn:
+            await check_org_exists(conn, org)
+        position = CHAIN_START
+        async for seal, entries in self._read_seals(org):
             for entry in entries:
                 yield {"kind": "entry", **entry}
             yield {"kind": "seal", **seal}
-            end = end_of(seal)
+            position = seal_position(seal)
         while True:
-            async with self._app.tenant_session(whose) as conn:
-                rest = await audit.read_rest(conn, whose, end, limit=_AT_ONCE)
-            for entry in rest:
+            async with self._app.tenant_session(org) as conn:
+                unsealed = await store.read_after(conn, org, position, limit=_ENTRIES_PER_READ)
+            for entry in unsealed:
                 yield {"kind": "entry", **entry}
-            if len(rest) < _AT_ONCE:
+            if len(unsealed) < _ENTRIES_PER_READ:
                 return
-            end = place_of(rest[-1])
+            position = entry_position(unsealed[-1])
 
     async def events(
         self, org_id: UUID | str, *, limit: int = 100, after: str | None = None
     ) -> AuditEventPage:
-        """What became of the jobs of an org, under the names of the audit, in the order of commits.
+        """Return the events of the jobs of an org under their audit names, in commit order.
 
-        The same facts as in the feed, without progress and partial results. A page may be short, even empty.
+        They are the events of the feed without progress and partial results. A page may be short or empty.
         """
         page = await Feed(self._app).read(org_id, after, limit)
-        told = [_audited(event) for event in page.events if event.event_type in AUDITED]
-        return AuditEventPage(tuple(told), page.after, page.more)
+        events = tuple(_audit_event(event) for event in page.events if event.event_type in AUDITED)
+        return AuditEventPage(events, page.after, page.more)
 
     async def describe_change(
         self,
@@ -217,19 +193,18 @@ class Audit:
         idempotency_key: str | None = None,
         conn: Any = None,
     ) -> Handle[Any]:
-        """Have an entry `<target_type>.changed` written that says what differs between two versions.
+        """Enqueue a job that writes an entry `<target_type>.changed` with the differences of two versions.
 
-        It is a job: it is done later, by whoever may append to the audit trail and do nothing else. With
-        `conn` it goes with your transaction. `names` says how fields are called; those of `hide`, and
-        secrets, are told as changed, but never shown nor kept.
+        The job writes with a role that may only append to the audit trail. With `conn` it is enqueued in
+        your transaction. `names` has labels of fields. Fields in `hide`, and secrets, are recorded as
+        changed, without their values.
         """
-        who = change_request(actor, reason, optional=True)
         versions = Versions(
             required_text("target_type", target_type),
             required_text("target_id", target_id),
             before or {},
             after or {},
-            who.reason,
+            change_request(actor, reason, optional=True).reason,
             locale,
             names or {},
             hide,
@@ -254,74 +229,82 @@ class Audit:
         reason: str | None = None,
         **detail: Any,
     ) -> None:
-        """Write an entry of your own in your transaction of the org: it is there if what it tells was done.
+        """Write an entry of the application in its own transaction of the org: both commit or neither.
 
-        The first word of the action says what it is about, as in `invoice.deleted`.
+        The first word of the action is the type of the target, as in `invoice.deleted`.
         """
-        who = change_request(actor, reason, optional=True)
+        request = change_request(actor, reason, optional=True)
         check_target(required_text("action", action).partition(".")[0], "action")
         await conn.execute(ENGINE_ROLE_SQL)
         await record_entry(
-            conn, who, org_uuid(org_id), action, required_text("target_id", target_id), **detail
+            conn, request, org_uuid(org_id), action, required_text("target_id", target_id), **detail
         )
         await conn.execute(tenant_role_sql(org_uuid(org_id)))
 
-    async def _verified(
-        self, org_id: UUID, mark: Mark, wanted: bytes | None, step: Callable[[float], None] | None
+    async def _verify(
+        self, org_id: UUID, mark: AuditMark, expected: bytes | None, step: Callable[[float], None] | None
     ) -> AuditReport:
-        chain, end = Chain(org_id, kept_since=mark.kept_since), START
-        problems: builtins.list[Problem] = []
-        heads = {GENESIS}
-        length = await self._length(org_id) if step else 0
-        async for seal, entries in self._seals(org_id):
-            # Not on the loop: hundreds of entries are hashed for each seal.
-            found = await asyncio.to_thread(lambda: [*chain.take(seal, entries)])  # noqa: B023
-            problems += found[: MOST - len(problems)]
-            end = end_of(seal)
+        chain, position = Chain(org_id, mark.retained_since), CHAIN_START
+        problems: builtins.list[ChainProblem] = []
+        head_known = expected in (None, GENESIS)
+        length = await self._count_seals(org_id) if step else 0
+        async for seal, entries in self._read_seals(org_id):
+            # In a thread: hundreds of entries are hashed for each seal.
+            new = await asyncio.to_thread(lambda: [*chain.check_next(seal, entries)])  # noqa: B023
+            problems += new[: verification.MAX_PROBLEMS - len(problems)]
+            position = seal_position(seal)
             if step:
                 step(min(chain.length / length, 1))
-            heads |= {chain.head} & {wanted}
+            head_known = head_known or chain.head == expected
         async with self._app.tenant_session(org_id) as conn:
-            rest = await audit.rest(conn, org_id, end, mark.place)
-        if rest.bare:
-            said = f"{rest.bare} entries after the last seal were sealed, and their seal is not there"
-            problems.append(Problem(org_id, "seal_missing", chain.length + 1, None, said))
-        known = wanted is None or wanted in heads
-        return reported(chain, problems, unsealed=rest.unsealed, kept_since=mark.kept_since, known=known)
+            count = await store.count_unsealed(conn, org_id, position, mark.position)
+        if count.seal_lost:
+            message = f"{count.seal_lost} entries after the last seal were sealed, and their seal is missing"
+            problems.append(ChainProblem(org_id, "seal_missing", chain.length + 1, None, message))
+        return verification.make_report(
+            chain,
+            problems,
+            unsealed=count.unsealed,
+            retained_since=mark.retained_since,
+            head_known=head_known,
+        )
 
-    async def _length(self, org_id: UUID) -> int:
-        """How many seals there are about now."""
+    async def _count_seals(self, org_id: UUID) -> int:
+        """Return the current number of seals, at least 1."""
         async with (await self._app.resources()).database.engine() as conn:
-            last = (await audit.last_seals(conn, [org_id])).get(org_id)
+            last = (await store.read_last_seals(conn, [org_id])).get(org_id)
         return int(last["seal_seq"]) if last else 1
 
-    async def _seals(self, org_id: UUID) -> AsyncIterator[tuple[_Row, builtins.list[_Row]]]:
-        """Every seal with the entries since the one before. Rows are written once: no snapshot is held."""
-        seq, end = 0, START
+    async def _read_seals(self, org_id: UUID) -> AsyncIterator[tuple[_Row, builtins.list[_Row]]]:
+        """Yield every seal with the entries since the previous one.
+
+        Rows are never changed after they were written, so no snapshot is held between reads.
+        """
+        seq, position = 0, CHAIN_START
         while True:
             async with self._app.tenant_session(org_id) as conn:
-                part = await audit.stretch(conn, org_id, seq, end)
-            if part is None:
+                segment = await store.read_segment(conn, org_id, seq, position)
+            if segment is None:
                 return
-            entries = iter(part.entries)
+            entries = iter(segment.entries)
             entry = next(entries, None)
-            for seal in part.seals:
-                own: builtins.list[_Row] = []
-                while entry is not None and place_of(entry) <= end_of(seal):
-                    own.append(entry)
+            for seal in segment.seals:
+                covered: builtins.list[_Row] = []
+                while entry is not None and entry_position(entry) <= seal_position(seal):
+                    covered.append(entry)
                     entry = next(entries, None)
-                yield seal, own
-            seq, end = part.seals[-1]["seal_seq"], end_of(part.seals[-1])
+                yield seal, covered
+            seq, position = segment.seals[-1]["seal_seq"], seal_position(segment.seals[-1])
 
 
-def _audited(event: FeedEvent) -> _Row:
-    """An event as the audit calls it."""
-    said = event.model_dump(exclude={"event_type", "event_seq", "payload_json"})
+def _audit_event(event: FeedEvent) -> _Row:
+    """Return an event under its audit name."""
+    fields = event.model_dump(exclude={"event_type", "event_seq", "payload_json"})
     action = audit_event_name(EventType(event.event_type))
-    return {"kind": "event", "action": action, **said, "detail": event.payload_json}
+    return {"kind": "event", "action": action, **fields, "detail": event.payload_json}
 
 
-def _zoned(field: str, at: datetime | None, otherwise: datetime) -> datetime:
+def _zoned(field: str, at: datetime | None, default: datetime) -> datetime:
     if at is not None and at.tzinfo is None:
-        raise ContractError("has no zone", field=field, fix="pass a time with its zone")
-    return otherwise if at is None else at
+        raise ContractError("has no time zone", field=field, fix="pass a time with its zone")
+    return default if at is None else at

@@ -14,7 +14,7 @@ from duly.core.job import JobEvent
 from duly.core.reconciliation import REASONS, ReconciliationRecord
 from duly.core.redaction import MAX_SHORT_TEXT_LENGTH, redact, truncate
 from duly.core.states import EventType
-from duly.features.audit.diff import Difference, compare, veil
+from duly.features.audit.diff import Comparison, compare, mask_secrets
 from duly.features.job_detail.service import JobStory, KeptLine, KeptPartial
 from duly.features.job_detail.timeline import moment
 from duly.features.job_detail.timeline_drawing import Say, end_of, workers
@@ -154,7 +154,7 @@ class Compared:
 
     before: KeptPartial
     after: KeptPartial
-    difference: Difference
+    difference: Comparison
 
 
 def compared(visit: Visit, snapshots: Sequence[KeptPartial]) -> Compared | None:
@@ -163,7 +163,7 @@ def compared(visit: Visit, snapshots: Sequence[KeptPartial]) -> Compared | None:
     if len(pair) < 2:
         return None
     before, after = pair[0], pair[-1]
-    old, new = veil(_record(before.payload), _record(after.payload))
+    old, new = mask_secrets(_record(before.payload), _record(after.payload))
     return Compared(before, after, compare(old, new, locale=visit.language))
 
 
