@@ -85,10 +85,10 @@ def rows_read(plan: dict[str, Any]) -> float:
 
 
 def test_queue_lists_are_counted_up_to_the_limit(sql: psycopg.Connection, filled: uuid.UUID) -> None:
-    explain = f"explain (analyze, format json) {statement('queues/stats')}"
+    explain = f"explain (analyze, format json) {statement('queues/read_stats')}"
     with sql.transaction():
         sql.execute(ENGINE_ROLE_SQL)
-        row = sql.execute(explain, {"most": 100, "heads": 100}).fetchone()
+        row = sql.execute(explain, {"max_count": 100, "max_heads": 100}).fetchone()
     assert row
     waiting, heads, scheduled, running = 101, 100 * 3, 101, 100 * 2
     assert rows_read(row[0][0]["Plan"]) <= waiting + heads + scheduled + running + 10

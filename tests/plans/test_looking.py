@@ -24,9 +24,9 @@ from duly.features.jobs import all_orgs_store as everywhere
 from duly.features.jobs import store as listing
 from duly.features.jobs.filter_store import NEWEST, Choice, Place
 from duly.features.metrics.store import read_totals
-from duly.features.orgs import fair_shares_store as shares
+from duly.features.orgs import store as orgs
 from duly.features.overview import store as overview
-from duly.features.queues.store import Count
+from duly.features.pagination import Count
 from duly.jobs import store as job_store
 from duly.jobs.status_batcher import read_status, read_statuses
 from duly.testing import DatabaseCluster
@@ -279,12 +279,12 @@ async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
                 {"scheduled": MOST + 1, "claims": 1, "job_states": 100, "job_records": 100},
             ),
             (
-                lambda conn: shares.active(conn, most=MOST, held=60),
+                lambda conn: orgs.read_activity(conn, max_steps=MOST, max_claimed=60),
                 None,
                 {"ready": MOST + 1, "claims": 1, "job_states": 60},
             ),
             (
-                lambda conn: shares.of_orgs(conn, [org], most=MOST),
+                lambda conn: orgs.read_backlogs(conn, [org], max_count=MOST),
                 None,
                 {"organizations": 1, "ready": MOST + 10, "job_records": 3},
             ),

@@ -1,22 +1,29 @@
-"""Check the arguments that many services share: org ids, texts and counts."""
+"""Check the arguments that many services share: ids, texts, counts, and lookups that found no row."""
 
 from __future__ import annotations
 
+from typing import TypeVar
 from uuid import UUID
 
-from duly.core.errors import ContractError, MissingField, UnknownOrg
+from duly.core.errors import ContractError, MissingField, NotFound, UnknownOrg
 from duly.db.pool import Connection
 from duly.db.statements import statement
 from duly.jobs.request_context import as_uuid, checked_text
 
+T = TypeVar("T")
 _MAX_COUNT = 1000
 
 
 def org_uuid(org_id: UUID | str) -> UUID:
     """Return the id of an org, or parse it from its text."""
-    parsed = as_uuid("org_id", org_id)
+    return required_uuid("org_id", org_id)
+
+
+def required_uuid(field: str, value: UUID | str) -> UUID:
+    """Return an id, or parse it from its text; raise if it is missing."""
+    parsed = as_uuid(field, value)
     if parsed is None:
-        raise MissingField("missing", field="org_id", fix="pass the id of the org")
+        raise MissingField("missing", field=field, fix=f"pass {field}")
     return parsed
 
 
@@ -38,6 +45,13 @@ def required_text(field: str, value: str) -> str:
     if text is None:
         raise MissingField("missing", field=field, fix=f"pass {field}")
     return text
+
+
+def require(row: T | None, unknown: type[NotFound], resource: str, *, field: str) -> T:
+    """Return the row of a lookup in an org, or raise: `no member u-17 in this org`."""
+    if row is None:
+        raise unknown(f"no {resource} in this org", field=field, fix=f"check {field} and the org")
+    return row
 
 
 def checked_count(n: int) -> int:

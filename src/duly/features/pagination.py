@@ -1,17 +1,41 @@
-"""Pagination: page sizes, and the cursors between pages."""
+"""Pagination: page sizes, the cursors between pages, and counts that stop at a maximum."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
 
 from duly.core.errors import ContractError
+from duly.db.pool import Connection
+from duly.features.arguments import check_org_exists, required_text
+from duly.jobs.application import App
 from duly.jobs.request_context import checked_text
 
 T = TypeVar("T")
 MAX_PAGE_SIZE = 500
+
+
+class Count(BaseModel):
+    """A number of rows, counted up to a maximum."""
+
+    model_config = ConfigDict(frozen=True)
+
+    count: int
+    at_least: bool
+    """Whether there may be more."""
+
+    def __str__(self) -> str:
+        return f"{self.count}+" if self.at_least else str(self.count)
+
+
+def capped_count(count: int, maximum: int) -> Count:
+    """Return the count of a statement that stops at `maximum` + 1."""
+    return Count(count=min(count, maximum), at_least=count > maximum)
 
 
 def page_size(limit: int) -> int:
@@ -32,6 +56,26 @@ def split_page(rows: Sequence[T], size: int, key: Callable[[T], object]) -> tupl
         return page, None
     last = key(page[-1])
     return page, encode_cursor(*last) if isinstance(last, tuple) else encode_cursor(last)
+
+
+async def read_org_page(
+    app: App,
+    org_id: UUID,
+    read: Callable[[Connection, int], Awaitable[Sequence[T]]],
+    key: Callable[[T], object],
+    *,
+    limit: int,
+) -> tuple[tuple[T, ...], str | None]:
+    """Return a page of an org's rows and the cursor of the next page; an unknown org raises.
+
+    `read` gets a connection and the number of rows to read.
+    """
+    size = page_size(limit)
+    async with app.tenant_session(org_id) as conn:
+        rows = await read(conn, size + 1)
+        if not rows:
+            await check_org_exists(conn, org_id)
+    return split_page(rows, size, key)
 
 
 def encode_cursor(*parts: object) -> str:
@@ -59,3 +103,8 @@ def text_cursor(*parts: str) -> str:
 def time_cursor(written: str) -> datetime:
     """Read a cursor whose key is a time."""
     return datetime.fromisoformat(written).astimezone(UTC)
+
+
+def text_pair_cursor(first: str, *second: str) -> tuple[str, str]:
+    """Read a cursor whose key is two texts, the second with or without spaces."""
+    return required_text("after", first), required_text("after", " ".join(second))

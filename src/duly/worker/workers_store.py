@@ -101,7 +101,7 @@ async def register(conn: Connection, worker: WorkerIdentity) -> None:
 
 async def unknown_queues(conn: Connection, queues: Sequence[str]) -> list[str]:
     """Return those of the queues that do not exist."""
-    cursor = await conn.execute(statement("queues/unknown"), {"queues": list(queues)})
+    cursor = await conn.execute(statement("queues/find_unknown"), {"queues": list(queues)})
     return [row[0] for row in await cursor.fetchall()]
 
 

@@ -15,7 +15,7 @@ from duly.features.bulk import job
 from duly.features.bulk.service import Bulk
 from duly.features.dead_letters.service import DeadLetters
 from duly.features.jobs.service import Jobs
-from duly.features.queues.store import Count
+from duly.features.pagination import Count
 from tests.features.bulk.conftest import End
 from tests.worker.site import make_orgs
 

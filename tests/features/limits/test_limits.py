@@ -12,8 +12,8 @@ import pytest
 
 from duly import Actor, Duly, errors
 from duly.core.job import SYSTEM_ORG
+from duly.features.limits.models import Limit
 from duly.features.limits.service import Limits
-from duly.features.limits.store import Limit
 from tests.features.schedules.ticking import NOON, Clock
 from tests.worker.site import make_orgs, one
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.features.orgs import fair_shares as control
+from duly.features.orgs import fair_shares
 from tests.features.overview.filled import fill
 from tests.worker.site import WHY, Site, enqueue, make_orgs, working
 
@@ -73,8 +73,8 @@ async def test_orgs_come_in_pages_and_no_look_goes_further_than_needed(
             break
     assert found == sorted(found)
     assert set(orgs) <= set(found)
-    for name, value in {"_STEPS": 3, "_SHOWN": 2, "_MOST": 1}.items():
-        monkeypatch.setattr(control, name, value)
+    for name, value in {"_MAX_STEPS": 3, "_MAX_ACTIVE_SHARES": 2, "_MAX_COUNT": 1}.items():
+        monkeypatch.setattr(fair_shares, name, value)
     few = await app.overview.shares()
     assert (len(few.shares), few.more) == (2, True)
     assert all(share.waiting.count for share in few.shares), "who waits is not left out"

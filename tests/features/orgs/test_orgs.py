@@ -10,8 +10,8 @@ import pytest
 
 from duly import Actor, Duly, context, errors
 from duly.core.job import SYSTEM_ORG
+from duly.features.orgs.models import OrgStatus
 from duly.features.orgs.service import Orgs
-from duly.features.orgs.store import OrgStatus
 from tests.features.api_keys.test_api_keys import audited
 
 ANNA = Actor.operator("anna")

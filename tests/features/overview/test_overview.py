@@ -12,7 +12,7 @@ import pytest
 from duly import Duly, errors
 from duly.features.overview import service as control
 from duly.features.overview.service import Overview
-from duly.features.queues import service as queues_control
+from duly.features.queues import service as queues_service
 from duly.jobs import stale_jobs
 from tests.features.jobs.test_job_lists import freshness
 from tests.features.overview.filled import all_of, fill
@@ -95,10 +95,10 @@ async def test_nothing_is_counted_further_than_needed(
 ) -> None:
     orgs = await make_orgs(app, 3)
     fill(sql, *orgs)
-    for name, value in {"MOST": 2, "_HEADS": 1, "_HELD": 1}.items():
+    for name, value in {"MAX_COUNT": 2, "_HEADS": 1, "_HELD": 1}.items():
         monkeypatch.setattr(control, name, value)
     monkeypatch.setattr(stale_jobs, "_MAX_FOUND", 1)
-    monkeypatch.setattr(queues_control, "MOST", 2)
+    monkeypatch.setattr(queues_service, "MAX_COUNT", 2)
     mine = await Overview(app).org(orgs[0])
     shares = [share.waiting for share in mine.waiting]
     assert {str(count) for count in [*shares, mine.scheduled, *mine.ended.values()]} == {"2+"}

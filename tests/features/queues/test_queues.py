@@ -14,9 +14,9 @@ from duly import Actor, Duly, context, errors
 from duly.core.job import SYSTEM_ORG
 from duly.core.policy import QUEUES
 from duly.features.limits.service import Limits
-from duly.features.queues import service as control
+from duly.features.queues import service as queues_service
+from duly.features.queues.models import QueueStats
 from duly.features.queues.service import Queues
-from duly.features.queues.store import QueueStats
 from tests.db.tenancy import insert
 from tests.worker.site import WHY, Site, enqueue, looked, make_orgs, working
 
@@ -194,7 +194,7 @@ async def test_the_oldest_that_waits_is_found_among_all_orgs_and_priorities(
 async def test_nothing_is_counted_further_than_needed(
     app: Duly, queues: Queues, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "MOST", 10)
+    monkeypatch.setattr(queues_service, "MAX_COUNT", 10)
     site, [rich] = Site(app), await make_orgs(app, 1)
     await enqueue(site.build, org, range(8))
     await enqueue(site.build, rich, range(8))

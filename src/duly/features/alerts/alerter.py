@@ -96,7 +96,7 @@ class Alerter:
             return AlertRound(dead_letters, fired, resolved)
 
     async def _measure(self, conn: Connection) -> Measurements:
-        stats = await queues.list_stats(conn, most=_MAX_COUNT, heads=_MAX_QUEUE_HEADS)
+        stats = await queues.read_stats(conn, max_count=_MAX_COUNT, max_heads=_MAX_QUEUE_HEADS)
         presence = await store.read_worker_presence(conn)
         totals = await read_totals(conn, limit=1)
         return Measurements(

@@ -28,7 +28,7 @@ from duly.features.api_keys.rules import (
 from duly.features.api_keys.store import ApiKey, FoundKey
 from duly.features.arguments import check_org_exists, org_uuid, required_text
 from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
-from duly.features.orgs.service import locked
+from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, page_size, split_page, text_cursor
 from duly.jobs.application import App
 
@@ -86,7 +86,7 @@ class Keys:
         }
 
         async def change(conn: Connection) -> NewKey:
-            await locked(conn, whose)
+            await lock_org(conn, whose)
             return await _made(conn, wanted, end, who)
 
         return await audited_transaction(self._app, change)
@@ -136,7 +136,7 @@ class Keys:
         beside = checked_overlap(overlap)
 
         async def change(conn: Connection) -> NewKey:
-            await locked(conn, whose)
+            await lock_org(conn, whose)
             old = await _locked(conn, whose, which)
             if not old.alive:
                 raise Conflict("this key has ended", field="key_id", fix="create a new key")

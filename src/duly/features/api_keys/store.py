@@ -1,4 +1,4 @@
-"""Keys and members: who may come in."""
+"""API keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from duly.core.principal import Role
 from duly.db.pool import Connection
 from duly.db.rows import first, rows
 from duly.db.statements import statement
@@ -42,17 +41,6 @@ class FoundKey(NamedTuple):
     key: ApiKey
     secret_hash: bytes
     now: datetime
-
-
-class Member(BaseModel):
-    """Somebody who belongs to an org."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    org_id: UUID
-    user_id: str
-    role: Role
-    created_at: datetime
 
 
 async def create_key(conn: Connection, values: Mapping[str, Any]) -> ApiKey:
@@ -101,41 +89,6 @@ async def touch_key(conn: Connection, key: ApiKey) -> None:
     """Note that a key was used since it was read; waits for nobody, in a transaction of its own."""
     await conn.execute(statement("api_keys/open_notes"))
     await conn.execute(statement("api_keys/touch"), {**_whose(key), "seen": key.last_used_at})
-
-
-async def read_member(conn: Connection, org_id: UUID, user_id: str) -> Member | None:
-    """Somebody who may belong to an org."""
-    row = await first(conn, "members/read", {"org_id": org_id, "user_id": user_id})
-    return Member.model_validate(row) if row else None
-
-
-async def set_member(conn: Connection, org_id: UUID, user_id: str, role: Role) -> Member:
-    """Make somebody a member, or change their role."""
-    [row] = await rows(conn, "members/set", {"org_id": org_id, "user_id": user_id, "role": role})
-    return Member.model_validate(row)
-
-
-async def remove_member(conn: Connection, org_id: UUID, user_id: str) -> Member | None:
-    """End a membership; who it was."""
-    row = await first(conn, "members/remove", {"org_id": org_id, "user_id": user_id})
-    return Member.model_validate(row) if row else None
-
-
-async def list_members(conn: Connection, org_id: UUID, after: str, *, limit: int) -> list[Member]:
-    """The next members of an org."""
-    found = await rows(conn, "members/list", {"org_id": org_id, "after": after, "limit": limit})
-    return [Member.model_validate(row) for row in found]
-
-
-async def list_admins(conn: Connection, org_id: UUID, *, limit: int) -> list[str]:
-    """Who administers an org, however many others belong to it."""
-    return [row["user_id"] for row in await rows(conn, "members/admins", {"org_id": org_id, "limit": limit})]
-
-
-async def role_of(conn: Connection, org_id: UUID, user_id: str) -> Role | None:
-    """What somebody is in an active org."""
-    row = await first(conn, "members/role", {"org_id": org_id, "user_id": user_id})
-    return Role(row["role"]) if row else None
 
 
 def _key(row: Mapping[str, Any]) -> ApiKey:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -51,6 +51,25 @@ async def audited_transaction(app: App, work: Callable[[Connection], Awaitable[T
             return await work(conn)
 
     return await retry_transaction(once)
+
+
+async def change_under_lock(
+    app: App,
+    lock: Callable[[Connection], Awaitable[T]],
+    changed_fields: Callable[[T], Mapping[str, Any]],
+    save: Callable[[Connection, T, Mapping[str, Any]], Awaitable[T]],
+) -> T:
+    """Lock a resource and save the fields that change, with their audit entry, in one transaction.
+
+    Without a changed field the resource stays as it is, and no entry is written.
+    """
+
+    async def change(conn: Connection) -> T:
+        current = await lock(conn)
+        values = changed_fields(current)
+        return await save(conn, current, values) if values else current
+
+    return await audited_transaction(app, change)
 
 
 async def record_entry(

@@ -16,7 +16,7 @@ from duly.features.bulk.plan import Verb
 from duly.features.bulk.service import Impact
 from duly.features.jobs.filter import Filters
 from duly.features.jobs.page_filter import Asked, asked
-from duly.features.queues.store import Count
+from duly.features.pagination import Count
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from duly.features.bulk.job import declare
 from duly.features.bulk.plan import JOB_TYPE, Verb, by_status, stored, touched, verb_of
 from duly.features.jobs.filter import Filters, choose
 from duly.features.jobs.walk import count
-from duly.features.queues.store import Count
+from duly.features.pagination import Count
 from duly.jobs.application import App
 from duly.jobs.handle import Handle
 from duly.jobs.job import Call

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from duly.db.pool import Connection
 from duly.db.rows import rows
-from duly.features.queues.store import Count, counted
+from duly.features.pagination import Count, capped_count
 
 _STEPS, _LOOK = 1_000, 200
 
@@ -41,6 +41,6 @@ async def kinds(conn: Connection, org_id: UUID | None, *, limit: int, most: int)
     name = "dead_letters/kinds" if org_id is None else "dead_letters/group"
     values = {"org_id": org_id, "kinds": _STEPS, "look": _LOOK, "limit": limit, "most": most}
     return [
-        ErrorKind.model_validate({**row, "letters": counted(row["letters"], most)})
+        ErrorKind.model_validate({**row, "letters": capped_count(row["letters"], most)})
         for row in await rows(conn, name, values)
     ]

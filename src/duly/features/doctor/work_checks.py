@@ -19,7 +19,7 @@ from duly.features.doctor.finding import Complaint, Finding, Verdict, judged, sk
 from duly.features.doctor.store import Row
 from duly.features.doctor.target import Patient
 from duly.features.queues import store as queues
-from duly.features.queues.store import QueueStats, WorkerSnapshot, WorkerState
+from duly.features.queues.models import QueueStats, WorkerSnapshot, WorkerState
 
 _MANY = 1_000
 _GONE = (WorkerState.SILENT, WorkerState.LOST)
@@ -142,7 +142,7 @@ def _waits(queue: str, age: timedelta) -> Complaint:
 
 async def _queues(patient: Patient) -> tuple[Sequence[QueueStats], Sequence[WorkerSnapshot]]:
     async with health.as_engine(await patient.conn()) as conn:
-        stats = await queues.list_stats(conn, most=_MANY, heads=_MANY)
+        stats = await queues.read_stats(conn, max_count=_MANY, max_heads=_MANY)
         known = await queues.list_workers(conn, limit=_MANY)
     return stats, known
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from duly.core.job import JobSnapshot
 from duly.core.states import HELD, Outcome
 from duly.features.jobs.store import Surrounds
-from duly.features.limits.store import Limit
+from duly.features.limits.models import Limit
 from duly.i18n import Messages, messages
 
 MOST_BEFORE = 1_000

@@ -20,7 +20,7 @@ from duly.features.bulk import pages as jobs_bulk
 from duly.features.bulk.plan import Verb
 from duly.features.jobs.page_filter import Asked, asked
 from duly.features.jobs.service import JobPage
-from duly.features.queues.store import Count
+from duly.features.pagination import Count
 from duly.http.options import EVERY_SUBJECT
 
 _PAGE = 50

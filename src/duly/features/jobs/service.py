@@ -27,8 +27,7 @@ from duly.features.jobs.filter import Filters, choose, cursor_of, start_of
 from duly.features.jobs.filter_store import Choice, Place
 from duly.features.jobs.store import Attempt
 from duly.features.jobs.walk import look
-from duly.features.pagination import page_size
-from duly.features.queues.store import Count
+from duly.features.pagination import Count, page_size
 from duly.features.system_jobs import check_may_cancel
 from duly.jobs import stale_jobs
 from duly.jobs import store as job_store

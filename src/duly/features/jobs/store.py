@@ -16,8 +16,9 @@ from duly.db.rows import rows
 from duly.db.statements import statement
 from duly.features.jobs import all_orgs_store as everywhere
 from duly.features.jobs.filter_store import Choice, Place
-from duly.features.limits.store import Limit
-from duly.features.queues.store import Count, Queue, counted
+from duly.features.limits.models import Limit
+from duly.features.pagination import Count, capped_count
+from duly.features.queues.models import Queue
 
 
 class Attempt(BaseModel):
@@ -111,8 +112,8 @@ async def count_by_status(conn: Connection, org_id: UUID | None, *, most: int) -
     """How many jobs of an org, or of all, are in each status, as far as an index tells it."""
     name = "jobs_all_orgs/count_by_status" if org_id is None else "jobs/count_by_status"
     found = await rows(conn, name, {"org_id": org_id, "most": most})
-    none = {status: counted(0, most) for status in HELD}
-    return none | {Status(row["status"]): counted(row["n"], most) for row in found}
+    none = {status: capped_count(0, most) for status in HELD}
+    return none | {Status(row["status"]): capped_count(row["n"], most) for row in found}
 
 
 async def last_events(conn: Connection, org_id: UUID, job_id: UUID, *, limit: int) -> list[JobEvent]:

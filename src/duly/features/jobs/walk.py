@@ -6,7 +6,7 @@ from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER
 from duly.features.jobs import store as listing
 from duly.features.jobs.filter_store import NEWEST, Choice, Place
-from duly.features.queues.store import Count, counted
+from duly.features.pagination import Count, capped_count
 from duly.jobs import stale_jobs
 from duly.jobs.application import App
 
@@ -43,7 +43,7 @@ async def look(
 async def count(app: App, choice: Choice, most: int) -> Count:
     """How many there are; no more than so many are looked at."""
     found, more = await look(app, choice, NEWEST, most, looks=max(most // _AT_ONCE, 1))
-    n = counted(len(found), most)
+    n = capped_count(len(found), most)
     return Count(count=n.count, at_least=n.at_least or more is not None)
 
 

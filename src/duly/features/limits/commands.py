@@ -11,9 +11,7 @@ from duly.app import Duly
 from duly.cli.command import Group
 from duly.cli.options import Change, Paging, number_option
 from duly.cli.output import Columns, columns
-from duly.features.limits.rules import UNCHANGED
-from duly.features.limits.service import LimitPage
-from duly.features.limits.store import Limit
+from duly.features.limits.models import UNCHANGED, Limit, LimitPage
 
 limits = Group("limits", "Limit and pause orgs and job types.")
 # Not from DULY_ORG: a limit for one org and a limit for every org must not be mixed up.

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from duly.core.principal import Scope
-from duly.features.limits.service import Limit, LimitPage
+from duly.features.limits.service import MAX_LIMIT, Limit, LimitPage
 from duly.http.params import NUMERIC, After, PageSize, ReasonBody
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -15,7 +15,6 @@ from duly.http.responses import page_model, response_model
 from duly.http.service import Service
 from duly.http.strict_requests import StrictRoute
 
-MAX_LIMIT = 1_000_000
 LimitValue = Annotated[int, Field(ge=0, le=MAX_LIMIT), NUMERIC]
 _DESCRIPTIONS = {"org_id": "Null: every org.", "job_type": "Null: every job type."}
 

@@ -1,9 +1,11 @@
-"""Limits and pauses of orgs and job types. Each change is audited in its own transaction."""
+"""Limits and pauses of orgs and job types. Each change is audited in its transaction."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,30 +13,31 @@ from duly.core.errors import ContractError, MissingField
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.db.pool import Connection
 from duly.features.arguments import check_org_exists
-from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
-from duly.features.limits import rules as limit_rules
-from duly.features.limits import store as gates
-from duly.features.limits.rules import UNCHANGED, Unchanged
-from duly.features.limits.store import EVERY_ORG, EVERY_TYPE, GateKey, Limit
+from duly.features.audit.entries import ChangeRequest, change_request, change_under_lock, record_entry
+from duly.features.limits import store
+from duly.features.limits.models import (
+    EVERY_ORG,
+    EVERY_TYPE,
+    UNCHANGED,
+    Limit,
+    LimitKey,
+    LimitPage,
+    Unchanged,
+)
 from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
 
 __all__ = ["Limit", "LimitPage", "Limits"]
 
-_Values = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class LimitPage:
-    """Some limits; `after` asks for those that follow, and is None at the end."""
-
-    limits: tuple[Limit, ...]
-    after: str | None
+MAX_LIMIT = 1_000_000
+MIN_STARTS_PER_SECOND, MAX_STARTS_PER_SECOND = 0.0001, 10_000.0
+_LIMIT_FIELDS = ("max_running", "starts_per_second", "burst", "max_waiting")
+_JOB_TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 
 
 class Limits:
-    """What orgs, job types, and job types of an org may have running, started and waiting."""
+    """The limits of orgs, of job types, and of job types of an org: running, started and queued jobs."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -51,44 +54,34 @@ class Limits:
         actor: Actor,
         reason: str,
     ) -> Limit:
-        """Limit an org, a job type, or a job type of an org. What is left out stays; None is no limit."""
-        given = {
-            "max_running": max_running,
-            "starts_per_second": starts_per_second,
-            "burst": burst,
-            "max_waiting": max_waiting,
-        }
-        key, who = _key(org_id, job_type), change_request(actor, reason)
-        wanted = limit_rules.checked(key, {n: v for n, v in given.items() if v is not UNCHANGED})
-        return await self._change(key, who, "set", lambda now: limit_rules.merged(now, wanted))
+        """Limit an org, a job type, or a job type of an org. Omitted fields stay; None lifts a limit."""
+        fields = dict(zip(_LIMIT_FIELDS, (max_running, starts_per_second, burst, max_waiting), strict=True))
+        key = _limit_key(org_id, job_type)
+        values = _checked_values(key, {name: v for name, v in fields.items() if v is not UNCHANGED})
+        changed = partial(_changed_limits, values=values)
+        return await self._change(key, change_request(actor, reason), "set", changed)
 
     async def pause(
         self, org_id: UUID | str | None = None, job_type: str | None = None, *, actor: Actor, reason: str
     ) -> Limit:
-        """Start none of these jobs until they are resumed; those that run go on, new ones wait."""
-        key, who = _key(org_id, job_type), change_request(actor, reason)
-
-        def paused(now: Limit) -> _Values:
-            return {} if now.paused_at else {"paused_by": who.by, "pause_reason": who.reason}
-
-        return await self._change(key, who, "paused", paused)
+        """Pause these jobs until they are resumed: running ones continue, queued ones wait."""
+        key, request = _limit_key(org_id, job_type), change_request(actor, reason)
+        values = {"paused_by": request.by, "pause_reason": request.reason}
+        return await self._change(key, request, "paused", lambda limit: {} if limit.paused_at else values)
 
     async def resume(
         self, org_id: UUID | str | None = None, job_type: str | None = None, *, actor: Actor, reason: str
     ) -> Limit:
-        """Let them start again; other pauses and limits still hold."""
-        key, who = _key(org_id, job_type), change_request(actor, reason)
-
-        def resumed(now: Limit) -> _Values:
-            return {"paused_by": None, "pause_reason": None} if now.paused_at else {}
-
-        return await self._change(key, who, "resumed", resumed)
+        """Resume these jobs; other pauses and limits still apply."""
+        key, request = _limit_key(org_id, job_type), change_request(actor, reason)
+        values = {"paused_by": None, "pause_reason": None}
+        return await self._change(key, request, "resumed", lambda limit: values if limit.paused_at else {})
 
     async def get(self, org_id: UUID | str | None = None, job_type: str | None = None) -> Limit:
-        """What holds for exactly these; without limits if nobody has set any."""
-        key = _key(org_id, job_type)
+        """Return the limit of exactly this org and job type; one without values if none was set."""
+        key = _limit_key(org_id, job_type)
         async with (await self._app.resources()).database.engine() as conn:
-            return await gates.read(conn, key) or _unlimited(key)
+            return await store.read_limit(conn, key) or _unlimited(key)
 
     async def list(
         self,
@@ -98,85 +91,124 @@ class Limits:
         limit: int = 50,
         after: str | None = None,
     ) -> LimitPage:
-        """Everything that was ever limited or paused; of one org, or of one job type, if so wished."""
-        start, size = decode_cursor(after, _read_key) or GateKey(), page_size(limit)
-        org, chosen = as_uuid("org_id", org_id), limit_rules.check_type_name(job_type)
+        """Return all limits and pauses, also lifted ones; of one org or one job type if named."""
+        start, size = decode_cursor(after, _parse_cursor) or LimitKey(), page_size(limit)
+        org, name = as_uuid("org_id", org_id), _checked_job_type(job_type)
         async with (await self._app.resources()).database.engine() as conn:
-            found = await gates.list_after(conn, start, org_id=org, job_type=chosen, limit=size + 1)
-        return LimitPage(*split_page(found, size, lambda last: last.key))
+            limits = await store.list_limits(conn, start, org_id=org, job_type=name, limit=size + 1)
+        return LimitPage(*split_page(limits, size, lambda last: last.key))
 
     async def _change(
-        self, key: GateKey, who: ChangeRequest, action: str, changed: Callable[[Limit], Mapping[str, Any]]
+        self,
+        key: LimitKey,
+        request: ChangeRequest,
+        action: str,
+        changed_fields: Callable[[Limit], Mapping[str, Any]],
     ) -> Limit:
-        """Change a gate under its lock. A change of nothing makes no gate, and leaves no trace."""
+        async def lock(conn: Connection) -> Limit:
+            if key.org_id != EVERY_ORG:
+                await check_org_exists(conn, key.org_id)
+            return await store.lock_limit(conn, key) or _unlimited(key)
 
-        async def once(conn: Connection) -> Limit:
-            before = await _locked(conn, key)
-            values = changed(before or _unlimited(key))
-            if not values:
-                return before or _unlimited(key)
-            return await _write(conn, key, before, values, who, action)
-
-        done = await audited_transaction(self._app, once)
+        save = partial(_save, key=key, request=request, action=action)
+        limit = await change_under_lock(self._app, lock, changed_fields, save)
         (await self._app.resources()).waker.wake()
-        return done
+        return limit
 
 
-async def _locked(conn: Connection, key: GateKey) -> Limit | None:
-    if key.org_id != EVERY_ORG:
-        await check_org_exists(conn, key.org_id)
-    return await gates.lock(conn, key)
-
-
-async def _write(
+async def _save(
     conn: Connection,
-    key: GateKey,
-    before: Limit | None,
+    limit: Limit,
     values: Mapping[str, Any],
-    who: ChangeRequest,
+    *,
+    key: LimitKey,
+    request: ChangeRequest,
     action: str,
 ) -> Limit:
-    if before is None:
-        await gates.create(conn, key)
-        before = await gates.lock(conn, key) or _unlimited(key)
-    await gates.change(conn, key, {**_settable(before), **values})
-    after = await gates.read(conn, key)
-    assert after is not None
-    if after.counts and not before.counts:
-        await gates.count_running(conn, key)
-        after = await gates.read(conn, key) or after
-    await _note(conn, key, before, values, who, action)
-    return after
+    if limit.updated_at is None:
+        # The limit has no row yet. Another transaction may create it first, so read it again.
+        await store.create_limit(conn, key)
+        limit = await store.lock_limit(conn, key) or limit
+    fields = {name: getattr(limit, name) for name in (*_LIMIT_FIELDS, "paused_by", "pause_reason")}
+    await store.change_limit(conn, key, {**fields, **values})
+    changed = await store.read_limit(conn, key)
+    if changed is not None and changed.counts and not limit.counts:
+        await store.count_running(conn, key)
+        changed = await store.read_limit(conn, key)
+    assert changed is not None  # the row is locked
+    names = [name for name in values if name in _LIMIT_FIELDS]
+    detail = {
+        "before": {name: getattr(limit, name) for name in names},
+        "after": {name: values[name] for name in names},
+    }
+    org = SYSTEM_ORG if key.org_id == EVERY_ORG else key.org_id
+    await record_entry(conn, request, org, f"limit.{action}", key.name, **(detail if names else {}))
+    return changed
 
 
-async def _note(
-    conn: Connection, key: GateKey, before: Limit, values: Mapping[str, Any], who: ChangeRequest, action: str
-) -> None:
-    whose = SYSTEM_ORG if key.org_id == EVERY_ORG else key.org_id
-    shown = [name for name in values if name in limit_rules.LIMITS]
-    detail = {"before": {n: getattr(before, n) for n in shown}, "after": {n: values[n] for n in shown}}
-    await record_entry(conn, who, whose, f"limit.{action}", key.name, **(detail if shown else {}))
+def _unlimited(key: LimitKey) -> Limit:
+    return Limit(org_id=None if key.org_id == EVERY_ORG else key.org_id, job_type=key.job_type or None)
 
 
-def _settable(limit: Limit) -> _Values:
-    return {name: getattr(limit, name) for name in (*limit_rules.LIMITS, "paused_by", "pause_reason")}
-
-
-def _unlimited(key: GateKey) -> Limit:
-    org_id = None if key.org_id == EVERY_ORG else key.org_id
-    return Limit(org_id=org_id, job_type=key.job_type or None)
-
-
-def _key(org_id: UUID | str | None, job_type: str | None) -> GateKey:
-    org, chosen = as_uuid("org_id", org_id), limit_rules.check_type_name(job_type)
-    if org is None and chosen is None:
+def _limit_key(org_id: UUID | str | None, job_type: str | None) -> LimitKey:
+    org, name = as_uuid("org_id", org_id), _checked_job_type(job_type)
+    if org is None and name is None:
         raise MissingField(
-            "missing", field="org_id", fix="name an org, a job type, or both; a queue is paused by itself"
+            "missing",
+            field="org_id",
+            fix="name an org, a job type, or both; to stop a queue, pause it",
         )
     if org == EVERY_ORG:
-        raise ContractError("the zero uuid is no org", field="org_id", fix="leave it out for every org")
-    return GateKey(org or EVERY_ORG, chosen or EVERY_TYPE)
+        raise ContractError("the zero uuid is not an org", field="org_id", fix="omit it for every org")
+    return LimitKey(org or EVERY_ORG, name or EVERY_TYPE)
 
 
-def _read_key(org_id: str, job_type: str) -> GateKey:
-    return GateKey(UUID(org_id), checked_text("after", job_type or None) or EVERY_TYPE)
+def _parse_cursor(org_id: str, job_type: str) -> LimitKey:
+    return LimitKey(UUID(org_id), checked_text("after", job_type or None) or EVERY_TYPE)
+
+
+def _checked_job_type(job_type: str | None) -> str | None:
+    """Return a valid name of a job type, which this process need not declare."""
+    name = checked_text("job_type", job_type)
+    if name is not None and not _JOB_TYPE.fullmatch(name):
+        raise ContractError(f"{name!r} is not a job type", field="job_type", fix="use lower_case.words")
+    return name
+
+
+def _checked_values(key: LimitKey, values: dict[str, Any]) -> dict[str, Any]:
+    if not values:
+        fix = f"pass one of {', '.join(_LIMIT_FIELDS)}"
+        raise ContractError("nothing to set", field="max_running", fix=fix)
+    for field, value in values.items():
+        if value is not None:
+            _check_range(field, value)
+    if values.get("max_waiting") is not None and (key.org_id == EVERY_ORG or key.job_type != EVERY_TYPE):
+        raise ContractError(
+            "queued jobs are counted by org", field="max_waiting", fix="set it for an org, without a job type"
+        )
+    return values
+
+
+def _check_range(field: str, value: Any) -> None:
+    if field == "starts_per_second":
+        valid = type(value) in (int, float) and MIN_STARTS_PER_SECOND <= value <= MAX_STARTS_PER_SECOND
+        fix = f"use {MIN_STARTS_PER_SECOND} to {MAX_STARTS_PER_SECOND:.0f}, or none for no limit"
+    else:
+        minimum = 1 if field == "burst" else 0
+        valid = type(value) is int and minimum <= value <= MAX_LIMIT
+        fix = f"use {minimum} to {MAX_LIMIT}, or none for no limit"
+    if not valid:
+        raise ContractError(f"{value!r} is out of range", field=field, fix=fix)
+
+
+def _changed_limits(limit: Limit, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits that change. A rate always has a burst."""
+    merged = {**{name: getattr(limit, name) for name in _LIMIT_FIELDS}, **values}
+    rate = merged["starts_per_second"]
+    if rate is None and values.get("burst") is not None:
+        raise ContractError("a burst needs a rate", field="burst", fix="set starts_per_second with it")
+    if rate is None:
+        merged["burst"] = None
+    elif merged["burst"] is None:
+        merged["burst"] = max(1, math.ceil(rate))
+    return {name: value for name, value in merged.items() if value != getattr(limit, name)}

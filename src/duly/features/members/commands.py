@@ -9,7 +9,7 @@ from duly.cli.command import Group
 from duly.cli.options import Change, Org, Paging, argument
 from duly.cli.output import Output, columns
 from duly.core.principal import Role
-from duly.features.api_keys.store import Member
+from duly.features.members.models import Member
 from duly.features.members.service import MemberPage
 
 members = Group("members", "Manage the members of an org.")

@@ -1,32 +1,24 @@
-"""Members of orgs and what they are there. Each change is audited in its transaction."""
+"""The members of orgs and their roles. Each change is audited in its transaction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from duly.core.errors import ContractError, UnknownMember
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.core.principal import Role
 from duly.db.pool import Connection
-from duly.features.api_keys import store as access
-from duly.features.api_keys.store import Member
-from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.arguments import org_uuid, require, required_text
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
-from duly.features.orgs.service import locked
-from duly.features.pagination import decode_cursor, page_size, split_page, text_cursor
+from duly.features.members import store
+from duly.features.members.models import Member, MemberPage
+from duly.features.members.store import list_admins
+from duly.features.orgs.service import lock_org
+from duly.features.pagination import decode_cursor, read_org_page, text_cursor
 from duly.features.subscriptions import store as subscriptions
 from duly.jobs.application import App
 
-__all__ = ["Member", "MemberPage", "Members"]
-
-
-@dataclass(frozen=True, slots=True)
-class MemberPage:
-    """Some members; `after` asks for those that follow, and is None at the end."""
-
-    members: tuple[Member, ...]
-    after: str | None
+__all__ = ["Member", "MemberPage", "Members", "list_admins"]
 
 
 class Members:
@@ -38,71 +30,69 @@ class Members:
     async def set(
         self, org_id: UUID | str, user_id: str, role: Role | str, *, actor: Actor, reason: str
     ) -> Member:
-        """Make somebody a member, or change their role. Asked again, it changes nothing."""
-        whose, which, what, who = (
-            org_uuid(org_id),
-            required_text("user_id", user_id),
-            _role(role),
-            change_request(actor, reason),
-        )
-        if whose == SYSTEM_ORG:
-            raise ContractError("this org has no members", field="org_id", fix="make a key of it instead")
+        """Add a member, or change the role of one. Idempotent."""
+        org, user, new_role = org_uuid(org_id), required_text("user_id", user_id), _checked_role(role)
+        request = change_request(actor, reason)
+        if org == SYSTEM_ORG:
+            raise ContractError("this org has no members", field="org_id", fix="create an API key for it")
 
         async def change(conn: Connection) -> Member:
-            await locked(conn, whose)
-            before = await access.read_member(conn, whose, which)
-            if before is not None and before.role is what:
-                return before
-            detail = {"role": what, "before": before.role if before else None}
-            await record_entry(conn, who, whose, "member.set", which, **detail)
-            return await access.set_member(conn, whose, which, what)
+            await lock_org(conn, org)
+            current = await store.read_member(conn, org, user)
+            if current is not None and current.role is new_role:
+                return current
+            detail = {"role": new_role, "before": current.role if current else None}
+            await record_entry(conn, request, org, "member.set", user, **detail)
+            return await store.set_member(conn, org, user, new_role)
 
         return await audited_transaction(self._app, change)
 
     async def remove(self, org_id: UUID | str, user_id: str, *, actor: Actor, reason: str) -> Member:
-        """End a membership, and what they are told in the product; an unknown member raises."""
-        whose, which, who = org_uuid(org_id), required_text("user_id", user_id), change_request(actor, reason)
+        """Remove a member and the in-app subscriptions to them; an unknown member raises."""
+        org, user = org_uuid(org_id), required_text("user_id", user_id)
+        request = change_request(actor, reason)
 
         async def change(conn: Connection) -> Member:
-            gone = _found(await access.remove_member(conn, whose, which), which)
-            await subscriptions.end_of(conn, whose, which)
-            await record_entry(conn, who, whose, "member.removed", which, role=gone.role)
-            return gone
+            removed = _require_member(await store.remove_member(conn, org, user), user)
+            await subscriptions.end_of(conn, org, user)
+            await record_entry(conn, request, org, "member.removed", user, role=removed.role)
+            return removed
 
         return await audited_transaction(self._app, change)
 
     async def get(self, org_id: UUID | str, user_id: str) -> Member:
-        """One member; somebody who does not belong to the org raises."""
-        whose, which = org_uuid(org_id), required_text("user_id", user_id)
-        async with self._app.tenant_session(whose) as conn:
-            return _found(await access.read_member(conn, whose, which), which)
+        """Return a member; an unknown one raises."""
+        org, user = org_uuid(org_id), required_text("user_id", user_id)
+        async with self._app.tenant_session(org) as conn:
+            return _require_member(await store.read_member(conn, org, user), user)
 
     async def list(self, org_id: UUID | str, *, limit: int = 50, after: str | None = None) -> MemberPage:
-        """The members of an org, by their ids; an unknown org raises."""
-        whose, size, start = org_uuid(org_id), page_size(limit), decode_cursor(after, text_cursor) or ""
-        async with self._app.tenant_session(whose) as conn:
-            found = await access.list_members(conn, whose, start, limit=size + 1)
-            if not found:
-                await check_org_exists(conn, whose)
-        return MemberPage(*split_page(found, size, lambda last: last.user_id))
+        """Return the members of an org by user id; an unknown org raises."""
+        org, start = org_uuid(org_id), decode_cursor(after, text_cursor) or ""
+        page = await read_org_page(
+            self._app,
+            org,
+            lambda conn, count: store.list_members(conn, org, start, limit=count),
+            lambda last: last.user_id,
+            limit=limit,
+        )
+        return MemberPage(*page)
 
     async def role_of(self, org_id: UUID | str, user_id: str) -> Role | None:
-        """What somebody is in an active org; None if they do not belong to it, or it is suspended."""
-        whose, which = org_uuid(org_id), required_text("user_id", user_id)
-        async with self._app.tenant_session(whose) as conn:
-            return await access.role_of(conn, whose, which)
+        """Return the role of a user in an org; None if they are no member, or the org is suspended."""
+        org, user = org_uuid(org_id), required_text("user_id", user_id)
+        async with self._app.tenant_session(org) as conn:
+            return await store.read_role(conn, org, user)
 
 
-def _found(member: Member | None, user_id: str) -> Member:
-    if member is None:
-        raise UnknownMember(
-            f"no member {user_id} in this org", field="user_id", fix="check the id and the org"
-        )
-    return member
+def _require_member(member: Member | None, user_id: str) -> Member:
+    return require(member, UnknownMember, f"member {user_id}", field="user_id")
 
 
-def _role(role: Role | str) -> Role:
+def _checked_role(role: Role | str) -> Role:
     try:
         return Role(role)
     except ValueError:
-        raise ContractError(f"{role!r} is no role", field="role", fix=f"one of {', '.join(Role)}") from None
+        raise ContractError(
+            f"{role!r} is not a role", field="role", fix=f"use one of {', '.join(Role)}"
+        ) from None

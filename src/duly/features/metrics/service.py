@@ -22,7 +22,7 @@ from duly.core.policy import DEAD_LETTER_QUEUE
 from duly.db.pool import Connection
 from duly.features.metrics.store import Totals, read_totals
 from duly.features.queues import store as queues
-from duly.features.queues.store import QueueStats
+from duly.features.queues.models import QueueStats
 from duly.jobs import stale_jobs
 from duly.jobs.application import App
 from duly.observability.metrics import alert_kinds
@@ -112,7 +112,7 @@ class DatabaseMetrics(Collector):
 
     async def _query(self) -> list[Metric]:
         async with (await self._app.resources()).database.engine() as conn:
-            all_queues = await queues.list_stats(conn, most=MAX_COUNT, heads=_MAX_QUEUE_HEADS)
+            all_queues = await queues.read_stats(conn, max_count=MAX_COUNT, max_heads=_MAX_QUEUE_HEADS)
             stats = [queue for queue in all_queues if queue.queue != DEAD_LETTER_QUEUE][:_MAX_QUEUES]
             totals = await read_totals(conn, limit=MAX_COUNT)
             doubtful = await self._doubtful(conn)

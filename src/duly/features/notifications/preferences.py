@@ -13,7 +13,7 @@ from duly.db.pool import Connection
 from duly.features.arguments import check_org_exists, org_uuid, required_text
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.notifications.recipients import Recipient, checked_key, masked
-from duly.features.orgs.service import locked
+from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, encode_cursor, page_size
 from duly.features.templates import store as wording
 from duly.features.templates.store import Preference, Suppression
@@ -64,7 +64,7 @@ class Preferences:
         values = {**key, "template_key": named, "wanted": wanted, "updated_by": who.by}
 
         async def change(conn: Connection) -> builtins.list[Preference]:
-            await locked(conn, whose)
+            await lock_org(conn, whose)
             await wording.set_preference(conn, values)
             found = await wording.preferences(conn, key)
             if len(found) > MOST_PREFERENCES:
@@ -106,7 +106,7 @@ class Suppressions:
         whose, who, key = org_uuid(org_id), change_request(actor, reason), _key(org_id, recipient)
 
         async def change(conn: Connection) -> Suppression:
-            await locked(conn, whose)
+            await lock_org(conn, whose)
             made = await wording.suppress(conn, {**key, "reason": reason, "created_by": who.by})
             if made is not None:
                 await record_entry(
@@ -125,7 +125,7 @@ class Suppressions:
         whose, who, key = org_uuid(org_id), change_request(actor, reason), _key(org_id, recipient)
 
         async def change(conn: Connection) -> bool:
-            await locked(conn, whose)
+            await lock_org(conn, whose)
             gone = await wording.unsuppress(conn, key)
             if gone is not None:
                 await record_entry(

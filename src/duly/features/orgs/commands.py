@@ -11,8 +11,7 @@ from duly.app import Duly
 from duly.cli.command import Group
 from duly.cli.options import ActorOption, Change, Depends, OptionalReason, Paging, argument
 from duly.cli.output import Output, columns
-from duly.features.orgs.service import OrgPage
-from duly.features.orgs.store import Org
+from duly.features.orgs.models import Org, OrgPage
 from duly.jobs.request_context import checked_text
 
 orgs = Group("orgs", "Manage orgs.")

@@ -1,4 +1,4 @@
-"""The orgs: what each has of the workers, what it waits for, and what limits it."""
+"""The console page of orgs: their shares of the workers, queued jobs and limits."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from duly.console.routing import Show
 from duly.console.visit import Page, Visit
 from duly.core.principal import Scope
 
-_PAGE = 50
+_PAGE_SIZE = 50
 
 
-async def page(visit: Visit) -> Page:
-    """Those that want something now, or all of them page by page."""
-    now = await visit.service.overview.shares()
-    everybody, after = visit.query.get("show") == "all", visit.query.get("after") or None
-    listed = await visit.service.overview.all_shares(limit=_PAGE, after=after) if everybody else None
+async def orgs_page(visit: Visit) -> Page:
+    """Show the active orgs, or all orgs page by page."""
+    active = await visit.service.overview.shares()
+    show_all, after = visit.query.get("show") == "all", visit.query.get("after") or None
+    page = await visit.service.overview.all_shares(limit=_PAGE_SIZE, after=after) if show_all else None
     return visit.page(
         "orgs.html",
         title=visit.t("orgs.title"),
-        now=now,
-        everybody=everybody,
-        shares=listed.shares if listed else now.shares,
-        older=visit.here(after=listed.after) if listed and listed.after else None,
+        active=active,
+        show_all=show_all,
+        shares=page.shares if page else active.shares,
+        older=visit.here(after=page.after) if page and page.after else None,
         newest=visit.here(after=None) if after else None,
     )
 
 
-ROUTES = (Show("/orgs", page, Scope.PLATFORM, nav="orgs.title"),)
+ROUTES = (Show("/orgs", orgs_page, Scope.PLATFORM, nav="orgs.title"),)

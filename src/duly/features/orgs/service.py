@@ -1,43 +1,33 @@
-"""Orgs and their projects: made, renamed, suspended. Each change is audited in the org's own trail."""
+"""Orgs and their projects: create, rename, suspend, resume. Each change is audited in the org's own trail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from duly.core.errors import Conflict, ContractError
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_exists, org_uuid, required_text, unknown_org
-from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
-from duly.features.orgs import store as orgs
-from duly.features.orgs.store import Org, OrgStatus, Project
-from duly.features.pagination import decode_cursor, page_size, split_page
+from duly.features.arguments import org_uuid, required_text, unknown_org
+from duly.features.audit.entries import (
+    ChangeRequest,
+    audited_transaction,
+    change_request,
+    change_under_lock,
+    record_entry,
+)
+from duly.features.orgs import store
+from duly.features.orgs.models import Org, OrgPage, OrgStatus, Project, ProjectPage
+from duly.features.pagination import decode_cursor, page_size, read_org_page, split_page
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid
 
 __all__ = ["Org", "OrgPage", "OrgStatus", "Orgs", "Project", "ProjectPage"]
 
-T = TypeVar("T", Org, Project)
-_FIRST = UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class OrgPage:
-    """Some orgs; `after` asks for those that follow, and is None at the end."""
-
-    orgs: tuple[Org, ...]
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectPage:
-    """Some projects; `after` asks for those that follow, and is None at the end."""
-
-    projects: tuple[Project, ...]
-    after: str | None
+Named = TypeVar("Named", Org, Project)
+_FIRST_ID = UUID(int=0)
 
 
 class Orgs:
@@ -47,64 +37,58 @@ class Orgs:
         self._app = app
 
     async def list(self, *, limit: int = 50, after: str | None = None) -> OrgPage:
-        """Every org, also those that are suspended and the system's own, by their ids."""
-        size, start = page_size(limit), decode_cursor(after, UUID) or _FIRST
+        """Return the orgs by id, including suspended ones and the system's own."""
+        size, start = page_size(limit), decode_cursor(after, UUID) or _FIRST_ID
         async with (await self._app.resources()).database.engine() as conn:
-            found = await orgs.list_orgs(conn, start, limit=size + 1)
-        return OrgPage(*split_page(found, size, lambda last: last.org_id))
+            orgs = await store.list_orgs(conn, start, limit=size + 1)
+        return OrgPage(*split_page(orgs, size, lambda last: last.org_id))
 
     async def get(self, org_id: UUID | str) -> Org:
-        """One org; an unknown one raises."""
-        whose = org_uuid(org_id)
-        async with self._app.tenant_session(whose) as conn:
-            found = await orgs.read(conn, whose)
-        if found is None:
-            raise unknown_org(whose)
-        return found
+        """Return an org; an unknown one raises."""
+        org_id = org_uuid(org_id)
+        async with self._app.tenant_session(org_id) as conn:
+            return _require_org(await store.read_org(conn, org_id), org_id)
 
     async def names(self, org_ids: Iterable[UUID]) -> dict[UUID, str]:
-        """What these orgs are called; those that are unknown are left out."""
-        wanted = set(org_ids)
-        if not wanted:
+        """Return the names of these orgs; unknown ones are left out."""
+        unique = set(org_ids)
+        if not unique:
             return {}
         async with (await self._app.resources()).database.engine() as conn:
-            return await orgs.names(conn, wanted)
+            return await store.read_names(conn, unique)
 
     async def create(self, org_id: UUID | str | None, name: str, *, actor: Actor, reason: str) -> Org:
-        """Make an org; without an id it gets one. Asked again, it changes nothing."""
-        whose = _tenant(as_uuid("org_id", org_id) or uuid4())
-        called, who = required_text("name", name), change_request(actor, reason)
+        """Create an org, with a new id if none is passed. Idempotent with the same id."""
+        org = _checked_tenant(as_uuid("org_id", org_id) or uuid4())
+        name, request = required_text("name", name), change_request(actor, reason)
 
         async def change(conn: Connection) -> Org:
-            made = await orgs.add(conn, whose, called)
-            if made is not None:
-                await record_entry(conn, who, whose, "org.created", str(whose), name=called)
-                return made
-            return _same(await locked(conn, whose), called, "org_id")
+            created = await store.add_org(conn, org, name)
+            if created is None:
+                return _check_same_name(await lock_org(conn, org), name, "org_id")
+            await record_entry(conn, request, org, "org.created", str(org), name=name)
+            return created
 
         return await audited_transaction(self._app, change)
 
     async def rename(self, org_id: UUID | str, name: str, *, actor: Actor, reason: str) -> Org:
-        """Give it another name."""
-        called = required_text("name", name)
-        return await self._change(
-            org_id,
-            change_request(actor, reason),
-            "renamed",
-            lambda now: {} if now.name == called else {"name": called},
-        )
+        """Rename an org."""
+        values = {"name": required_text("name", name)}
+        return await self._change(org_id, change_request(actor, reason), "renamed", values)
 
     async def suspend(self, org_id: UUID | str, *, actor: Actor, reason: str) -> Org:
-        """Take nothing from it and let nobody in until it is resumed.
+        """Suspend an org until it is resumed.
 
-        Its keys and members are not believed, nothing can be enqueued or replayed for it, and its schedules
-        wait. Jobs that it has waiting or running go on: pause its limits to stop those as well.
+        Its keys and members are refused, nothing can be enqueued or replayed for it, and its schedules wait.
+        Its queued and running jobs continue: pause its limits to stop those as well.
         """
-        return await self._become(org_id, OrgStatus.SUSPENDED, "suspended", change_request(actor, reason))
+        values = {"status": OrgStatus.SUSPENDED}
+        return await self._change(org_id, change_request(actor, reason), "suspended", values)
 
     async def resume(self, org_id: UUID | str, *, actor: Actor, reason: str) -> Org:
-        """Let it work again."""
-        return await self._become(org_id, OrgStatus.ACTIVE, "resumed", change_request(actor, reason))
+        """Resume a suspended org."""
+        values = {"status": OrgStatus.ACTIVE}
+        return await self._change(org_id, change_request(actor, reason), "resumed", values)
 
     async def create_project(
         self,
@@ -115,74 +99,72 @@ class Orgs:
         actor: Actor,
         reason: str,
     ) -> Project:
-        """Make a project of an org; without an id it gets one. Asked again, it changes nothing."""
-        whose, which = _tenant(org_uuid(org_id)), as_uuid("project_id", project_id) or uuid4()
-        called, who = required_text("name", name), change_request(actor, reason)
+        """Create a project of an org, with a new id if none is passed. Idempotent with the same id."""
+        org, project = _checked_tenant(org_uuid(org_id)), as_uuid("project_id", project_id) or uuid4()
+        name, request = required_text("name", name), change_request(actor, reason)
 
         async def change(conn: Connection) -> Project:
-            await locked(conn, whose)
-            made = await orgs.add_project(conn, whose, which, called)
-            if made is not None:
-                await record_entry(conn, who, whose, "project.created", str(which), name=called)
-                return made
-            there = await orgs.read_project(conn, whose, which)
-            assert there is not None  # projects stay
-            return _same(there, called, "project_id")
+            await lock_org(conn, org)
+            created = await store.add_project(conn, org, project, name)
+            if created is None:
+                existing = await store.read_project(conn, org, project)
+                assert existing is not None  # projects are never deleted
+                return _check_same_name(existing, name, "project_id")
+            await record_entry(conn, request, org, "project.created", str(project), name=name)
+            return created
 
         return await audited_transaction(self._app, change)
 
     async def list_projects(
         self, org_id: UUID | str, *, limit: int = 50, after: str | None = None
     ) -> ProjectPage:
-        """The projects of an org, by their ids; an unknown org raises."""
-        whose, size, start = org_uuid(org_id), page_size(limit), decode_cursor(after, UUID) or _FIRST
-        async with self._app.tenant_session(whose) as conn:
-            found = await orgs.list_projects(conn, whose, start, limit=size + 1)
-            if not found:
-                await check_org_exists(conn, whose)
-        return ProjectPage(*split_page(found, size, lambda last: last.project_id))
-
-    async def _become(self, org_id: UUID | str, status: OrgStatus, action: str, who: ChangeRequest) -> Org:
-        return await self._change(
-            org_id, who, action, lambda now: {} if now.status is status else {"status": status}
+        """Return the projects of an org by id; an unknown org raises."""
+        org, start = org_uuid(org_id), decode_cursor(after, UUID) or _FIRST_ID
+        page = await read_org_page(
+            self._app,
+            org,
+            lambda conn, count: store.list_projects(conn, org, start, limit=count),
+            lambda last: last.project_id,
+            limit=limit,
         )
+        return ProjectPage(*page)
 
     async def _change(
-        self, org_id: UUID | str, who: ChangeRequest, action: str, changed: Callable[[Org], dict[str, Any]]
+        self, org_id: UUID | str, request: ChangeRequest, action: str, values: Mapping[str, Any]
     ) -> Org:
-        """Change an org under its lock. A change of nothing leaves no trace."""
-        whose = _tenant(org_uuid(org_id))
+        async def save(conn: Connection, org: Org, changed: Mapping[str, Any]) -> Org:
+            detail = {"name": changed["name"], "before": org.name} if "name" in changed else {}
+            await record_entry(conn, request, org.org_id, f"org.{action}", str(org.org_id), **detail)
+            return await store.change_org(conn, org.model_copy(update=dict(changed)))
 
-        async def change(conn: Connection) -> Org:
-            now = await locked(conn, whose)
-            values = changed(now)
-            if not values:
-                return now
-            detail = {"name": values["name"], "before": now.name} if "name" in values else {}
-            await record_entry(conn, who, whose, f"org.{action}", str(whose), **detail)
-            return await orgs.change(conn, now.model_copy(update=values))
-
-        return await audited_transaction(self._app, change)
-
-
-async def locked(conn: Connection, org_id: UUID) -> Org:
-    """An org, held for a change of it, of its keys or of its members; an unknown one raises."""
-    found = await orgs.lock(conn, org_id)
-    if found is None:
-        raise unknown_org(org_id)
-    return found
-
-
-def _same(there: T, name: str, field: str) -> T:
-    if there.name != name:
-        raise Conflict(
-            f"it is there, and called {there.name}", field=field, fix="use that name, or choose another id"
+        return await change_under_lock(
+            self._app,
+            partial(lock_org, org_id=_checked_tenant(org_uuid(org_id))),
+            lambda org: {name: value for name, value in values.items() if getattr(org, name) != value},
+            save,
         )
-    return there
 
 
-def _tenant(org_id: UUID) -> UUID:
-    """An org of somebody's."""
-    if org_id in (SYSTEM_ORG, _FIRST):
-        raise ContractError("this id is Duly's own", field="org_id", fix="choose the org of a tenant")
+async def lock_org(conn: Connection, org_id: UUID) -> Org:
+    """Lock an org for a change of it, of its keys or of its members; an unknown one raises."""
+    return _require_org(await store.lock_org(conn, org_id), org_id)
+
+
+def _require_org(org: Org | None, org_id: UUID) -> Org:
+    if org is None:
+        raise unknown_org(org_id)
+    return org
+
+
+def _check_same_name(existing: Named, name: str, field: str) -> Named:
+    if existing.name != name:
+        raise Conflict(
+            f"the id is taken by {existing.name!r}", field=field, fix="use that name, or choose another id"
+        )
+    return existing
+
+
+def _checked_tenant(org_id: UUID) -> UUID:
+    if org_id in (SYSTEM_ORG, _FIRST_ID):
+        raise ContractError("this id is reserved", field="org_id", fix="use the id of a tenant's org")
     return org_id

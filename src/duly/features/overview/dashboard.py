@@ -22,8 +22,9 @@ from duly.features.overview import models as board
 from duly.features.overview import store as overview
 from duly.features.overview.models import HOUR, MINUTES, Board, Platform, QueueLine
 from duly.features.overview.store import OrgOverview, PlatformOverview
+from duly.features.pagination import Count, capped_count
 from duly.features.queues import store as queues
-from duly.features.queues.store import Count, QueueStats, WorkerSnapshot, counted
+from duly.features.queues.models import QueueStats, WorkerSnapshot
 from duly.features.ttl_cache import TtlCache
 from duly.jobs.application import App
 from duly.worker import queue_stats as minutes
@@ -86,10 +87,10 @@ class Boards:
             scheduled=scheduled,
             running=running,
             failed=seen.failed,
-            dead_letters=counted(told.beside.dead_letters, _MOST),
+            dead_letters=capped_count(told.beside.dead_letters, _MOST),
             bands={
                 **_active(board.all_of([waiting, scheduled, running]), seen.suspects),
-                FreshnessLabel.RECONCILED_FAILED: counted(told.reconciled, _MOST),
+                FreshnessLabel.RECONCILED_FAILED: capped_count(told.reconciled, _MOST),
             },
             alerts=board.worst_first(told.alerts),
             kinds=tuple(told.kinds),
@@ -123,7 +124,7 @@ class Boards:
             dead_letters=seen.dead_letters,
             bands={
                 **_active(board.all_of([waiting, seen.scheduled, running]), seen.suspects),
-                FreshnessLabel.RECONCILED_FAILED: counted(forced, _MOST),
+                FreshnessLabel.RECONCILED_FAILED: capped_count(forced, _MOST),
                 FreshnessLabel.TERMINAL_NORMAL: normal,
             },
             alerts=board.worst_first(wrong),
@@ -186,8 +187,8 @@ def _lines(seen: OrgOverview, rows: list[dict[str, Any]], ended: OrgMinutes) -> 
             paused_at=row["paused_at"],
             pause_reason=None,
             waiting=share.waiting if share else _NONE,
-            scheduled=counted(row["scheduled"], _MOST),
-            running=counted(row["running"], _MOST),
+            scheduled=capped_count(row["scheduled"], _MOST),
+            running=capped_count(row["running"], _MOST),
             oldest_waiting_at=since,
             oldest_waiting_age=seen.looked_at - since if since else None,
             minutes=minutes_of_it,

@@ -12,7 +12,8 @@ from duly.db.server import ServerStats
 from duly.features.alerts.models import Alert, Severity
 from duly.features.dead_letters.groups_store import ErrorKind
 from duly.features.metrics.store import Totals
-from duly.features.queues.store import Count, WorkerSnapshot, WorkerState
+from duly.features.pagination import Count
+from duly.features.queues.models import WorkerSnapshot, WorkerState
 from duly.worker.queue_stats import QueueActivity, QueueMinute
 
 __all__ = [

@@ -9,14 +9,15 @@ from uuid import UUID
 from duly.core.freshness import Freshness
 from duly.db.pool import Connection
 from duly.features.arguments import check_org_exists, org_uuid
-from duly.features.orgs.fair_shares import ActiveShares, SharePage, Shares
+from duly.features.orgs.fair_shares import FairShares
+from duly.features.orgs.models import ActiveShares, SharePage
 from duly.features.overview import store as overview
 from duly.features.overview.dashboard import Boards
 from duly.features.overview.models import Board
 from duly.features.overview.store import Lane, OrgOverview, PlatformOverview, QueueShare
+from duly.features.pagination import Count, capped_count
 from duly.features.queues import store as queues
-from duly.features.queues.service import MOST
-from duly.features.queues.store import Count, counted
+from duly.features.queues.service import MAX_COUNT
 from duly.features.ttl_cache import KeyedTtlCache, TtlCache
 from duly.jobs import stale_jobs
 from duly.jobs.application import App
@@ -37,7 +38,7 @@ class Overview:
     def __init__(self, app: App) -> None:
         self._app = app
         self._boards = Boards(app)
-        self._shares = Shares(app)
+        self._shares = FairShares(app)
         self._doubts = TtlCache(self._suspected, _DOUBTS_LAST)
         self._recent = KeyedTtlCache(self._board)
 
@@ -57,7 +58,7 @@ class Overview:
             return await self._board_of_platform()
         async with (await self._app.resources()).database.engine() as conn:
             seen = await self._of_org(conn, whose, held=_HELD_ON_BOARD)
-            lines = await overview.of_queues(conn, whose, most=MOST, since=_DAY)
+            lines = await overview.of_queues(conn, whose, most=MAX_COUNT, since=_DAY)
         return await self._boards.of_org(seen, lines)
 
     async def _board_of_platform(self) -> Board:
@@ -86,8 +87,8 @@ class Overview:
 
     async def _of_org(self, conn: Connection, whose: UUID, held: int) -> OrgOverview:
         await check_org_exists(conn, whose)
-        lanes = await overview.lanes(conn, whose, most=MOST, heads=_HEADS)
-        rest = await overview.of_org(conn, whose, most=MOST, heads=held, since=_DAY)
+        lanes = await overview.lanes(conn, whose, most=MAX_COUNT, heads=_HEADS)
+        rest = await overview.of_org(conn, whose, most=MAX_COUNT, heads=held, since=_DAY)
         asked = [*rest.pop("doubtful"), *(job for lane in lanes for job in lane.heads)]
         stale = await _stale(conn, [(whose, job) for job in asked])
         active = rest["running"].count + rest["partial"].count + sum(lane.waiting for lane in lanes)
@@ -107,8 +108,8 @@ class Overview:
             return await self._of_platform(conn, doubts)
 
     async def _of_platform(self, conn: Connection, doubts: Count) -> PlatformOverview:
-        stats = await queues.list_stats(conn, most=MOST, heads=_HEADS_OF_ALL)
-        rest = await overview.of_platform(conn, most=MOST, since=_DAY)
+        stats = await queues.read_stats(conn, max_count=MAX_COUNT, max_heads=_HEADS_OF_ALL)
+        rest = await overview.of_platform(conn, most=MAX_COUNT, since=_DAY)
         return PlatformOverview(queues=tuple(stats), suspects=doubts, **rest)
 
     async def _suspected(self) -> Count:
@@ -135,7 +136,7 @@ def _shares(lanes: list[Lane]) -> tuple[QueueShare, ...]:
     return tuple(
         QueueShare(
             queue,
-            counted(sum(lane.waiting for lane in some), MOST),
+            capped_count(sum(lane.waiting for lane in some), MAX_COUNT),
             min(lane.oldest_waiting_at for lane in some),
         )
         for queue, some in by_queue.items()

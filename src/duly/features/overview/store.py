@@ -12,7 +12,8 @@ from duly.core.job import SYSTEM_ORG
 from duly.core.states import Status
 from duly.db.pool import Connection
 from duly.db.rows import rows
-from duly.features.queues.store import Count, QueueStats, counted
+from duly.features.pagination import Count, capped_count
+from duly.features.queues.models import QueueStats
 
 
 class Lane(NamedTuple):
@@ -103,16 +104,16 @@ async def of_org(
     """What else it has, as counts; and `doubtful`, the jobs to be asked whether they can be believed."""
     values = {"org_id": org_id, "most": most, "heads": heads, "since": since}
     [row] = await rows(conn, "overview/org", values)
-    ended = {Status(name): counted(n, most) for name, n in row["ended"].items()}
+    ended = {Status(name): capped_count(n, most) for name, n in row["ended"].items()}
     names = ("scheduled", "running", "partial", "dead_letters")
-    return {**row, "ended": ended, **{name: counted(row[name], most) for name in names}}
+    return {**row, "ended": ended, **{name: capped_count(row[name], most) for name in names}}
 
 
 async def of_platform(conn: Connection, *, most: int, since: timedelta) -> dict[str, Any]:
     """What there is beside the queues, as counts."""
     values = {"system": SYSTEM_ORG, "most": most, "since": since}
     [row] = await rows(conn, "overview/platform", values)
-    return {**row, **{name: counted(row[name], most) for name in ("orgs", "failed", "canceled")}}
+    return {**row, **{name: capped_count(row[name], most) for name in ("orgs", "failed", "canceled")}}
 
 
 async def of_queues(conn: Connection, org_id: UUID, *, most: int, since: timedelta) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from duly.app import Duly
 from duly.cli.command import Group, Rows
 from duly.cli.options import Change, argument, number_option
 from duly.cli.output import columns
-from duly.features.limits.rules import UNCHANGED
-from duly.features.queues.store import Queue
+from duly.features.limits.models import UNCHANGED
+from duly.features.queues.models import Queue
 
 queues = Group("queues", "Manage queues.")
 QueueName = Annotated[str, argument("Select the queue, as in q:default.", "QUEUE")]

@@ -1,130 +1,127 @@
-"""Queues: made, weighed, paused and looked at. Each change is audited in its own transaction."""
+"""Queues and workers: create, weigh, pause, count, drain. Each change is audited in its transaction."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from duly.core.errors import Conflict, ContractError, MissingField, UnknownQueue, UnknownWorker
+from duly.core.errors import Conflict, ContractError, UnknownQueue, UnknownWorker
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.core.policy import DEAD_LETTER_QUEUE
 from duly.db.pool import Connection
-from duly.features.arguments import required_text
-from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
-from duly.features.limits.rules import UNCHANGED, Unchanged
-from duly.features.queues import store as queues
-from duly.features.queues.store import Queue, QueueStats, WorkerSnapshot
+from duly.features.arguments import required_text, required_uuid
+from duly.features.audit.entries import (
+    ChangeRequest,
+    audited_transaction,
+    change_request,
+    change_under_lock,
+    record_entry,
+)
+from duly.features.limits.models import UNCHANGED, Unchanged
+from duly.features.queues import store
+from duly.features.queues.models import Queue, QueueStats, WorkerSnapshot
 from duly.jobs.application import App
-from duly.jobs.request_context import as_uuid
-from duly.worker import workers_store as workers
+from duly.worker import workers_store
 
 __all__ = ["Queue", "QueueStats", "Queues", "WorkerSnapshot"]
 
-MOST = 10_000
-"""No count goes further than this."""
-_HEADS = 1_000
-_WORKERS = 1_000
-_HEAVIEST = 1_000
-_SECOND, _LONGEST = timedelta(seconds=1), timedelta(days=365)
-_NAME = re.compile(r"q:[a-z][a-z0-9_-]{0,47}")
+MAX_COUNT = 10_000
+"""How far the jobs of a queue are counted."""
+_MAX_HEADS = 1_000
+_MAX_WORKERS = 1_000
+_MAX_WEIGHT = 1_000
+_MIN_ALERT_WAIT, _MAX_ALERT_WAIT = timedelta(seconds=1), timedelta(days=365)
+_QUEUE_NAME = re.compile(r"q:[a-z][a-z0-9_-]{0,47}")
 
 
 class Queues:
-    """The queues of an installation. They belong to no org, so their audit trail is the system's."""
+    """The queues of an installation. They belong to no org: their audit trail is the system's."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     async def known(self) -> list[Queue]:
-        """Every queue without its figures, the weightiest first."""
+        """Return the queues without their counts, highest weight first."""
         async with (await self._app.resources()).database.engine() as conn:
-            return await queues.list_known(conn)
+            return await store.list_queues(conn)
 
     async def stats(self) -> list[QueueStats]:
-        """Every queue with what waits, what is to come and what runs; the weightiest first."""
+        """Return the queues with their queued, scheduled and running jobs, highest weight first."""
         async with (await self._app.resources()).database.engine() as conn:
-            return await queues.list_stats(conn, most=MOST, heads=_HEADS)
+            return await store.read_stats(conn, max_count=MAX_COUNT, max_heads=_MAX_HEADS)
 
     async def workers(self) -> list[WorkerSnapshot]:
-        """The workers that have not said goodbye, the youngest first."""
+        """Return the workers that have not stopped, newest first."""
         async with (await self._app.resources()).database.engine() as conn:
-            return await queues.list_workers(conn, limit=_WORKERS)
+            return await store.list_workers(conn, limit=_MAX_WORKERS)
 
     async def drain(self, worker_id: UUID | str, *, actor: Actor, reason: str) -> WorkerSnapshot:
-        """Have a worker drain, as by SIGTERM: it takes nothing more, finishes or gives back its jobs, ends.
+        """Drain a worker, as SIGTERM does: it claims no more jobs, finishes or returns its own, and stops.
 
-        It hears of it with its next heartbeat. Asked again, it changes nothing. An unknown one raises, and so
-        does one that has gone.
+        The worker reads the request with its next heartbeat. Idempotent; an unknown or stopped worker raises.
         """
-        which, who = _worker(worker_id), change_request(actor, reason)
+        worker, request = required_uuid("worker_id", worker_id), change_request(actor, reason)
 
-        async def once(conn: Connection) -> WorkerSnapshot:
-            is_new = await workers.request_drain(conn, which, by=who.by, reason=who.reason)
-            found = [one for one in await queues.list_workers(conn, limit=_WORKERS) if one.worker_id == which]
-            if is_new is None or not found:
+        async def change(conn: Connection) -> WorkerSnapshot:
+            is_new = await workers_store.request_drain(conn, worker, by=request.by, reason=request.reason)
+            workers = await store.list_workers(conn, limit=_MAX_WORKERS)
+            snapshot = next((one for one in workers if one.worker_id == worker), None)
+            if is_new is None or snapshot is None:
                 raise UnknownWorker(
-                    f"no worker {which} is at work", field="worker_id", fix="look at the list of workers"
+                    f"no running worker {worker}", field="worker_id", fix="check the list of workers"
                 )
             if is_new:
                 await record_entry(
-                    conn, who, SYSTEM_ORG, "worker.drain_requested", str(which), name=found[0].name
+                    conn, request, SYSTEM_ORG, "worker.drain_requested", str(worker), name=snapshot.name
                 )
-            return found[0]
+            return snapshot
 
-        return await audited_transaction(self._app, once)
+        return await audited_transaction(self._app, change)
 
     async def create(self, queue: str, weight: int = 1, *, actor: Actor, reason: str) -> Queue:
-        """Make a queue, for workers that have it among theirs. Asked again, it changes nothing."""
-        name, who = _name(queue), change_request(actor, reason)
+        """Create a queue, for workers that serve it. Idempotent."""
+        name, request = _checked_name(queue), change_request(actor, reason)
         _check_weight(weight)
 
-        async def once(conn: Connection) -> Queue:
-            made = await queues.create(conn, name, weight)
-            if made is not None:
-                await record_entry(conn, who, SYSTEM_ORG, "queue.created", name, weight=weight)
-                return made
-            existing = await _locked(conn, name)
+        async def change(conn: Connection) -> Queue:
+            created = await store.create_queue(conn, name, weight)
+            if created is not None:
+                await record_entry(conn, request, SYSTEM_ORG, "queue.created", name, weight=weight)
+                return created
+            existing = await _lock_queue(conn, name)
             if existing.weight != weight:
                 raise Conflict(
-                    f"{name} is there, with weight {existing.weight}",
+                    f"{name} exists, with weight {existing.weight}",
                     field="queue",
                     fix="change its weight, or choose another name",
                 )
             return existing
 
-        return await self._transaction(once)
+        result = await audited_transaction(self._app, change)
+        await self._wake_workers()
+        return result
 
     async def pause(self, queue: str, *, actor: Actor, reason: str) -> Queue:
-        """Start nothing from it until it is resumed; what runs goes on, new jobs wait."""
-        who = change_request(actor, reason)
-        return await self._change(
-            queue,
-            who,
-            "paused",
-            lambda now: {} if now.paused_at else {"paused_by": who.by, "pause_reason": who.reason},
-        )
+        """Pause a queue until it is resumed: running jobs continue, queued ones wait."""
+        request = change_request(actor, reason)
+        values = {"paused_by": request.by, "pause_reason": request.reason}
+        return await self._change(queue, request, "paused", lambda now: {} if now.paused_at else values)
 
     async def resume(self, queue: str, *, actor: Actor, reason: str) -> Queue:
-        """Let its jobs start again."""
-        return await self._change(
-            queue,
-            change_request(actor, reason),
-            "resumed",
-            lambda now: {"paused_by": None, "pause_reason": None} if now.paused_at else {},
-        )
+        """Resume a paused queue."""
+        values = {"paused_by": None, "pause_reason": None}
+        request = change_request(actor, reason)
+        return await self._change(queue, request, "resumed", lambda now: values if now.paused_at else {})
 
     async def set_weight(self, queue: str, weight: int, *, actor: Actor, reason: str) -> Queue:
-        """Give it another share of the workers' free slots."""
+        """Set the share of the workers' free slots that a queue gets."""
         _check_weight(weight)
-        return await self._change(
-            queue,
-            change_request(actor, reason),
-            "weighed",
-            lambda now: {} if now.weight == weight else {"weight": weight},
-        )
+        changed = partial(_changed_fields, values={"weight": weight})
+        return await self._change(queue, change_request(actor, reason), "weighed", changed)
 
     async def set_alerts(
         self,
@@ -135,72 +132,63 @@ class Queues:
         actor: Actor,
         reason: str,
     ) -> Queue:
-        """Beyond how many waiting jobs, or how long a wait, there is an alert.
+        """Set the number of queued jobs and the wait above which a queue raises alerts.
 
-        What is left out stays; None is what the settings say.
+        Omitted thresholds stay; None restores the default of the settings.
         """
-        wanted = _alerts_wanted(depth, wait)
-        return await self._change(
-            queue,
-            change_request(actor, reason),
-            "alerts_set",
-            lambda now: {name: value for name, value in wanted.items() if getattr(now, name) != value},
-        )
+        changed = partial(_changed_fields, values=_checked_alerts(depth, wait))
+        return await self._change(queue, change_request(actor, reason), "alerts_set", changed)
 
     async def _change(
-        self, queue: str, who: ChangeRequest, action: str, changed: Callable[[Queue], dict[str, Any]]
+        self,
+        queue: str,
+        request: ChangeRequest,
+        action: str,
+        changed_fields: Callable[[Queue], Mapping[str, Any]],
     ) -> Queue:
-        """Change a queue under its lock. A change of nothing leaves no trace."""
-        name = _name(queue)
+        async def save(conn: Connection, current: Queue, values: Mapping[str, Any]) -> Queue:
+            changed = await store.change_queue(conn, current.model_copy(update=dict(values)))
+            detail = _audit_detail(current, changed)
+            await record_entry(conn, request, SYSTEM_ORG, f"queue.{action}", current.queue, **detail)
+            return changed
 
-        async def once(conn: Connection) -> Queue:
-            now = await _locked(conn, name)
-            values = changed(now)
-            if not values:
-                return now
-            after = await queues.change(conn, now.model_copy(update=values))
-            assert after is not None
-            await record_entry(conn, who, SYSTEM_ORG, f"queue.{action}", name, **_detail(now, after))
-            return after
+        lock = partial(_lock_queue, name=_checked_name(queue))
+        result = await change_under_lock(self._app, lock, changed_fields, save)
+        await self._wake_workers()
+        return result
 
-        return await self._transaction(once)
-
-    async def _transaction(self, work: Callable[[Connection], Awaitable[Queue]]) -> Queue:
-        done = await audited_transaction(self._app, work)
+    async def _wake_workers(self) -> None:
         (await self._app.resources()).waker.wake()
-        return done
 
 
-async def _locked(conn: Connection, queue: str) -> Queue:
-    found = await queues.lock(conn, queue)
-    if found is None:
-        raise UnknownQueue(f"no queue {queue}", field="queue", fix="create it, or look at the list of queues")
-    return found
-
-
-def _worker(worker_id: UUID | str) -> UUID:
-    found = as_uuid("worker_id", worker_id)
-    if found is None:
-        raise MissingField("missing", field="worker_id", fix="say which worker")
-    return found
-
-
-def _name(queue: str) -> str:
-    if not _NAME.fullmatch(required_text("queue", queue)):
-        raise ContractError(
-            f"{queue!r} is no queue", field="queue", fix="use q: and lower case, as in q:default"
-        )
-    if queue == DEAD_LETTER_QUEUE:
-        raise ContractError("nothing runs from there", field="queue", fix="dead letters are replayed instead")
+async def _lock_queue(conn: Connection, name: str) -> Queue:
+    queue = await store.lock_queue(conn, name)
+    if queue is None:
+        raise UnknownQueue(f"no queue {name}", field="queue", fix="create it, or check the list of queues")
     return queue
 
 
-def _detail(before: Queue, after: Queue) -> dict[str, Any]:
-    """What the audit trail says of a change, beside who and why."""
+def _changed_fields(queue: Queue, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if getattr(queue, name) != value}
+
+
+def _checked_name(queue: str) -> str:
+    if not _QUEUE_NAME.fullmatch(required_text("queue", queue)):
+        raise ContractError(
+            f"{queue!r} is not a queue name", field="queue", fix="use q: and lower case, as in q:default"
+        )
+    if queue == DEAD_LETTER_QUEUE:
+        raise ContractError(
+            "workers do not serve dead letters", field="queue", fix="replay the dead letters instead"
+        )
+    return queue
+
+
+def _audit_detail(before: Queue, after: Queue) -> dict[str, Any]:
     if before.weight != after.weight:
         return {"weight": after.weight, "before": before.weight}
-    was, now = _alerts(before), _alerts(after)
-    return {**now, "before": was} if was != now else {}
+    old, new = _alerts(before), _alerts(after)
+    return {**new, "before": old} if old != new else {}
 
 
 def _alerts(queue: Queue) -> dict[str, Any]:
@@ -208,15 +196,17 @@ def _alerts(queue: Queue) -> dict[str, Any]:
     return {"alert_depth": queue.alert_depth, "alert_wait": seconds}
 
 
-def _alerts_wanted(depth: int | Unchanged | None, wait: timedelta | Unchanged | None) -> dict[str, Any]:
-    if depth is not UNCHANGED and depth is not None and (type(depth) is not int or not 1 <= depth < MOST):
-        raise ContractError(f"{depth!r} is out of range", field="alert_depth", fix=f"use 1 to {MOST - 1}")
-    if isinstance(wait, timedelta) and not _SECOND <= wait <= _LONGEST:
+def _checked_alerts(depth: int | Unchanged | None, wait: timedelta | Unchanged | None) -> dict[str, Any]:
+    if depth not in (UNCHANGED, None) and (type(depth) is not int or not 1 <= depth < MAX_COUNT):
+        raise ContractError(
+            f"{depth!r} is out of range", field="alert_depth", fix=f"use 1 to {MAX_COUNT - 1}"
+        )
+    if isinstance(wait, timedelta) and not _MIN_ALERT_WAIT <= wait <= _MAX_ALERT_WAIT:
         raise ContractError(f"{wait} is out of range", field="alert_wait", fix="use a second to a year")
-    given = {"alert_depth": depth, "alert_wait": wait}
-    return {name: value for name, value in given.items() if value is not UNCHANGED}
+    values = {"alert_depth": depth, "alert_wait": wait}
+    return {name: value for name, value in values.items() if value is not UNCHANGED}
 
 
 def _check_weight(weight: int) -> None:
-    if type(weight) is not int or not 1 <= weight <= _HEAVIEST:
-        raise ContractError(f"{weight!r} is out of range", field="weight", fix=f"use 1 to {_HEAVIEST}")
+    if type(weight) is not int or not 1 <= weight <= _MAX_WEIGHT:
+        raise ContractError(f"{weight!r} is out of range", field="weight", fix=f"use 1 to {_MAX_WEIGHT}")

@@ -18,7 +18,7 @@ from duly.db.pool import Connection
 from duly.features.arguments import check_org_exists, org_uuid, required_text
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.notifications.recipients import checked_key, checked_locale, fallbacks
-from duly.features.orgs.service import locked
+from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, encode_cursor, page_size
 from duly.features.templates import store as wording
 from duly.features.templates.builtin import BUILT_IN
@@ -95,7 +95,7 @@ class Templates:
         await _tried(partial(check, words))
 
         async def change(conn: Connection) -> OwnTemplate:
-            await locked(conn, whose)
+            await lock_org(conn, whose)
             if await wording.count_templates(conn, whose) >= MOST_TEMPLATES:
                 raise Conflict("too many templates", field="template_key", fix="remove those nobody uses")
             made = await wording.set_template(conn, values)

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.api_keys import store as access
 from duly.features.audit.entries import ChangeRequest
+from duly.features.members.service import list_admins
 from duly.features.notifications import store as notifications
 from duly.features.notifications.store import NewNotification
 from duly.features.webhooks import store as endpoints
@@ -36,7 +36,7 @@ async def give_up(conn: Connection, judged: Judged, patience: timedelta) -> None
 
 
 async def _tell(conn: Connection, endpoint: Endpoint, who: ChangeRequest) -> None:
-    admins = await access.list_admins(conn, endpoint.org_id, limit=_MOST_TOLD)
+    admins = await list_admins(conn, endpoint.org_id, limit=_MOST_TOLD)
     # Only where it is: the rest of an address may be as good as a password there.
     said = {
         "endpoint_id": str(endpoint.endpoint_id),

@@ -14,7 +14,7 @@ from duly.db.pool import Connection
 from duly.features.api_keys.rules import checked_overlap
 from duly.features.arguments import check_org_exists, org_uuid
 from duly.features.audit.entries import audited_transaction, change_request
-from duly.features.orgs.service import locked
+from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.features.webhooks import store as endpoints
 from duly.features.webhooks.allowed_urls import Places
@@ -91,7 +91,7 @@ class Webhooks:
         wanted = {"org_id": whose, "created_by": who.by, **self._checked(given)}
 
         async def change(conn: Connection) -> NewSecret:
-            await locked(conn, whose)
+            await lock_org(conn, whose)
             if (there := await endpoints.count(conn, whose)) >= MOST_ENDPOINTS:
                 raise Conflict(f"this org has {there} endpoints", field="org_id", fix="remove one of them")
             made = await endpoints.create(conn, wanted, signing)

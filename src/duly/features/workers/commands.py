@@ -8,7 +8,7 @@ from duly.app import Duly
 from duly.cli.command import Group, Rows
 from duly.cli.options import Change, argument
 from duly.cli.output import Columns, columns
-from duly.features.queues.store import WorkerSnapshot
+from duly.features.queues.models import WorkerSnapshot
 
 workers = Group("workers", "Manage running workers.")
 _COLUMNS: Columns = {

@@ -1,6 +1,6 @@
--- Purpose: let a gate that begins to count also count what runs already; it is counted off when it ends.
+-- Purpose: count the jobs that run already, for a gate that starts to count; they are counted off when they end.
 -- Locks: the gate, which the caller holds; then state rows of running jobs, in the order of their key.
--- Index: claims are few, one per batch at work; then primary keys.
+-- Index: claims are few, one per running batch; then primary keys.
 with held as materialized (
     select s.org_id, s.job_id
     from duly.claims c
@@ -21,4 +21,3 @@ with held as materialized (
 update duly.gates g set running = g.running + m.n
 from (select count(*) as n from marked) m
 where g.org_id = %(org_id)s and g.job_type = %(job_type)s
-returning m.n

@@ -1,5 +1,5 @@
--- Purpose: make an org known; a second call changes its name only. The name that it had. Index: the primary key.
--- Locks: its row, if there is one, so that two who rename it tell the truth about what was before.
+-- Purpose: create an org, or rename it if it exists; return the name that it had. Index: the primary key.
+-- Locks: its row, if there is one, so that concurrent renames each record the right previous name.
 with before as materialized (
     select o.name from duly.organizations o where o.org_id = %(org_id)s for update
 ), made as (

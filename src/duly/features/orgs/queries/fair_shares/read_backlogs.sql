@@ -1,15 +1,15 @@
--- Purpose: some orgs by their ids: what they are called, how many jobs of each wait, counted no further than `most`, since
--- when the oldest of those that come first, and what limits them as a whole.
+-- Purpose: read the backlogs of these orgs: queued jobs, counted up to `max_count`; when the oldest of the next ones
+-- became runnable; and the limits of the org as a whole.
 -- Index: primary keys; loose scans over ready's primary key, one step for each lane, org and priority.
--- Lateral, with a limit: each is looked up by its key, whatever the planner thinks of the tables.
+-- Lateral, with a limit: each row is read by its key, whatever the planner's estimate of the tables.
 with recursive lanes as (
     (select r.queue as lane from duly.ready r order by r.queue limit 1)
     union all
     select (select r.queue from duly.ready r where r.queue > l.lane order by r.queue limit 1)
     from lanes l where l.lane is not null
 )
-select o.org_id, o.name, o.status, duly.count_waiting(o.org_id, %(most)s) as waiting, w.oldest_waiting_at,
-       g.max_running, g.starts_per_second, g.max_waiting, g.paused_at, g.pause_reason, duly.now() as looked_at
+select o.org_id, o.name, o.status, duly.count_waiting(o.org_id, %(max_count)s) as waiting, w.oldest_waiting_at,
+       g.max_running, g.starts_per_second, g.max_waiting, g.paused_at, g.pause_reason, duly.now() as read_at
 from unnest(%(org_ids)s::uuid[]) k(org_id)
 cross join lateral (select o.* from duly.organizations o where o.org_id = k.org_id limit 1) o
 left join duly.gates g on g.org_id = o.org_id and g.job_type = ''

@@ -1,7 +1,7 @@
--- Purpose: the orgs that have jobs running or waiting: how many run, and whether any wait; and the slots of the living
--- workers. Those that wait are looked for in the order of their ids, at most `most` steps.
+-- Purpose: read the orgs with queued or running jobs: how many run, and whether any are queued; and the slots of the
+-- living workers. Queued jobs are looked for by org id, in at most `max_steps` steps.
 -- Index: a loose scan over ready's primary key, one step for each lane and each org in it; claims and workers are few;
--- the primary key of the states, of at most `held` claimed jobs.
+-- the primary key of the states, of at most `max_claimed` claimed jobs.
 with recursive steps as (
     (select r.queue, r.org_id, 1 as n from duly.ready r order by r.queue, r.org_id limit 1)
     union all
@@ -10,11 +10,11 @@ with recursive steps as (
     cross join lateral (
         select r.queue, r.org_id from duly.ready r
         where (r.queue, r.org_id) > (s.queue, s.org_id) order by r.queue, r.org_id limit 1) next
-    where s.n < %(most)s
+    where s.n < %(max_steps)s
 ), claimed as materialized (
     select distinct j.org_id, j.job_id
     from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-    limit %(held)s
+    limit %(max_claimed)s
 ), running as (
     select j.org_id, count(*) as n
     from claimed j
@@ -34,6 +34,6 @@ with recursive steps as (
 select a.org_id, a.running, a.waits,
        (select coalesce(sum(w.slots), 0) from duly.workers w
         where w.stopped_at is null and w.lost_at is null and w.heartbeat_at + w.lease >= duly.now())::integer as slots,
-       (select count(*) from steps) >= %(most)s as more
+       (select count(*) from steps) >= %(max_steps)s as more
 from active a
 order by a.org_id
