@@ -38,7 +38,7 @@ def make_app(url: str, direct_url: str, blobs: str) -> Duly:
 def chores(app: Duly) -> list[Any]:
     """With a lease that is soon over."""
     options = DeliveryOptions(limit=timedelta(seconds=5), lease=LEASE)
-    return [Relay(app, look=50), Deliverer(app, Places(["127.0.0.1"]), options)]
+    return [Relay(app, batch_size=50), Deliverer(app, Places(["127.0.0.1"]), options)]
 
 
 class Fuse:

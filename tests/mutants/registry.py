@@ -60,7 +60,7 @@ _counted_at_failure = edited(
         )
     ],
 )
-_feed_by_id = edited(events__feed_look=[("pg_snapshot_xmin(s) as settled", "pg_snapshot_xmax(s) as settled")])
+_feed_by_id = edited(feed__scan=[("pg_snapshot_xmin(s) as settled", "pg_snapshot_xmax(s) as settled")])
 _ended_rows_rewritten = edited(
     jobs__settle=[(f"and s.attempt = t.attempt\n      {_HELD}", "and s.attempt = t.attempt")]
 )

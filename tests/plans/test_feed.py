@@ -31,12 +31,12 @@ async def test_a_page_reads_no_more_than_its_rows_however_large_the_log(
         sql.execute("vacuum analyze duly.event_log")
     values = {
         "org_id": uuid.uuid4(), "xid": "20", "job_id": uuid.UUID(int=0), "event_seq": 0, "drops": 0,
-        "limit": 100, "look": 500,
+        "limit": 100, "max_scanned": 500,
     }  # fmt: skip
     with sql.transaction():
         sql.execute(ENGINE_ROLE_SQL)
         sql.execute(PREFER_INDEX_ORDER)
-        explain = f"explain (analyze, format json) {statement('events/feed_look')}"
+        explain = f"explain (analyze, format json) {statement('feed/scan')}"
         for _ in range(2):
             row = sql.execute(explain, values, prepare=True).fetchone()
     assert row

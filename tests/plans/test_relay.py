@@ -58,17 +58,17 @@ def test_relay_and_deliverer_read_only_their_batch_however_much_there_is(
     if analyzed:
         sql.execute("vacuum analyze duly.event_log, duly.webhook_deliveries, duly.webhook_endpoints")
 
-    look = {"xid": "20", "job_id": NOBODY, "event_seq": 0, "look": 500, "own": SYSTEM_ORG}
-    looked = read(sql, "relay/look", look)
+    look = {"xid": "20", "job_id": NOBODY, "event_seq": 0, "max_scanned": 500, "system_org": SYSTEM_ORG}
+    looked = read(sql, "relay/scan", look)
     assert 500 <= looked["event_log"] <= 700
     assert looked["webhook_endpoints"] <= 25
-    assert read(sql, "relay/hold_mark", {})["event_log"] <= 20
+    assert read(sql, "relay/lock_mark", {})["event_log"] <= 20
     found = sql.execute("select org_id, job_id, 1, 1 from duly.job_records limit 100").fetchall()
     columns = zip(
         ("org_ids", "job_ids", "first_seqs", "last_seqs"), map(list, zip(*found, strict=True)), strict=True
     )
-    mark = {"xid": "20", "mark_job_id": NOBODY, "mark_seq": 0}
-    assert 100 <= read(sql, "relay/read", {**mark, **dict(columns)})["event_log"] <= 200
+    mark = {"xid": "20", "job_id": NOBODY, "event_seq": 0}
+    assert 100 <= read(sql, "relay/read_events", {**mark, **dict(columns)})["event_log"] <= 200
 
     claim = {
         "after_org": NOBODY, "after_endpoint": NOBODY, "org_ids": [], "endpoint_ids": [], "flying": [],
@@ -81,7 +81,7 @@ def test_relay_and_deliverer_read_only_their_batch_however_much_there_is(
     sql.execute("update duly.relay_mark set commit_xid = '400'")
     with sql.transaction():
         sql.execute(ENGINE_ROLE_SQL)
-        assert sql.execute(statement("relay/hold_mark")).fetchall() == []
+        assert sql.execute(statement("relay/lock_mark")).fetchall() == []
         written = sql.execute("select pg_current_xact_id_if_assigned()").fetchone()
         assert written == (None,), "whoever finds nothing to do has locked nothing"
 

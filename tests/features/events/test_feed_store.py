@@ -1,4 +1,4 @@
-"""The feed of an org: in the order of commits, at least once and never skipped, and nobody else's."""
+"""The feed of an org: its own events in commit order, at least once and never skipped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from duly import Actor, Duly, Job, context, errors
 from duly.db.database import Database
 from duly.db.statements import statement
+from duly.features.events.models import FeedEvent
 from duly.features.events.service import Feed
-from duly.features.events.store import FeedEvent
 from duly.features.pagination import encode_cursor
 from tests.db.settling import settle
 from tests.db.tenancy import insert
@@ -50,7 +50,7 @@ async def enqueue(step: Job[[int], int], org: uuid.UUID, numbers: Iterable[int])
 
 
 async def whole(feed: Feed, org: uuid.UUID, after: str | None = None, size: int = 100) -> list[FeedEvent]:
-    """Everything up to the end of now."""
+    """Read all pages up to the current end."""
     found: list[FeedEvent] = []
     more = True
     while more:
@@ -84,7 +84,7 @@ async def test_every_event_of_the_org_comes_once_with_its_job(
     assert (first.actor_type, first.actor_id) == ("user", "u1")
 
 
-async def test_a_page_goes_on_where_the_one_before_ended_and_later_shows_what_came(
+async def test_a_page_continues_after_the_previous_one_also_later(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
     made = await enqueue(step, org, range(5))
@@ -104,29 +104,29 @@ async def test_a_page_goes_on_where_the_one_before_ended_and_later_shows_what_ca
     ]
 
 
-async def test_one_transaction_may_be_larger_than_a_page_and_than_a_look(
+async def test_one_transaction_may_be_larger_than_a_page_and_than_a_scan(
     app: Duly, acting: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
     handles = await app.enqueue_many([step.call(n) for n in range(23)])
     settle(sql)
-    for size, look in ((5, 1000), (5, 7), (100, 7), (1, 1)):
-        found = keys(await whole(Feed(app, look=look), acting, size=size))
+    for size, scanned in ((5, 1000), (5, 7), (100, 7), (1, 1)):
+        found = keys(await whole(Feed(app, max_scanned=scanned), acting, size=size))
         assert found == sorted((handle.job_id, 1) for handle in handles)
 
 
-async def test_what_commits_late_is_never_missed_where_a_cursor_of_ids_misses_it(
+async def test_an_event_that_commits_late_is_never_missed_where_a_cursor_of_ids_misses_it(
     app: Duly, database: Database, org: uuid.UUID, step: Job[[int], int], open_sessions: AsyncExitStack,
     sql: psycopg.Connection,
 ) -> None:  # fmt: skip
-    """Ids are given when a job is asked for; transactions commit in whatever order they like."""
+    """Ids are assigned on enqueue; transactions commit in any order."""
     slow = await open_sessions.enter_async_context(database.tenant(org))
     with context(org_id=org, actor=Actor.user("u1")):
         [early] = await app.enqueue_many([step.call(1)], conn=slow)
         late = await step.enqueue(2)
-    seen = sql.execute("select job_id from duly.event_log order by job_id").fetchall()
-    assert seen == [(late.job_id,)]
+    committed = sql.execute("select job_id from duly.event_log order by job_id").fetchall()
+    assert committed == [(late.job_id,)]
     page = await app.feed.read(org)
-    assert keys(page.events) == []  # not yet: something may come before it
+    assert keys(page.events) == []  # not yet: an earlier transaction is still open
     await open_sessions.aclose()
     settle(sql)
     by_id = sql.execute("select job_id from duly.event_log where job_id > %s", [late.job_id]).fetchall()
@@ -135,7 +135,7 @@ async def test_what_commits_late_is_never_missed_where_a_cursor_of_ids_misses_it
 
 
 class Writers:
-    """Transactions that commit in another order than they began, while somebody reads."""
+    """Transactions that commit in another order than they began, during reads."""
 
     def __init__(self, database: Database, orgs: list[uuid.UUID], jobs: dict[uuid.UUID, uuid.UUID]) -> None:
         self._database = database
@@ -183,7 +183,7 @@ async def test_under_concurrent_writers_the_feed_misses_nothing_and_a_cursor_of_
         [jobs[org]] = await enqueue(step, org, [0])
     writers = Writers(database, orgs, jobs)
     writing = asyncio.create_task(writers.run(random.Random(7)))
-    feed, after, read = Feed(app, look=9), None, []
+    feed, after, read = Feed(app, max_scanned=9), None, []
     number, numbered = 1, []
     while not writing.done():
         page = await feed.read(orgs[0], after, 5)
@@ -204,7 +204,7 @@ async def test_under_concurrent_writers_the_feed_misses_nothing_and_a_cursor_of_
     assert missed, "the writers were never out of order, so this shows nothing"
 
 
-async def test_foreign_events_never_appear_and_only_move_the_cursor_on(
+async def test_events_of_other_orgs_never_appear_and_only_advance_the_cursor(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
     other = uuid.uuid4()
@@ -213,30 +213,30 @@ async def test_foreign_events_never_appear_and_only_move_the_cursor_on(
     [mine] = await enqueue(step, org, [1])
     await enqueue(step, other, range(9, 18))
     settle(sql)
-    feed, after, pages = Feed(app, look=4), None, []
+    feed, after, pages = Feed(app, max_scanned=4), None, []
     for _ in range(5):
         page = await feed.read(org, after)
         pages.append((keys(page.events), page.more))
         after = page.after
     assert pages == [([], True), ([], True), ([(mine, 1)], True), ([], True), ([], False)]
     assert {event.org_id for event in await whole(feed, other)} == {other}
-    # Whose cursor it is does not matter: it is a place, and says nothing of what is there.
+    # A cursor may be of another org: it is a position, and says nothing about events.
     assert (await feed.read(other, after)).events == ()
 
 
-async def test_what_an_org_reads_passes_its_own_policy(
+async def test_row_level_security_protects_the_events_of_other_orgs(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
-    """Were the look of the engine wrong, row level security would still stand between."""
+    """Even if the scan of the engine were wrong."""
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     [theirs] = await enqueue(step, other, [1])
     async with app.tenant_session(org) as conn:
         values = {"org_id": other, "job_ids": [theirs], "seqs": [1]}
-        assert await (await conn.execute(statement("events/feed_read"), values)).fetchall() == []
+        assert await (await conn.execute(statement("feed/read"), values)).fetchall() == []
 
 
-async def test_follow_yields_what_is_there_and_what_comes(
+async def test_follow_yields_existing_and_new_events(
     app: Duly, org: uuid.UUID, step: Job[[int], int]
 ) -> None:
     made = await enqueue(step, org, range(2))
@@ -252,7 +252,7 @@ async def test_follow_yields_what_is_there_and_what_comes(
     assert (await app.feed.read(org, event.cursor)).events == ()
 
 
-async def test_the_tip_is_where_the_new_ones_begin(
+async def test_new_events_follow_the_tip(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
     await enqueue(step, org, range(3))
@@ -266,7 +266,7 @@ async def test_the_tip_is_where_the_new_ones_begin(
 async def test_a_cursor_never_goes_beyond_what_was_committed(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
-    """A crash forgets transactions that left nothing behind, and gives their numbers to others."""
+    """A crash forgets transactions that wrote nothing, and assigns their ids again."""
     await enqueue(step, org, range(2))
     for _ in range(5):
         with sql.transaction(force_rollback=True):
@@ -279,7 +279,7 @@ async def test_a_cursor_never_goes_beyond_what_was_committed(
     assert await app.feed.tip(org) == end
 
 
-async def test_an_org_without_events_has_an_empty_feed_and_an_unknown_one_has_none(
+async def test_an_org_without_events_has_an_empty_feed_and_an_unknown_org_raises(
     app: Duly, org: uuid.UUID
 ) -> None:
     assert (await app.feed.read(str(org))).events == ()
@@ -289,7 +289,7 @@ async def test_an_org_without_events_has_an_empty_feed_and_an_unknown_one_has_no
 
 
 @pytest.mark.parametrize("after", ["", "?", "MA==", "YSBiIGMgZA==", "MCAxIDAwMDAgMQ=="])
-async def test_a_cursor_that_is_none_is_refused(app: Duly, org: uuid.UUID, after: str) -> None:
+async def test_an_invalid_cursor_is_refused(app: Duly, org: uuid.UUID, after: str) -> None:
     with pytest.raises(errors.ContractError) as caught:
         await app.feed.read(org, after)
     assert caught.value.field == "after"
@@ -297,7 +297,7 @@ async def test_a_cursor_that_is_none_is_refused(app: Duly, org: uuid.UUID, after
 
 async def test_a_cursor_of_another_server_is_refused(app: Duly, org: uuid.UUID) -> None:
     far = encode_cursor(0, 2**62, uuid.UUID(int=0), 0)
-    with pytest.raises(errors.ContractError, match="no transaction of this server"):
+    with pytest.raises(errors.ContractError, match="ahead of every transaction of this server"):
         await app.feed.read(org, far)
 
 
@@ -322,12 +322,12 @@ def aged(sql: psycopg.Connection, org: uuid.UUID) -> uuid.UUID:
 
 
 def forget(sql: psycopg.Connection, now: str = "2025-01-01T00:00:00Z") -> None:
-    """Everything that is old enough then."""
+    """Drop all partitions that are old enough at a time."""
     while any(outcome == "dropped" for _, outcome in drop(sql, "event_log", "30 days", now)):
         pass
 
 
-async def test_a_reader_that_was_far_enough_does_not_notice_a_drop(
+async def test_a_reader_past_the_dropped_events_does_not_notice_a_drop(
     app: Duly, aged: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old_events(sql, aged, "2024-01-17T00:00:00Z", 2)
@@ -338,7 +338,7 @@ async def test_a_reader_that_was_far_enough_does_not_notice_a_drop(
     assert keys((await app.feed.read(aged, page.after)).events) == new
 
 
-async def test_a_cursor_before_dropped_events_has_expired_and_says_so(
+async def test_a_cursor_before_dropped_events_has_expired(
     app: Duly, aged: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old_events(sql, aged, "2024-01-17T00:00:00Z", 3)
@@ -348,14 +348,14 @@ async def test_a_cursor_before_dropped_events_has_expired_and_says_so(
     for after in (page.after, page.events[0].cursor):
         with pytest.raises(errors.CursorExpired) as caught:
             await app.feed.read(aged, after)
-        assert (caught.value.field, caught.value.fix) == ("after", "begin again without a cursor")
+        assert (caught.value.field, caught.value.fix) == ("after", "start again without a cursor")
     assert keys(await whole(app.feed, aged)) == new
 
 
-async def test_who_begins_after_a_drop_reads_on_through_what_is_older_than_the_dropped(
+async def test_a_feed_started_after_a_partition_drop_still_reads_older_partitions(
     app: Duly, aged: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    """A partition that an active job holds back lies before one that is gone."""
+    """A partition that an active job retains is older than a dropped one."""
     held = old_events(sql, aged, "2024-01-17T00:00:00Z", 3)
     insert(sql, "job_states", aged, job_id=held[0][0], status="running")
     old_events(sql, aged, "2024-02-14T00:00:00Z")
@@ -367,7 +367,7 @@ async def test_who_begins_after_a_drop_reads_on_through_what_is_older_than_the_d
         await app.feed.read(aged, stale)
 
 
-async def test_deleted_strays_are_noticed_like_dropped_partitions(
+async def test_events_deleted_from_the_default_partition_expire_cursors_like_dropped_partitions(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old_events(sql, org, "2024-01-17T00:00:00Z", 3)
@@ -375,6 +375,3 @@ async def test_deleted_strays_are_noticed_like_dropped_partitions(
     assert drop(sql, "event_log", "30 days", "2025-01-01T00:00:00Z") == [("event_log_default", "deleted")]
     with pytest.raises(errors.CursorExpired):
         await app.feed.read(org, page.after)
-
-
-# --- cost

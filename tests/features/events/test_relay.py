@@ -1,4 +1,4 @@
-"""The relay: every committed event that somebody wants becomes a message, once and in order, and no other."""
+"""The relay: every committed event with a listener becomes a delivery, once and in order, and no other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from duly import Actor, Duly, context
 from duly.db.database import Database
 from duly.features.events.relay import Relay
-from duly.features.events.relay_store import follow
+from duly.features.events.relay_store import skip_to_tip
 from tests.db.settling import settle
 from tests.features.events.relaying import relay_all
 from tests.features.webhooks.stock import LOG, endpoint, happen, job, messages
@@ -32,21 +32,21 @@ async def open_sessions() -> AsyncIterator[AsyncExitStack]:
         yield stack
 
 
-async def until_somebody_waits(sql: psycopg.Connection, doing: asyncio.Task[timedelta]) -> None:
-    """For a lock, or has done it without."""
+async def until_blocked(sql: psycopg.Connection, task: asyncio.Task[timedelta]) -> None:
+    """Wait until the task waits for a lock, or is done."""
     locks = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
     async with asyncio.timeout(10):
-        while not sql.execute(locks).fetchall() and not doing.done():
-            await asyncio.wait([doing], timeout=0.005)
+        while not sql.execute(locks).fetchall() and not task.done():
+            await asyncio.wait([task], timeout=0.005)
 
 
-async def test_an_endpoint_gets_what_it_asks_for_and_nothing_else(
+async def test_an_endpoint_gets_the_events_that_it_selects_and_no_other(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     relay, other = Relay(app), uuid.uuid4()
     await app.create_org(other, "Other")
     before = await job(app, org)
-    settle(sql)  # an endpoint is told of what was not settled yet when it was made
+    settle(sql)  # an endpoint also gets events that were not settled when it was created
     ends = endpoint(sql, org, "https://a", "job.completed", "job.failed")
     typed = endpoint(sql, org, "https://b", "job.*", job_types=["step.walk"])
     every = endpoint(sql, org, "https://c", "*")
@@ -59,8 +59,8 @@ async def test_an_endpoint_gets_what_it_asks_for_and_nothing_else(
     for seq, kind in enumerate(("job.started", "job.progressed", "job.completed"), 2):
         happen(sql, org, taken, seq, kind)
     await relay_all(app, sql, relay)
-    told = messages(sql, "endpoint_id, job_id, event_seq, event_type, follows, status")
-    assert sorted(told) == sorted([
+    deliveries = messages(sql, "endpoint_id, job_id, event_seq, event_type, follows, status")
+    assert sorted(deliveries) == sorted([
         (ends, taken, 4, "job.completed", False, "pending"),
         (typed, walked, 1, "job.queued", False, "pending"),
         (every, taken, 1, "job.queued", False, "pending"),
@@ -69,10 +69,10 @@ async def test_an_endpoint_gets_what_it_asks_for_and_nothing_else(
         (every, walked, 1, "job.queued", False, "pending"),
         (steps, taken, 3, "job.progressed", False, "pending"),
     ])  # fmt: skip
-    assert before not in {row[0] for row in messages(sql)}, "what was there before the endpoint is not told"
+    assert before not in {row[0] for row in messages(sql)}, "events before the endpoint are not delivered"
 
 
-async def test_where_nobody_asks_the_mark_follows_and_whoever_comes_is_told_of_what_comes(
+async def test_without_listeners_the_mark_skips_to_the_tip_and_a_new_listener_gets_new_events(
     app: Duly, org: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     relay, mark = Relay(app), "select commit_xid::text::bigint, moved_at from duly.relay_mark"
@@ -81,22 +81,22 @@ async def test_where_nobody_asks_the_mark_follows_and_whoever_comes_is_told_of_w
     settle(sql)
     before = sql.execute(mark).fetchone()
     assert NOW < await relay.once() <= SECOND
-    assert sql.execute(mark).fetchone() == before, "it was there a moment ago: that is near enough"
+    assert sql.execute(mark).fetchone() == before, "it moved a moment ago: that is near enough"
     sql.execute("update duly.relay_mark set moved_at = now() - interval '11 seconds'")
     assert NOW < await relay.once() <= SECOND
     row = sql.execute("select commit_xid::text::bigint + 1 from duly.event_log").fetchone()
     [moved] = sql.execute(mark).fetchall()
-    assert row == moved[:1], "never beyond what was seen"
+    assert row == moved[:1], "never beyond what was read"
     endpoint(sql, org, "https://a")
     later = await job(app, org)
     settle(sql)
     async with database.engine() as conn:
-        await follow(conn)  # as if it had been decided before there was an endpoint
+        await skip_to_tip(conn)  # as if that had been decided before the endpoint was created
     await relay_all(app, sql, relay)
     assert messages(sql) == [(later, 1)]
 
 
-async def test_what_commits_late_comes_later_and_what_is_rolled_back_never(
+async def test_an_event_that_commits_late_is_relayed_later_and_a_rolled_back_one_never(
     app: Duly, org: uuid.UUID, database: Database, sql: psycopg.Connection, open_sessions: AsyncExitStack
 ) -> None:
     endpoint(sql, org, "https://a")
@@ -111,18 +111,18 @@ async def test_what_commits_late_comes_later_and_what_is_rolled_back_never(
             await conn.execute(LOG, [org, second, 3, "job.completed"])
             raise ZeroDivisionError
     await relay.once()
-    assert (second, 2) not in messages(sql), "something may still come before it"
+    assert (second, 2) not in messages(sql), "an earlier transaction is still open"
     await open_sessions.aclose()
     await relay_all(app, sql, relay)
     assert sorted(messages(sql)) == sorted([(first, 1), (first, 2), (second, 1), (second, 2)])
 
 
-async def test_of_two_events_of_a_job_the_earlier_comes_along_though_its_transaction_is_the_later(
+async def test_an_earlier_event_of_a_job_is_relayed_along_though_its_transaction_is_later(
     app: Duly, org: uuid.UUID, database: Database, sql: psycopg.Connection, open_sessions: AsyncExitStack
 ) -> None:
     endpoint(sql, org, "https://a")
     one = await job(app, org)
-    relay = Relay(app, look=1)
+    relay = Relay(app, batch_size=1)
     await relay_all(app, sql, relay)
     old = await open_sessions.enter_async_context(database.engine())
     await old.execute("select pg_current_xact_id()")
@@ -131,13 +131,13 @@ async def test_of_two_events_of_a_job_the_earlier_comes_along_though_its_transac
     await old.execute(LOG, [org, one, 4, "job.started"])
     await open_sessions.aclose()
     settle(sql)
-    assert await relay.once() == NOW, "the look has seen one event, the last of the job"
+    assert await relay.once() == NOW, "the batch has scanned one event, the last of the job"
     assert messages(sql, "event_seq, follows") == [(1, False), (2, True), (3, True), (4, True)]
     await relay_all(app, sql, relay)
     assert messages(sql, "event_seq") == [(1,), (2,), (3,), (4,)]
 
 
-async def test_relays_and_writers_all_at_once_lose_nothing_and_make_nothing_up(
+async def test_concurrent_relays_and_writers_lose_no_event_and_invent_none(
     app: Duly, org: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     endpoint(sql, org, "https://a")
@@ -160,17 +160,19 @@ async def test_relays_and_writers_all_at_once_lose_nothing_and_make_nothing_up(
 
     writing = asyncio.gather(*(write() for _ in range(4)))
     while not writing.done():
-        await asyncio.gather(*(Relay(app, look=5).once() for _ in range(2)))
+        await asyncio.gather(*(Relay(app, batch_size=5).once() for _ in range(2)))
     await writing
-    await relay_all(app, sql, Relay(app, look=5))
+    await relay_all(app, sql, Relay(app, batch_size=5))
     written = sql.execute("select job_id, event_seq from duly.event_log order by 1, 2").fetchall()
     assert len(written) > 50
     assert messages(sql) == written
     heads = sql.execute("select job_id, event_seq from duly.webhook_deliveries where not follows").fetchall()
-    assert sorted(heads) == sorted((one, 1) for one in jobs), "of each job the first goes first, and no other"
+    assert sorted(heads) == sorted((one, 1) for one in jobs), (
+        "only the first delivery of each job does not follow another"
+    )
 
 
-async def test_a_mark_from_a_server_with_more_transactions_is_not_believed(
+async def test_a_mark_from_a_server_with_more_transactions_is_refused(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     endpoint(sql, org, "https://a")
@@ -183,10 +185,10 @@ async def test_a_mark_from_a_server_with_more_transactions_is_not_believed(
     assert messages(sql) == []
 
 
-async def test_whether_a_message_follows_is_not_decided_while_the_one_before_it_is_being_settled(
+async def test_whether_a_delivery_follows_is_decided_after_the_previous_one_is_settled(
     app: Duly, org: uuid.UUID, database: Database, sql: psycopg.Connection, open_sessions: AsyncExitStack
 ) -> None:
-    """Whoever settles has not seen it, and lets nobody go: then it must not wait."""
+    """The settling transaction does not see the new delivery and cannot release it: it must not follow."""
     endpoint(sql, org, "https://a")
     one = await job(app, org)
     await relay_all(app, sql)
@@ -197,13 +199,13 @@ async def test_whether_a_message_follows_is_not_decided_while_the_one_before_it_
         "update duly.webhook_deliveries set status = 'delivered', ended_at = now() where org_id = %s", [org]
     )
     relaying = asyncio.create_task(Relay(app).once())
-    await until_somebody_waits(sql, relaying)
+    await until_blocked(sql, relaying)
     await open_sessions.aclose()
     await relaying
     assert messages(sql, "event_seq, follows") == [(1, False), (2, False)]
 
 
-async def test_a_round_that_is_too_much_is_made_smaller_until_it_is_not_and_grows_again(
+async def test_a_batch_that_is_too_large_shrinks_until_it_succeeds_and_grows_again(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     endpoint(sql, org, "https://a")
@@ -225,7 +227,7 @@ async def test_a_round_that_is_too_much_is_made_smaller_until_it_is_not_and_grow
         "create trigger too_much after insert on duly.webhook_deliveries referencing new table as fresh "
         "for each statement execute function duly.too_much()"
     )
-    relay, failed, sizes = Relay(app, look=400), 0, [0]
+    relay, failed, sizes = Relay(app, batch_size=400), 0, [0]
     async with asyncio.timeout(30):
         while len(messages(sql)) < 401:
             try:
@@ -234,7 +236,7 @@ async def test_a_round_that_is_too_much_is_made_smaller_until_it_is_not_and_grow
                 failed += 1
             sizes.append(len(messages(sql)))
     grown = [after - before for before, after in itertools.pairwise(sizes)]
-    assert failed >= 2, "400 and 200 were too much"
+    assert failed >= 2, "400 and 200 were too many"
     assert 100 <= max(grown) <= 120
     assert (
         messages(sql) == sql.execute("select job_id, event_seq from duly.event_log order by 1, 2").fetchall()
@@ -242,42 +244,42 @@ async def test_a_round_that_is_too_much_is_made_smaller_until_it_is_not_and_grow
     sql.execute("drop trigger too_much on duly.webhook_deliveries")
     for _ in range(3):
         await relay.once()
-    assert relay._look == 400
+    assert relay._batch_size == 400
 
 
-async def test_a_message_to_an_endpoint_that_is_being_removed_is_not_written(
+async def test_no_delivery_is_written_to_an_endpoint_that_is_being_deleted(
     app: Duly, org: uuid.UUID, database: Database, sql: psycopg.Connection, open_sessions: AsyncExitStack
 ) -> None:
-    kept, removed = endpoint(sql, org, "https://a"), endpoint(sql, org, "https://b")
+    remaining, removed = endpoint(sql, org, "https://a"), endpoint(sql, org, "https://b")
     await job(app, org)
     settle(sql)
     removing = await open_sessions.enter_async_context(database.engine())
     await removing.execute("delete from duly.webhook_endpoints where endpoint_id = %s", [removed])
     relaying = asyncio.create_task(Relay(app).once())
-    await until_somebody_waits(sql, relaying)
+    await until_blocked(sql, relaying)
     await open_sessions.aclose()
     await relaying
-    assert messages(sql, "endpoint_id") == [(kept,)]
+    assert messages(sql, "endpoint_id") == [(remaining,)]
 
 
-async def test_an_org_whose_subscriptions_cannot_be_told_holds_up_nobody(
+async def test_an_org_whose_subscribers_cannot_be_notified_holds_up_no_other_org(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     endpoint(sql, org, "https://a", "job.canceled")
-    for whose, recipient in ((org, secrets.token_hex(10_000)), (other, "eva")):  # too long for an index
+    for owner, recipient in ((org, secrets.token_hex(10_000)), (other, "eva")):  # too long for an index
         sql.execute(
             "insert into duly.subscriptions (org_id, subscription_id, outcomes, channel, recipient, locale, "
             "created_by) values (%s, duly.uuid7(), '{canceled}', 'in_app', %s, 'en', 'user:u1')",
-            [whose, recipient],
+            [owner, recipient],
         )
-        await job(app, whose)
-        with context(org_id=whose, actor=Actor.user("u1")):
+        await job(app, owner)
+        with context(org_id=owner, actor=Actor.user("u1")):
             handle = await app.registry.get("step.take").enqueue("one more")
             await handle.cancel("not needed")
     await relay_all(app, sql)
     assert messages(sql, "event_type") == [("job.canceled",)]
     assert sql.execute("select recipient from duly.notifications").fetchall() == [("eva",)]
-    assert f"org {org} is not told" in caplog.text
+    assert f"could not notify subscribers of org {org}" in caplog.text
     assert str(other) not in caplog.text

@@ -1,4 +1,4 @@
-"""Subscriptions: whoever asked is told how it ended, once, and nobody else is."""
+"""Subscriptions: subscribers are notified once when a job ends, and no other recipient is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from duly import Actor, Cancel, Duly, Fail, Handle, Job
 from duly.core.errors import Conflict, ContractError, DulyError, NotFound, UnknownJob
-from duly.features.subscriptions import service as room
+from duly.features.subscriptions import service
 from duly.features.webhooks import delivery_store as deliveries
 from duly.maintenance import retention
 from tests.features.events.relaying import relay_all
@@ -41,19 +41,19 @@ def declare(app: Duly) -> Job[..., Any]:
 
 
 async def end(app: Duly, *handles: Handle[Any]) -> None:
-    """Work until these have ended."""
+    """Run a worker until these jobs have ended."""
     async with working(app):
         for handle in handles:
             await handle.wait(PATIENCE)
 
 
-def told(sql: psycopg.Connection[Any]) -> list[tuple[str, str]]:
-    """Who is told what, in the order of their names."""
-    asked = "select recipient, template_key from duly.notifications order by 1, 2"
-    return sql.execute(asked).fetchall()  # type: ignore[return-value]
+def notified(sql: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+    """Return the recipients and templates of all notifications."""
+    query = "select recipient, template_key from duly.notifications order by 1, 2"
+    return sql.execute(query).fetchall()  # type: ignore[return-value]
 
 
-async def test_everybody_is_told_what_they_asked_for_once(
+async def test_every_subscriber_is_notified_of_the_selected_outcomes_once(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     build = declare(app)
@@ -87,10 +87,10 @@ async def test_everybody_is_told_what_they_asked_for_once(
         ("one_dies", "job.dead"),
         ("type_ends_well", "job.completed"),
     ]
-    assert told(sql) == expected
+    assert notified(sql) == expected
     sql.execute("update duly.relay_mark set commit_xid = '3', event_seq = 0")
     await relay_all(app, sql)
-    assert told(sql) == expected  # not of what was over before, nor twice
+    assert notified(sql) == expected  # not of jobs that ended before, and not twice
     assert str(before.job_id) not in str(sql.execute("select payload from duly.notifications").fetchall())
     facts = sql.execute(
         "select job_id, payload from duly.notifications where recipient = 'one_dies'"
@@ -111,7 +111,7 @@ async def test_everybody_is_told_what_they_asked_for_once(
     assert {one.recipient for one in listed if one.told_at is None} == {"other_type", "one_wrong"}
 
 
-async def test_of_a_job_that_has_ended_one_is_told_at_once_and_never_twice(
+async def test_a_subscriber_to_an_ended_job_is_notified_at_once_and_never_twice(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     build = declare(app)
@@ -122,14 +122,14 @@ async def test_of_a_job_that_has_ended_one_is_told_at_once_and_never_twice(
     await app.subscriptions.subscribe(
         acting, "in_app:wrong", job_id=handle.job_id, outcomes="failed", actor=ANNA
     )
-    assert told(sql) == [("late", "job.completed")]
+    assert notified(sql) == [("late", "job.completed")]
     sql.execute("update duly.subscriptions set since_xid = '3'")
     sql.execute("update duly.relay_mark set commit_xid = '3', event_seq = 0")
     await relay_all(app, sql)
-    assert told(sql) == [("late", "job.completed")]
+    assert notified(sql) == [("late", "job.completed")]
 
 
-async def test_a_message_has_the_place_of_its_job_if_the_service_is_somewhere(
+async def test_a_message_links_to_its_job_if_the_public_url_is_set(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     build = declare(app)
@@ -146,20 +146,18 @@ async def test_a_message_has_the_place_of_its_job_if_the_service_is_somewhere(
     assert (message.job_id, message.locale) == (handle.job_id, "de")
 
 
-async def test_of_dulys_own_jobs_nobody_is_told(
-    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
-) -> None:
+async def test_system_jobs_have_no_subscribers(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
     app.notifications.add_channel("sms", Kept())
     await app.subscriptions.subscribe(acting, "sms:1", actor=ANNA)
     await app.notifications.send(acting, "job.failed", {}, to="sms:2", actor=ANNA)
     await tell(app, sql)
     await relay_all(app, sql)
-    assert told(sql) == [("2", "job.failed")]
-    with pytest.raises(ContractError, match="nobody is told"):
+    assert notified(sql) == [("2", "job.failed")]
+    with pytest.raises(ContractError, match=r"duly\.notify is a system job of Duly"):
         await app.subscriptions.subscribe(acting, "sms:1", job_type="duly.notify", actor=ANNA)
 
 
-async def test_subscriptions_are_made_once_listed_and_ended(
+async def test_subscriptions_are_created_once_listed_and_deleted(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch, sql: psycopg.Connection
 ) -> None:
     handle = await declare(app).enqueue("work")
@@ -177,10 +175,10 @@ async def test_subscriptions_are_made_once_listed_and_ended(
     assert await own.unsubscribe(acting, mine.subscription_id) == mine
     stranger = uuid.uuid4()
     await app.create_org(stranger, "Stranger")
-    for whose, which in ((acting, mine), (stranger, bens)):
+    for owner, subscription in ((acting, mine), (stranger, bens)):
         for refused in (own.get, own.unsubscribe):
             with pytest.raises(NotFound):
-                await refused(whose, which.subscription_id)
+                await refused(owner, subscription.subscription_id)
     with pytest.raises(UnknownJob):
         await own.subscribe(stranger, "in_app:u", job_id=handle.job_id, actor=ANNA)
     for wrong in ({"outcomes": []}, {"outcomes": ["lost"]}, {"job_id": handle.job_id, "job_type": "a"}):
@@ -188,16 +186,16 @@ async def test_subscriptions_are_made_once_listed_and_ended(
             await own.subscribe(acting, "in_app:u", actor=ANNA, **wrong)
     with pytest.raises(NotFound):
         await own.subscribe(acting, f"webhook:{uuid.uuid4()}", actor=ANNA)
-    monkeypatch.setattr(room, "MOST_OF_ONE", 2)
-    with pytest.raises(Conflict, match="you have made 2"):
+    monkeypatch.setattr(service, "MAX_PER_CREATOR", 2)
+    with pytest.raises(Conflict, match="you have created 2 subscriptions"):
         await own.subscribe(acting, "in_app:u", actor=BEN)
     await own.subscribe(acting, "in_app:u", actor=ANNA)
-    monkeypatch.setattr(room, "MOST_WIDE", 3)
-    with pytest.raises(Conflict, match="there are 3"):
+    monkeypatch.setattr(service, "MAX_WITHOUT_JOB", 3)
+    with pytest.raises(Conflict, match="3 subscriptions exist"):
         await own.subscribe(acting, "in_app:v", actor=ANNA)
 
 
-async def test_an_endpoint_is_told_in_a_message_of_its_own(
+async def test_an_endpoint_is_notified_by_a_delivery_of_its_own(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     endpoint, gone = uuid.uuid4(), uuid.uuid4()
@@ -215,10 +213,10 @@ async def test_an_endpoint_is_told_in_a_message_of_its_own(
     found = {uuid.UUID(row[0]): row[1:] for row in rows.fetchall()}
     assert found[gone][:2] == ("failed", "the endpoint is gone or disabled")
     assert found[endpoint][:2] == ("pending", None)
-    asked = (
+    query = (
         "select event_seq, event_type, notification_id, data, due_at <= now() from duly.webhook_deliveries"
     )
-    [(seq, kind, which, data, due)] = sql.execute(asked).fetchall()
+    [(seq, kind, which, data, due)] = sql.execute(query).fetchall()
     assert (seq, kind, which, due) == (1, "notification", found[endpoint][2], True)
     assert (data["subject"], data["template_key"], data["payload"]) == (
         "a has failed",
@@ -233,7 +231,7 @@ async def test_an_endpoint_is_told_in_a_message_of_its_own(
     assert (await app.notifications.show(acting, which)).delivery_status == "sent"
 
 
-async def test_a_message_to_an_endpoint_that_was_removed_has_failed(
+async def test_a_notification_to_a_deleted_endpoint_fails(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     endpoint = uuid.uuid4()
@@ -245,7 +243,9 @@ async def test_a_message_to_an_endpoint_that_was_removed_has_failed(
     assert (await app.notifications.show(acting, sent.notification_id)).delivery_status == "failed"
 
 
-async def test_what_is_old_is_forgotten(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
+async def test_old_notifications_and_subscriptions_are_deleted(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
     build = declare(app)
     ended, canceled = await build.enqueue("work"), await build.enqueue("cancel")
     await end(app, ended, canceled)

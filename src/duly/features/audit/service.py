@@ -20,7 +20,8 @@ from duly.features.audit.enrichment import Versions, check_target, enrichment
 from duly.features.audit.entries import change_request, record_entry
 from duly.features.audit.models import AuditEntry, AuditEventPage, AuditPage, AuditReport, Verification
 from duly.features.audit.store import CHAIN_START, AuditMark
-from duly.features.events.service import Feed, FeedEvent
+from duly.features.events.models import FeedEvent
+from duly.features.events.service import Feed
 from duly.features.pagination import decode_cursor, encode_cursor, page_size, time_cursor
 from duly.jobs.application import App
 from duly.jobs.handle import Handle

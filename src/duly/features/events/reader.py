@@ -14,7 +14,7 @@ from starlette.responses import Response
 from duly.core.errors import ContractError, DulyError
 from duly.core.job import JobEvent, JobSnapshot
 from duly.core.states import TERMINAL_EVENT
-from duly.features.events.service import FeedPage
+from duly.features.events.models import FeedPage
 from duly.features.jobs.status_watcher import Head
 from duly.http import sse
 from duly.http.requester import Requester

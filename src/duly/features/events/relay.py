@@ -1,11 +1,11 @@
-"""Events become what is to be told: messages to webhooks, notifications of those who subscribed.
+"""The relay: turns committed events into webhook deliveries and into notifications of subscribers.
 
-One relays at a time; it holds the mark that says how far it has come. What is to be told and the mark are
-written in one transaction, so a crash leaves both or neither, and whoever comes next goes on from there. Only
-events that are committed, and before which no transaction is open, are relayed: none is told that did not
-happen, and none is passed by.
+One relay runs at a time; it locks the mark that says how far events are relayed. Deliveries, notifications
+and the mark are written in one transaction: after a crash all of them are there or none, and the next relay
+continues from the mark. Only committed events before the oldest open transaction are relayed: none that was
+rolled back, and none is skipped.
 
-It only writes down what is to be told; sending it is others' business.
+The relay only writes deliveries and notifications; the deliverer and the notifier send them.
 """
 
 from __future__ import annotations
@@ -19,91 +19,90 @@ import psycopg
 
 from duly.db.database import retry_transaction
 from duly.db.pool import Connection
-from duly.features.events import relay_store as relay
+from duly.features.events import relay_store
+from duly.features.events.models import RelayedEvent
 from duly.features.subscriptions import store as subscriptions
 from duly.features.webhooks import delivery_store as deliveries
 from duly.jobs.application import App
 
 log = logging.getLogger("duly.maintenance")
-_SOON, _AT_MOST = timedelta(milliseconds=100), timedelta(seconds=1)
-_IN_VAIN = timedelta(seconds=10)
-_LEAST = 50
-_QUICK = 5.0
-"""Seconds: a round that took longer is large enough."""
-_REFUSED = (
+_MIN_PAUSE, _MAX_PAUSE = timedelta(milliseconds=100), timedelta(seconds=1)
+_PAUSE_WHEN_AHEAD = timedelta(seconds=10)
+_MIN_BATCH_SIZE = 50
+_MAX_ROUND_SECONDS = 5.0
+"""After a longer round the batch does not grow."""
+_PERMANENT_ERRORS = (
     *(psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded),
     *(ValueError, LookupError),
 )
-"""Errors of what is written: it would be the same the next time."""
+"""Errors caused by the written data: a retry would fail again."""
 
 
 class Relay:
-    """The chore that relays events, in the order of their transactions."""
+    """The chore that relays events in commit order."""
 
     name = "relay"
 
-    def __init__(self, app: App, *, look: int = 5_000) -> None:
+    def __init__(self, app: App, *, batch_size: int = 5_000) -> None:
         self._app = app
-        self._most = look
-        self._look = look
-        self._pause = _SOON
+        self._max_batch_size = batch_size
+        self._batch_size = batch_size
+        self._pause = _MIN_PAUSE
 
     async def once(self) -> timedelta:
-        """Relay the next events, so many at most; zero if there are more."""
-        asked = self._look
-        looked = await self._bounded()
-        if looked is None:
-            return _IN_VAIN
-        if looked == asked:
+        """Relay the next batch of events; return zero if there are more."""
+        batch_size = self._batch_size
+        scanned = await self._adapt_batch_size()
+        if scanned is None:
+            return _PAUSE_WHEN_AHEAD
+        if scanned == batch_size:
             return timedelta(0)
-        # Where something happens, more will. Where nothing does, or nobody asks, a look a second is enough.
-        self._pause = _SOON if looked else min(2 * self._pause, _AT_MOST)
+        # Events come in bursts. Without events or listeners, one scan a second suffices.
+        self._pause = _MIN_PAUSE if scanned else min(2 * self._pause, _MAX_PAUSE)
         return self._pause
 
-    async def _bounded(self) -> int | None:
-        """A round. What was too much for one is not tried again as it was: it would be too much for ever."""
-        began = time.monotonic()
+    async def _adapt_batch_size(self) -> int | None:
+        """Run a round. Halve the batch after a failure: one that is too large would fail for ever."""
+        started_at = time.monotonic()
         try:
-            looked = await retry_transaction(self._round)
+            scanned = await retry_transaction(self._round)
         except Exception:
-            self._look = max(self._look // 2, min(_LEAST, self._most))
+            self._batch_size = max(self._batch_size // 2, min(_MIN_BATCH_SIZE, self._max_batch_size))
             raise
-        if time.monotonic() - began < _QUICK:
-            self._look = min(2 * self._look, self._most)
-        return looked
+        if time.monotonic() - started_at < _MAX_ROUND_SECONDS:
+            self._batch_size = min(2 * self._batch_size, self._max_batch_size)
+        return scanned
 
     async def _round(self) -> int | None:
+        """Relay one batch; return how many events were scanned, or None if the mark is not of this server."""
         async with (await self._app.resources()).database.engine() as conn:
-            held = await relay.hold_mark(conn)
-            if held is None:
+            locked = await relay_store.lock_mark(conn)
+            if locked is None:
                 return 0
-            if held.ahead:
+            if locked.ahead:
                 log.error("events come from a server with more transactions; see docs/operate/audit.md")
                 return None
-            if not held.wanted:
-                await relay.follow(conn)
+            if not locked.has_listeners:
+                await relay_store.skip_to_tip(conn)
                 return 0
-            return await self._relay(conn, held.place)
-
-    async def _relay(self, conn: Connection, after: relay.Place) -> int:
-        seen = await relay.look(conn, after, most=self._look)
-        if seen.found:
-            await deliveries.write(conn, seen.found)
-            await _tell(conn, seen.found)
-        await relay.move_mark(conn, seen.end)
-        return seen.looked
+            batch = await relay_store.read_batch(conn, locked.mark, max_scanned=self._batch_size)
+            if batch.events:
+                await deliveries.create(conn, batch.events)
+                await _notify_subscribers(conn, batch.events)
+            await relay_store.move_mark(conn, batch.end)
+            return batch.scanned
 
 
-async def _tell(conn: Connection, found: Sequence[relay.Found]) -> None:
-    """Note who is to be told. What cannot be noted for one org keeps nobody else from being told."""
+async def _notify_subscribers(conn: Connection, events: Sequence[RelayedEvent]) -> None:
+    """Write the notifications of subscribers. Those that fail for one org do not hold up other orgs."""
     try:
         async with conn.transaction():
-            await subscriptions.tell(conn, found)
+            await subscriptions.notify(conn, events)
         return
-    except _REFUSED:
-        orgs = sorted({one.org_id for one in found})
+    except _PERMANENT_ERRORS:
+        orgs = sorted({event.org_id for event in events})
         if len(orgs) == 1:
-            log.exception("org %s is not told how %s of its jobs went", orgs[0], len(found))
+            log.exception("could not notify subscribers of org %s of %s events", orgs[0], len(events))
             return
     for org_id in orgs:
-        await _tell(conn, [one for one in found if one.org_id == org_id])
+        await _notify_subscribers(conn, [event for event in events if event.org_id == org_id])

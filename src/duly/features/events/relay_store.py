@@ -1,12 +1,11 @@
-"""How far the events have been relayed to those who want to be told, and which come next.
+"""The mark of the relay: how far events are relayed, and the next batch of events.
 
-The same order as in the feed, and for the same reasons: by transaction, and only those before which none
-is open.
+The relay reads in the order of the feed, and for the same reasons: by transaction, and only before the oldest
+transaction that is still open.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -14,86 +13,67 @@ from duly.core.job import SYSTEM_ORG
 from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
+from duly.features.events.models import RelayedEvent
 
 
-class Place(NamedTuple):
-    """An event, by its place in the order of transactions."""
+class RelayMark(NamedTuple):
+    """The last relayed event by its position in commit order."""
 
     xid: int
     job_id: UUID
     event_seq: int
 
 
-class Held(NamedTuple):
-    """Where the relay goes on, held by this transaction."""
+class LockedMark(NamedTuple):
+    """The mark of the relay, locked by this transaction."""
 
-    place: Place
+    mark: RelayMark
     ahead: bool
-    """Whether no transaction of this server has come as far."""
-    wanted: bool
-    """Whether anybody wants to be told of anything."""
+    """Whether the mark is ahead of all transactions of this server."""
+    has_listeners: bool
+    """Whether any org has an enabled endpoint or a subscription."""
 
 
-class Found(NamedTuple):
-    """An event that is relayed: of an org with an endpoint or a subscription, and not of a job of Duly's own.
+class RelayBatch(NamedTuple):
+    """The events to relay next, and how many events were scanned to find them."""
 
-    In one round they come by job, and those of a job in their order.
-    """
-
-    org_id: UUID
-    job_id: UUID
-    event_seq: int
-    event_type: str
-    status: str
-    attempt: int
-    outcome: str
-    """`pending`, unless this event has ended the job."""
-    error_code: str | None
-    job_type: str
-    commit_xid: int
-    occurred_at: datetime
+    events: list[RelayedEvent]
+    end: RelayMark
+    scanned: int
 
 
-class Look(NamedTuple):
-    """What comes next, and how far the look came."""
-
-    found: list[Found]
-    end: Place
-    looked: int
+async def lock_mark(conn: Connection) -> LockedMark | None:
+    """Lock the mark for this transaction; None if there is nothing to relay, or another relay has it."""
+    row = await first(conn, "relay/lock_mark", {})
+    return LockedMark(_mark(row), row["ahead"], row["has_listeners"]) if row else None
 
 
-async def hold_mark(conn: Connection) -> Held | None:
-    """Take the relay over for this transaction; None if there is nothing to do, or somebody else has it."""
-    row = await first(conn, "relay/hold_mark", {})
-    return Held(_place(row), row["ahead"], row["wanted"]) if row else None
-
-
-async def look(conn: Connection, after: Place, *, most: int) -> Look:
-    """The events among the next so many of all orgs that somebody may want to be told of."""
+async def read_batch(conn: Connection, after: RelayMark, *, max_scanned: int) -> RelayBatch:
+    """Scan the next events of all orgs; return those of orgs with a listener."""
     await conn.execute(PREFER_INDEX_ORDER)
-    mark = {"xid": str(after.xid), "job_id": after.job_id, "event_seq": after.event_seq}
-    row = await first(conn, "relay/look", {**mark, "look": most, "own": SYSTEM_ORG})
-    assert row is not None
-    end = _place(row) if row["looked"] else after
-    return Look(await _read(conn, after, row) if row["job_ids"] else [], end, row["looked"])
+    mark = _values(after)
+    limits = {"max_scanned": max_scanned, "system_org": SYSTEM_ORG}
+    [scan] = await rows(conn, "relay/scan", {**mark, **limits})
+    events = []
+    if scan["job_ids"]:
+        jobs = {name: scan[name] for name in ("org_ids", "job_ids", "first_seqs", "last_seqs")}
+        events = [RelayedEvent(**row) for row in await rows(conn, "relay/read_events", {**mark, **jobs})]
+    return RelayBatch(events, _mark(scan) if scan["scanned"] else after, scan["scanned"])
 
 
-async def _read(conn: Connection, after: Place, jobs: dict[str, Any]) -> list[Found]:
-    mark = {"xid": str(after.xid), "mark_job_id": after.job_id, "mark_seq": after.event_seq}
-    chosen = {name: jobs[name] for name in ("org_ids", "job_ids", "first_seqs", "last_seqs")}
-    return [Found(**row) for row in await rows(conn, "relay/read", {**mark, **chosen})]
+async def move_mark(conn: Connection, mark: RelayMark) -> None:
+    """Record that everything up to here is relayed; in the transaction that relayed it."""
+    await conn.execute(statement("relay/move_mark"), _values(mark))
 
 
-async def move_mark(conn: Connection, place: Place) -> None:
-    """Everything up to here was relayed; on the session that relayed it."""
-    values = {"xid": str(place.xid), "job_id": place.job_id, "event_seq": place.event_seq}
-    await conn.execute(statement("relay/move_mark"), values)
+async def skip_to_tip(conn: Connection) -> None:
+    """Move the mark past all committed events, if there is no listener."""
+    await conn.execute(statement("relay/skip_to_tip"))
 
 
-async def follow(conn: Connection) -> None:
-    """Pass by everything that is over, if nobody wants to be told of anything."""
-    await conn.execute(statement("relay/follow"))
+def _mark(row: dict[str, Any]) -> RelayMark:
+    return RelayMark(row["xid"], row["job_id"], row["event_seq"])
 
 
-def _place(row: dict[str, Any]) -> Place:
-    return Place(row["xid"], row["job_id"], row["event_seq"])
+def _values(mark: RelayMark) -> dict[str, Any]:
+    return {**mark._asdict(), "xid": str(mark.xid)}

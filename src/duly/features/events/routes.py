@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from duly.core.job import JobEvent
 from duly.core.principal import Scope
+from duly.features.events.models import FeedEvent
 from duly.features.events.reader import FEED_PAGE_SIZE, FeedReader, JobEventReader, resume_after
-from duly.features.events.service import FeedEvent
 from duly.features.jobs.models import EVENT_FIELDS, EventPage, event_response
 from duly.features.jobs.responses import visible_job
 from duly.http import params, sse

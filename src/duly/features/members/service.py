@@ -54,7 +54,7 @@ class Members:
 
         async def change(conn: Connection) -> Member:
             removed = _require_member(await store.remove_member(conn, org, user), user)
-            await subscriptions.end_of(conn, org, user)
+            await subscriptions.delete_of_user(conn, org, user)
             await record_entry(conn, request, org, "member.removed", user, role=removed.role)
             return removed
 

@@ -12,8 +12,7 @@ from duly.cli.command import Group
 from duly.cli.options import ActorOption, JobType, Org, Paging, argument
 from duly.cli.output import columns
 from duly.features.notifications.commands import Locale, RecipientArgument
-from duly.features.subscriptions.service import SubscriptionPage
-from duly.features.subscriptions.store import OUTCOMES, Subscription
+from duly.features.subscriptions.models import OUTCOMES, Subscription, SubscriptionPage
 
 subscriptions = Group("subscriptions", "Manage subscriptions to the outcomes of jobs.")
 OneJob = Annotated[UUID | None, typer.Option("--job", help="Filter by job id.")]

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from duly.core.errors import UnknownSubscription
 from duly.core.principal import Scope
 from duly.features.notifications.routes import To, allowed_recipient
-from duly.features.subscriptions.service import Subscription, SubscriptionPage, is_of
+from duly.features.subscriptions.models import Subscription, SubscriptionPage
+from duly.features.subscriptions.service import is_of, unknown_subscription
 from duly.features.templates.routes import Locale
 from duly.http.params import After, PageSize, StrictModel
 from duly.http.problems import problem_responses
@@ -96,11 +96,9 @@ def routes(service: Service) -> APIRouter:
 
     async def _accessible(requester: Requester, subscription_id: UUID) -> Subscription:
         """Return a subscription of the requester, or any to an operator; else raise as for an unknown one."""
-        found = await subscriptions.get(requester.org_id, subscription_id)
-        if is_of(found, requester.actor) or requester.may(Scope.OPERATE):
-            return found
-        raise UnknownSubscription(
-            "no subscription of this id in this org", field="subscription_id", fix="check the id and the org"
-        )
+        subscription = await subscriptions.get(requester.org_id, subscription_id)
+        if is_of(subscription, requester.actor) or requester.may(Scope.OPERATE):
+            return subscription
+        raise unknown_subscription()
 
     return api

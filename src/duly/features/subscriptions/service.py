@@ -1,9 +1,8 @@
-"""Subscriptions: tell me when it is completed, failed, dead or canceled."""
+"""Subscriptions: notify recipients when jobs complete, fail, become dead letters or are canceled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -23,31 +22,22 @@ from duly.features.notifications.recipients import (
 )
 from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.features.schedules import store as schedules
-from duly.features.subscriptions import store as subscriptions
-from duly.features.subscriptions.store import OUTCOMES, Subscription
+from duly.features.subscriptions import store
+from duly.features.subscriptions.models import OUTCOMES, Subscription, SubscriptionPage
 from duly.features.system_jobs import is_system_job
 from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
 
-__all__ = ["Subscription", "SubscriptionPage", "Subscriptions"]
-
-MOST_OF_A_JOB, MOST_WIDE = 100, 100
-"""Subscriptions of one job; and of an org's job types, or of all its jobs."""
-MOST_OF_ONE = 20
-"""How many of those may be made by the same actor: nobody takes all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionPage:
-    """Some subscriptions; `after` asks for those that follow, and is None at the end."""
-
-    subscriptions: tuple[Subscription, ...]
-    after: str | None
+MAX_PER_JOB = 100
+MAX_WITHOUT_JOB = 100
+"""Subscriptions of an org to job types, or to all its jobs."""
+MAX_PER_CREATOR = 20
+"""Of these, by the same actor: no actor can take all of them."""
 
 
 class Subscriptions:
-    """Who wants to be told how the jobs of their orgs end."""
+    """The subscriptions of the orgs of an application."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -63,15 +53,15 @@ class Subscriptions:
         locale: str = FALLBACK,
         actor: Actor,
     ) -> Subscription:
-        """Have somebody told how a job ends, or those of a type, or without either all that end from now on.
+        """Notify a recipient when a job ends, or those of a type, or without either all that end from now on.
 
-        Of a job that has ended they are told at once. Asked again, it changes nothing.
+        If the job has ended already, notify at once. Idempotent.
         """
         channel, address = Recipient.read(to)
-        wanted = {
+        values = {
             "org_id": org_uuid(org_id),
             "job_id": as_uuid("job_id", job_id),
-            "job_type": _checked_type(job_type),
+            "job_type": _checked_job_type(job_type),
             "outcomes": _checked_outcomes(outcomes),
             "channel": channel,
             "recipient": address,
@@ -79,12 +69,18 @@ class Subscriptions:
             "created_by": change_request(actor, None, optional=True).by,
         }
         if job_id is not None and job_type is not None:
-            raise ContractError("a job, or a type of jobs", field="job_type", fix="name one of them")
-        made = await audited_transaction(self._app, lambda conn: _made(conn, wanted))
-        if made.job_id is not None:
-            # After the commit: whatever ends the job from now on is told of by the relay.
-            await self._tell_now(made, made.job_id)
-        return made
+            raise ContractError(
+                "job_id and job_type exclude each other", field="job_type", fix="pass one of them"
+            )
+        created = await audited_transaction(self._app, lambda conn: _find_or_create(conn, values))
+        job = created.job_id
+        if job is not None:
+            # After the commit: the relay notifies of whatever ends the job from now on.
+            await audited_transaction(
+                self._app,
+                lambda conn: store.notify_now(conn, created.org_id, job, created.subscription_id),
+            )
+        return created
 
     async def list(
         self,
@@ -95,95 +91,97 @@ class Subscriptions:
         limit: int = 50,
         after: str | None = None,
     ) -> SubscriptionPage:
-        """The subscriptions of an org, the newest first; or those that somebody made, or that tell them."""
-        whose, size = org_uuid(org_id), page_size(limit)
+        """Return the subscriptions of an org, newest first; with `of`, those by or for this actor."""
+        org, size = org_uuid(org_id), page_size(limit)
         values = {
-            "org_id": whose,
+            "org_id": org,
             "job_id": as_uuid("job_id", job_id),
             "created_by": None if of is None else change_request(of, None, optional=True).by,
             "user_id": None if of is None else own_address(of),
             "before": decode_cursor(after, UUID),
             "limit": size + 1,
         }
-        async with self._app.tenant_session(whose) as conn:
-            found = await subscriptions.list_before(conn, values)
-            if not found:
-                await check_org_exists(conn, whose)
-        return SubscriptionPage(*split_page(found, size, lambda last: last.subscription_id))
+        async with self._app.tenant_session(org) as conn:
+            subscriptions = await store.list_before(conn, values)
+            if not subscriptions:
+                await check_org_exists(conn, org)
+        return SubscriptionPage(*split_page(subscriptions, size, lambda last: last.subscription_id))
 
     async def get(self, org_id: UUID | str, subscription_id: UUID | str) -> Subscription:
-        """One subscription; an unknown id raises."""
-        whose, which = org_uuid(org_id), checked_id("subscription_id", subscription_id)
-        async with self._app.tenant_session(whose) as conn:
-            return _found(await subscriptions.read(conn, whose, which))
+        """Return a subscription; an unknown id raises."""
+        org, subscription = org_uuid(org_id), checked_id("subscription_id", subscription_id)
+        async with self._app.tenant_session(org) as conn:
+            return _known(await store.read(conn, org, subscription))
 
     async def unsubscribe(self, org_id: UUID | str, subscription_id: UUID | str) -> Subscription:
-        """End a subscription; an unknown id raises. What is to be told already is told."""
-        whose, which = org_uuid(org_id), checked_id("subscription_id", subscription_id)
+        """Delete a subscription; an unknown id raises. Pending notifications are still sent."""
+        org, subscription = org_uuid(org_id), checked_id("subscription_id", subscription_id)
 
-        async def change(conn: Connection) -> Subscription:
-            return _found(await subscriptions.remove(conn, whose, which))
+        async def delete(conn: Connection) -> Subscription:
+            return _known(await store.delete(conn, org, subscription))
 
-        return await audited_transaction(self._app, change)
-
-    async def _tell_now(self, made: Subscription, job_id: UUID) -> None:
-        await audited_transaction(
-            self._app,
-            lambda conn: subscriptions.tell_now(conn, made.org_id, job_id, made.subscription_id),
-        )
+        return await audited_transaction(self._app, delete)
 
 
 def is_of(subscription: Subscription, actor: Actor) -> bool:
-    """Whether it is somebody's own: they made it, or it tells them."""
-    mine = subscription.channel == IN_APP and subscription.recipient == own_address(actor)
-    return mine or subscription.created_by == f"{actor.type}:{actor.id}"
+    """Return whether a subscription is by or for this actor."""
+    is_recipient = subscription.channel == IN_APP and subscription.recipient == own_address(actor)
+    return is_recipient or subscription.created_by == f"{actor.type}:{actor.id}"
 
 
-async def _made(conn: Connection, wanted: dict[str, Any]) -> Subscription:
-    await schedules.open_org(conn, wanted["org_id"])
-    if (
-        wanted["job_id"] is not None
-        and await job_store.read_job(conn, wanted["org_id"], wanted["job_id"]) is None
-    ):
-        raise UnknownJob(
-            f"no job {wanted['job_id']} in this org", field="job_id", fix="check the id and the org"
+def unknown_subscription() -> UnknownSubscription:
+    """Return the error for a subscription that does not exist, or that the requester may not read."""
+    return UnknownSubscription(
+        "no subscription of this id in this org", field="subscription_id", fix="check the id and the org"
+    )
+
+
+async def _find_or_create(conn: Connection, values: dict[str, Any]) -> Subscription:
+    org, job = values["org_id"], values["job_id"]
+    await schedules.open_org(conn, org)
+    if job is not None and await job_store.read_job(conn, org, job) is None:
+        raise UnknownJob(f"no job {job} in this org", field="job_id", fix="check the id and the org")
+    await check_endpoints(conn, org, [Recipient(values["channel"], values["recipient"])])
+    existing = await store.find(conn, values)
+    if existing is not None:
+        return existing
+    await _check_limits(conn, values)
+    return await store.create(conn, values)
+
+
+async def _check_limits(conn: Connection, values: dict[str, Any]) -> None:
+    limit = MAX_WITHOUT_JOB if values["job_id"] is None else MAX_PER_JOB
+    total, own = await store.count(conn, values)
+    if total >= limit:
+        raise Conflict(f"{limit} subscriptions exist already", field="to", fix="delete unused ones")
+    if own >= MAX_PER_CREATOR:
+        raise Conflict(
+            f"you have created {MAX_PER_CREATOR} subscriptions already", field="to", fix="delete unused ones"
         )
-    await check_endpoints(conn, wanted["org_id"], [Recipient(wanted["channel"], wanted["recipient"])])
-    there = await subscriptions.find(conn, wanted)
-    if there is not None:
-        return there
-    await _check_room(conn, wanted)
-    return await subscriptions.create(conn, wanted)
 
 
-async def _check_room(conn: Connection, wanted: dict[str, Any]) -> None:
-    most = MOST_WIDE if wanted["job_id"] is None else MOST_OF_A_JOB
-    all_of_them, own = await subscriptions.count(conn, wanted)
-    if all_of_them >= most:
-        raise Conflict(f"there are {most} already", field="to", fix="end those that nobody needs")
-    if own >= MOST_OF_ONE:
-        raise Conflict(f"you have made {MOST_OF_ONE} already", field="to", fix="end some of them")
+def _checked_outcomes(outcomes: Iterable[str]) -> list[str]:
+    values = {outcomes} if isinstance(outcomes, str) else set(outcomes)
+    if not values or values - {*OUTCOMES}:
+        unknown = ", ".join(sorted(values - {*OUTCOMES}))
+        raise ContractError(
+            f"unknown outcome: {unknown}" if values else "empty",
+            field="outcomes",
+            fix=f"use some of {', '.join(OUTCOMES)}",
+        )
+    return [outcome for outcome in OUTCOMES if outcome in values]
 
 
-def _checked_outcomes(said: Iterable[str]) -> list[str]:
-    given = {said} if isinstance(said, str) else set(said)
-    if not given or given - {*OUTCOMES}:
-        raise ContractError("no such outcome", field="outcomes", fix=f"some of {', '.join(OUTCOMES)}")
-    return [outcome for outcome in OUTCOMES if outcome in given]
+def _checked_job_type(job_type: str | None) -> str | None:
+    checked = checked_text("job_type", job_type)
+    if checked is not None and is_system_job(checked):
+        raise ContractError(
+            f"{checked} is a system job of Duly", field="job_type", fix="use a job type of your application"
+        )
+    return checked
 
 
-def _checked_type(job_type: str | None) -> str | None:
-    found = checked_text("job_type", job_type)
-    if found is not None and is_system_job(found):
-        raise ContractError("of Duly's own jobs nobody is told", field="job_type", fix="name one of yours")
-    return found
-
-
-def _found(subscription: Subscription | None) -> Subscription:
+def _known(subscription: Subscription | None) -> Subscription:
     if subscription is None:
-        raise UnknownSubscription(
-            "no subscription of this id in this org",
-            field="subscription_id",
-            fix="check the id and the org",
-        )
+        raise unknown_subscription()
     return subscription

@@ -16,7 +16,7 @@ from uuid import UUID
 from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER, rows
 from duly.db.statements import statement
-from duly.features.events.relay_store import Found
+from duly.features.events.models import RelayedEvent
 
 BREAKS = 5
 """Failures in a row after which an endpoint is shut."""
@@ -92,7 +92,7 @@ class Judged(NamedTuple):
     """Whether it has failed for too long, or is gone."""
 
 
-async def write(conn: Connection, found: Sequence[Found]) -> int:
+async def create(conn: Connection, found: Sequence[RelayedEvent]) -> int:
     """Write down what endpoints are to be told of these events, on the relay's session; how many messages."""
     values = {
         "org_ids": [one.org_id for one in found],
