@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from duly import html_reader
 from duly.apps.analyze.markup import text_of_html
-from duly.apps.documents.engines.reader.webpage import read
+from duly.apps.documents.engines.reader.text_formats import read_html_page as read
 from duly.html_reader import Block, TooDeep, read_html
 from tests.apps.analyze.test_reading import PAGE
 

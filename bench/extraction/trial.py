@@ -10,7 +10,7 @@ from pathlib import Path
 
 from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
 from duly.apps.documents.engines.error_codes import CODES
-from duly.apps.documents.engines.file_reader import Reader
+from duly.apps.documents.engines.file_reader import FileReader
 from duly.apps.documents.engines.limits import ReaderLimits
 
 HEAD = ("kind", "files", "ok", "code", "other", "pages", "pages/s", "MB", "not as usual")
@@ -42,7 +42,7 @@ class Trial:
 
 async def tried(path: Path, engine: Engine, limits: ReaderLimits) -> Trial:
     """Read all of a file."""
-    reader = Reader(path, path.name, engine, limits)
+    reader = FileReader(path, path.name, engine, limits)
     pages: list[PageElements] = []
     outcome, began = "ok", time.monotonic()
     try:

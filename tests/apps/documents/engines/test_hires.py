@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from duly.apps.documents.engines.reader.hires.reading_order import Block, ordered
-from duly.apps.documents.engines.reader.models import Found
+from duly.apps.documents.engines.reader.hires.reading_order import LayoutBlock, order_blocks
+from duly.apps.documents.engines.reader.models import ReadElement
 from tests.apps.documents.engines import made
 from tests.apps.documents.engines.made import TITLE, WORDS
 from tests.apps.documents.engines.reading import outcome
@@ -52,8 +52,8 @@ async def test_columns_are_read_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_what_spans_columns_divides_them() -> None:
-    def block(name: str, left: float, top: float, right: float, bottom: float) -> Block:
-        return Block((left, top, right, bottom), [Found("NarrativeText", name)])
+    def block(name: str, left: float, top: float, right: float, bottom: float) -> LayoutBlock:
+        return LayoutBlock((left, top, right, bottom), [ReadElement("NarrativeText", name)])
 
     blocks = [
         block("foot", 0.1, 0.9, 0.9, 0.95),
@@ -64,6 +64,6 @@ def test_what_spans_columns_divides_them() -> None:
         block("left 1", 0.1, 0.2, 0.45, 0.38),
         block("page", 0.92, 0.9, 0.95, 0.95),
     ]
-    names = [b.elements[0].text for b in ordered(blocks)]
+    names = [b.elements[0].text for b in order_blocks(blocks)]
     assert names == ["head", "left 1", "left 2", "right 1", "right 2", "foot", "page"]
-    assert ordered([]) == []
+    assert order_blocks([]) == []

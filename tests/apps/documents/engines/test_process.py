@@ -13,7 +13,7 @@ import pytest
 from bench.extraction.hostile import flooding_pdf, pdf
 
 from duly.apps.documents.elements import PageElements, UnreadableFile
-from duly.apps.documents.engines import Reader, ReaderLimits, open_file
+from duly.apps.documents.engines import FileReader, ReaderLimits, open_file
 from tests.apps.documents.engines.reading import LIMITS
 
 
@@ -25,12 +25,12 @@ def long(tmp_path: Path) -> Path:
     return path
 
 
-def child(reader: Reader) -> psutil.Process:
-    assert reader._child is not None
-    return psutil.Process(reader._child.pid)
+def child(reader: FileReader) -> psutil.Process:
+    assert reader._process is not None
+    return psutil.Process(reader._process.pid)
 
 
-async def taken(reader: Reader, numbers: list[int]) -> list[PageElements]:
+async def taken(reader: FileReader, numbers: list[int]) -> list[PageElements]:
     return [page async for page in reader.read(numbers)]
 
 
@@ -40,11 +40,11 @@ async def test_only_the_pages_that_are_asked_for_are_read_in_that_order(long: Pa
         assert [page.text for page in await taken(reader, [1])] == ["Guten Tag 1"]
 
 
-async def kill(reader: Reader) -> None:
-    assert reader._child is not None
-    os.kill(reader._child.pid, signal.SIGKILL)
+async def kill(reader: FileReader) -> None:
+    assert reader._process is not None
+    os.kill(reader._process.pid, signal.SIGKILL)
     # Not by psutil: who waits for a process takes the news of how it ended.
-    await reader._child._process.wait()
+    await reader._process._process.wait()
 
 
 async def test_a_reader_that_is_killed_is_followed_by_another(long: Path) -> None:
@@ -81,7 +81,7 @@ async def test_a_worker_that_is_canceled_leaves_no_process_and_no_folder(long: P
 
     async def work() -> None:
         async with open_file(long, "a", "fast", LIMITS) as reader:
-            held.append((child(reader), reader._child.folder))
+            held.append((child(reader), reader._process.folder))
             began.set()
             await asyncio.Event().wait()
 

@@ -14,7 +14,7 @@ from unstructured_client import UnstructuredClient
 from unstructured_client.models import operations, shared
 
 from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
-from duly.apps.documents.engines import ReaderLimits, Unavailable, Unstructured, open_file
+from duly.apps.documents.engines import ReaderLimits, RemoteUnavailable, Unstructured, open_file
 from duly.core.errors import ConfigurationError
 from tests.apps.documents.engines.unstructured_fake import KEY, Fake, fake_unstructured
 
@@ -28,7 +28,7 @@ def service() -> Iterator[Fake]:
 async def read(
     path: Path, service: Fake, numbers: list[int], engine: Engine = "unstructured_fast", key: str = KEY
 ) -> list[PageElements]:
-    remote = Unstructured(service.url, key, answer_max=100_000)
+    remote = Unstructured(service.url, key, max_response=100_000)
     async with open_file(path, "a.pdf", engine, ReaderLimits(), remote=remote) as reader:
         assert reader.pages == 4
         return [page async for page in reader.read(numbers)]
@@ -67,7 +67,7 @@ async def test_a_service_that_is_busy_is_to_be_asked_again(
     shelf: Path, service: Fake, status: int, after: float | None
 ) -> None:
     service.status, service.headers = status, {"retry-after": "7"} if after else {}
-    with pytest.raises(Unavailable) as why:
+    with pytest.raises(RemoteUnavailable) as why:
         await read(shelf / "a.pdf", service, [1])
     assert why.value.retry_after == after
 

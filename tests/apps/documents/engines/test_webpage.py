@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duly.apps.documents.engines.reader.models import Trouble
-from duly.apps.documents.engines.reader.webpage import read
+from duly.apps.documents.engines.reader.models import ReadError
+from duly.apps.documents.engines.reader.text_formats import read_html_page as read
 
 CELLS = "<table>\n<tr>\n<td></td><th>Betrag</th></tr><tr><td>Wasser <td><p>90</p><p>Euro</p></table>"
 
@@ -39,6 +39,6 @@ def test_a_page_is_read_block_by_block(page: str, blocks: str) -> None:
 @pytest.mark.parametrize("unit", ["<div>", "<div><br/></p>", "<b></i>", "<li><ul>", "<table><tr><td>"])
 def test_a_page_nested_too_deeply_is_refused_whatever_its_end_tags_say(unit: str) -> None:
     assert read(unit * 100 + "Text", 400)[-1].text == "Text"
-    with pytest.raises(Trouble) as why:
+    with pytest.raises(ReadError) as why:
         read(unit * 500 + "Text", 400)
     assert why.value.code == "document.too_deep"

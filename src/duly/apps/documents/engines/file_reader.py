@@ -1,4 +1,4 @@
-"""A file that a process of its own has open; its pages come one by one."""
+"""An open file: its pages, read by a child process that is restarted when a page crashes it."""
 
 from __future__ import annotations
 
@@ -10,109 +10,114 @@ from typing import Any
 
 from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
 from duly.apps.documents.engines.limits import ReaderLimits
-from duly.apps.documents.engines.reader_process import Child, Died
+from duly.apps.documents.engines.reader_process import ReaderDied, ReaderProcess
 
 
-class Reader:
-    """A file that is open. Pages may be asked for in any order, and again after a break."""
+class FileReader:
+    """An open file. Pages can be read in any order and more than once."""
 
     def __init__(self, path: Path, name: str, engine: Engine, limits: ReaderLimits) -> None:
         self.media_type = ""
-        """By its content, whatever its name says."""
+        """The media type by content; the name does not matter."""
         self.pages = 0
-        """How many there are; known before the first is read."""
+        """The number of pages."""
         self.memory = 0
-        """The most that a process held that read it, in bytes."""
+        """The peak memory of the reader processes in bytes."""
         self._file = (path, name, engine)
         self._limits = limits
-        self._child: Child | None = None
+        self._process: ReaderProcess | None = None
         self._deaths = 0
 
     async def open(self) -> None:
-        """Look at the file: what it is, and how many pages it has."""
+        """Detect the media type, and count the pages."""
         _check_size(self._file[0], self._limits)
-        said = await self._ready()
-        self.media_type, self.pages = said["media_type"], said["pages"]
+        response = await self._ensure_process()
+        self.media_type, self.pages = response["media_type"], response["pages"]
 
     async def close(self) -> None:
-        """End the process, whatever it is doing."""
-        child, self._child = self._child, None
-        if child:
-            await child.close()
-            self.memory = max(self.memory, child.peak)
+        """Kill the process."""
+        process, self._process = self._process, None
+        if process:
+            await process.close()
+            self.memory = max(self.memory, process.peak_memory)
 
     async def read(self, numbers: Sequence[int]) -> AsyncGenerator[PageElements]:
-        """Those pages, in this order, each as soon as it is read.
+        """Yield these pages in this order, each as soon as it is read.
 
-        A page that ends the process is tried once more by plainer means; if that fails too it is said to be
-        unreadable, and the others follow.
+        A page that crashes the process is read once more in fallback mode; if that fails too, the page is
+        reported as unreadable, and the others follow.
         """
-        left, plain = list(numbers), False
-        while left:
+        remaining, fallback = list(numbers), False
+        while remaining:
             try:
-                async with aclosing(self._pages(left[:1] if plain else left[:], plain)) as pages:
+                async with aclosing(
+                    self._read(remaining[:1] if fallback else remaining[:], fallback)
+                ) as pages:
                     async for page in pages:
-                        del left[0]
-                        plain = False
+                        del remaining[0]
+                        fallback = False
                         yield page
-            except Died as died:
-                await self._bury(died)
-                if plain and self.pages == 1:
-                    raise UnreadableFile(died.code, died.message) from None
-                if plain:
-                    yield PageElements(number=left.pop(0), state="needs_ocr", warnings=("page.unreadable",))
-                plain = not plain
+            except ReaderDied as error:
+                await self._count_death(error)
+                if fallback and self.pages == 1:
+                    raise UnreadableFile(error.code, error.message) from None
+                if fallback:
+                    yield PageElements(
+                        number=remaining.pop(0), state="needs_ocr", warnings=("page.unreadable",)
+                    )
+                fallback = not fallback
 
-    async def part(self, numbers: Sequence[int]) -> Path:
-        """A file with only those pages of it; it lives as long as the reader. For PDF."""
-        await self._ready()
-        assert self._child is not None
-        self._child.ask(part=list(numbers))
+    async def extract_pdf(self, numbers: Sequence[int]) -> Path:
+        """Write these pages of a PDF to a file of their own, which exists until the reader is closed."""
+        await self._ensure_process()
+        assert self._process is not None
+        self._process.send(part=list(numbers))
         try:
-            said = _checked(await self._child.answer(self._limits.seconds_page))
-        except Died as died:
-            raise UnreadableFile(died.code, died.message) from None
-        return self._child.folder / str(said["part"])
+            response = _check_response(await self._process.receive(self._limits.seconds_page))
+        except ReaderDied as error:
+            raise UnreadableFile(error.code, error.message) from None
+        return self._process.folder / str(response["part"])
 
-    async def _pages(self, numbers: Sequence[int], plain: bool) -> AsyncGenerator[PageElements]:
-        await self._ready()
-        assert self._child is not None
-        self._child.ask(read=list(numbers), plain=plain)
+    async def _read(self, numbers: Sequence[int], fallback: bool) -> AsyncGenerator[PageElements]:
+        await self._ensure_process()
+        assert self._process is not None
+        self._process.send(read=list(numbers), fallback=fallback)
         for number in numbers:
-            page = PageElements.model_validate(_checked(await self._child.answer(self._limits.seconds_page)))
+            response = _check_response(await self._process.receive(self._limits.seconds_page))
+            page = PageElements.model_validate(response)
             if page.number != number:
-                raise Died("document.broken", "its reader gave another page")
+                raise ReaderDied("document.broken", f"the reader sent page {page.number} instead of {number}")
             yield page
 
-    async def _ready(self) -> dict[str, Any]:
-        """Start a process that has the file open, unless there is one."""
-        if self._child:
+    async def _ensure_process(self) -> dict[str, Any]:
+        """Start a process and open the file, unless one is running."""
+        if self._process:
             return {}
-        self._child = await Child.start(self._limits)
+        self._process = await ReaderProcess.start(self._limits)
         try:
-            return _checked(await self._child.open(*self._file))
-        except Died as died:
+            return _check_response(await self._process.open(*self._file))
+        except ReaderDied as error:
             await self.close()
-            raise UnreadableFile(died.code, died.message) from None
+            raise UnreadableFile(error.code, error.message) from None
 
-    async def _bury(self, died: Died) -> None:
+    async def _count_death(self, error: ReaderDied) -> None:
         await self.close()
         self._deaths += 1
         if self._deaths > self._limits.deaths_max:
-            raise UnreadableFile(died.code, died.message) from None
+            raise UnreadableFile(error.code, error.message) from None
 
 
-def _checked(said: dict[str, Any]) -> dict[str, Any]:
-    if "error" in said:
-        raise UnreadableFile(str(said["error"]), str(said["message"]))
-    return said
+def _check_response(response: dict[str, Any]) -> dict[str, Any]:
+    if "error" in response:
+        raise UnreadableFile(str(response["error"]), str(response["message"]))
+    return response
 
 
 def _check_size(path: Path, limits: ReaderLimits) -> None:
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or not found.st_size:
-        raise UnreadableFile("document.empty", "there is nothing in it")
-    if found.st_size > limits.bytes_max:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
+        raise UnreadableFile("document.empty", "the file is empty")
+    if status.st_size > limits.bytes_max:
         raise UnreadableFile(
-            "document.too_large", f"it has {found.st_size:,} bytes; {limits.bytes_max:,} are read"
+            "document.too_large", f"the file has {status.st_size:,} bytes; the limit is {limits.bytes_max:,}"
         )

@@ -1,4 +1,4 @@
-"""Opens a file with the engine that was asked for."""
+"""Open a file with an extraction engine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from duly.apps.documents.elements import Engine
-from duly.apps.documents.engines.file_reader import Reader
+from duly.apps.documents.engines.file_reader import FileReader
 from duly.apps.documents.engines.limits import ReaderLimits
-from duly.apps.documents.engines.unstructured import RemoteReader, Unstructured
+from duly.apps.documents.engines.unstructured import Unstructured, UnstructuredReader
 from duly.core.errors import ConfigurationError
 
 
@@ -21,13 +21,13 @@ async def open_file(
     limits: ReaderLimits | None = None,
     *,
     remote: Unstructured | None = None,
-) -> AsyncIterator[Reader]:
-    """Open a file of this machine; its process ends with the block, however that ends.
+) -> AsyncIterator[FileReader]:
+    """Open a local file; the reader process ends with the block.
 
-    `name` is what its owner calls it: a hint for kinds of text, never a path. `remote` reads for the engines
-    `unstructured_*`. Raises `UnreadableFile` for all that is the file's fault.
+    `name` is the name the user gave it: a hint for text formats, never a path. The engines `unstructured_*`
+    need `remote`. Raise `UnreadableFile` for every defect of the file.
     """
-    reader = _reader(path, name, engine, limits or ReaderLimits(), remote)
+    reader = _create_reader(path, name, engine, limits or ReaderLimits(), remote)
     try:
         await reader.open()
         yield reader
@@ -35,13 +35,15 @@ async def open_file(
         await reader.close()
 
 
-def _reader(
+def _create_reader(
     path: Path, name: str, engine: Engine, limits: ReaderLimits, remote: Unstructured | None
-) -> Reader:
+) -> FileReader:
     if engine in ("fast", "hires"):
-        return Reader(path, name, engine, limits)
+        return FileReader(path, name, engine, limits)
     if remote is None:
         raise ConfigurationError(
-            "no remote service reads here", field="engine", fix="name one, or use `hires`"
+            f"no remote service is configured for the engine {engine}",
+            field="engine",
+            fix="configure one, or use `hires`",
         )
-    return RemoteReader(path, name, engine, limits, remote)
+    return UnstructuredReader(path, name, engine, limits, remote)

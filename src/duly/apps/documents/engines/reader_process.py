@@ -1,7 +1,7 @@
-"""A process that reads one file, and can be ended at any time without harm to the worker.
+"""The child process that reads one file, and can be killed at any time without harm to the worker.
 
-It knows none of the worker's secrets: no environment, no open connections, a folder of its own. It heads a
-group of its own, so that whatever it starts ends with it.
+It gets none of the worker's secrets: no environment, no open connections, a temporary directory of its own.
+It leads a process group of its own, so that its children are killed with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ for name, path in zip(sys.argv[1::2], sys.argv[2::2]):
 from duly.apps.documents.engines.reader.main import main
 main()
 """
-"""Only the rooms that it needs: the rest of Duly, and the database with it, is never imported there."""
+"""Stub packages above `reader`: the rest of Duly, and the database with it, is never imported there."""
 _HERE = Path(__file__).resolve().parent
 _PACKAGES = {
     "duly": _HERE.parents[2],
@@ -46,16 +46,15 @@ _ENVIRONMENT = {
     "RAYON_NUM_THREADS": "1",
     "TOKIO_WORKER_THREADS": "1",
 }
-_LINE = 96 * 1024 * 1024
-"""Bytes of an answer: more than the text of a page can have."""
-_ENDING = 2.0
-_LOOK = 0.05
-"""Seconds between two looks at its memory."""
-_NO_MEMORY = (b"memory allocation of", b"bad_alloc", b"MemoryError", b"out of memory")
+_MAX_RESPONSE = 96 * 1024 * 1024
+"""Bytes of a response: more than the text of a page can have."""
+_EXIT_TIMEOUT = 2.0
+_MEMORY_CHECK_INTERVAL = 0.05
+_OUT_OF_MEMORY = (b"memory allocation of", b"bad_alloc", b"MemoryError", b"out of memory")
 
 
-class Died(Exception):
-    """It ended before it had answered; `code` says why."""
+class ReaderDied(Exception):
+    """The process ended, or was given up, before it responded; `code` is the error code of the file."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -63,21 +62,21 @@ class Died(Exception):
         self.message = message
 
 
-class Child:
-    """The process, and what is said to it and by it: lines of JSON."""
+class ReaderProcess:
+    """The process, and the lines of JSON to and from it."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path, limits: ReaderLimits) -> None:
         self.folder = folder
-        self.peak = 0
-        """The most memory that it was seen to hold, in bytes."""
+        self.peak_memory = 0
+        """Bytes."""
         self._process = process
         self._limits = limits
-        self._verdict: Died | None = None
-        self._watch = asyncio.create_task(self._watch_memory())
+        self._killed_for: ReaderDied | None = None
+        self._memory_watch = asyncio.create_task(self._watch_memory())
 
     @classmethod
     async def start(cls, limits: ReaderLimits) -> Self:
-        """Start one that waits for its file."""
+        """Start a process; it waits for `open`."""
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="duly-read-"))
         try:
             process = await _spawn(folder)
@@ -88,90 +87,92 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Also the id of its group."""
+        """The id of the process and of its group."""
         return self._process.pid
 
     async def open(self, path: Path, name: str, engine: str) -> dict[str, Any]:
-        """Let it open the file, and say what it is."""
-        self.ask(path=str(path), name=name, engine=engine, limits=dataclasses.asdict(self._limits))
-        return await self.answer(self._limits.seconds_open)
+        """Open the file, and return its media type and number of pages."""
+        self.send(path=str(path), name=name, engine=engine, limits=dataclasses.asdict(self._limits))
+        return await self.receive(self._limits.seconds_open)
 
-    def ask(self, **question: Any) -> None:
-        """Say something to it."""
+    def send(self, **request: Any) -> None:
+        """Send a request."""
         assert self._process.stdin is not None
-        with suppress(ConnectionError, RuntimeError):  # it is gone: so its answer will say
-            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+        with suppress(ConnectionError, RuntimeError):  # it has ended: `receive` reports why
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
 
-    async def answer(self, seconds: float) -> dict[str, Any]:
-        """Wait for its next line, and give up on it when the time is over."""
+    async def receive(self, timeout: float) -> dict[str, Any]:
+        """Wait for the next response, or raise `ReaderDied` after the time-out."""
         assert self._process.stdout is not None
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(timeout):
                 line = await self._process.stdout.readline()
-                said = json.loads(line) if line.endswith(b"\n") else None
+                response = json.loads(line) if line.endswith(b"\n") else None
         except TimeoutError:
-            raise Died("document.too_slow", f"nothing more of it within {seconds:.0f} seconds") from None
+            raise ReaderDied("document.too_slow", f"the reader sent nothing for {timeout:.0f} s") from None
         except ValueError:
-            raise Died("document.broken", "its reader said something that cannot be understood") from None
-        if not isinstance(said, dict):
-            raise await self._cause()
-        if "missing" in said:
+            raise ReaderDied("document.broken", "the reader sent an invalid response") from None
+        if not isinstance(response, dict):
+            raise await self._exit_cause()
+        if "missing" in response:
             raise ConfigurationError(
-                f"{said['missing']} is not installed", field="engine", fix="install duly[documents]"
+                f"{response['missing']} is not installed", field="engine", fix="install duly[documents]"
             )
-        return said
+        return response
 
     async def close(self) -> None:
-        """End it, and all that it started; nothing of it remains."""
-        self._watch.cancel()
+        """Kill the process group, and remove its directory."""
+        self._memory_watch.cancel()
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         try:
             await asyncio.shield(self._process.wait())
         finally:
-            # Closes the pipes: what was not yet written to it, nobody will read.
+            # Closes the pipes: buffered requests have no reader any more.
             self._process._transport.close()  # type: ignore[attr-defined]
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    async def _cause(self) -> Died:
-        """Why it ended; what still runs when it has closed its line is as good as dead."""
-        ended = None
+    async def _exit_cause(self) -> ReaderDied:
+        """Return why the process ended; one that closed its stdout but still runs counts as dead."""
+        code = None
         with suppress(TimeoutError):
-            async with asyncio.timeout(_ENDING):
-                ended = await self._process.wait()
-        if self._verdict:
-            return self._verdict
-        last = await asyncio.to_thread(_tail, self.folder / "stderr")
-        if ended == -signal.SIGXCPU:
-            return Died("document.too_slow", "it takes more time than a file may")
-        if ended == -signal.SIGKILL or any(said in last for said in _NO_MEMORY):
-            return Died("document.too_large", "its reader was ended for want of memory")
-        return Died("document.broken", f"its reader ended with {ended}")
+            async with asyncio.timeout(_EXIT_TIMEOUT):
+                code = await self._process.wait()
+        if self._killed_for:
+            return self._killed_for
+        last_output = await asyncio.to_thread(_tail, self.folder / "stderr")
+        if code == -signal.SIGXCPU:
+            return ReaderDied("document.too_slow", "reading the file takes too much CPU time")
+        if code == -signal.SIGKILL or any(words in last_output for words in _OUT_OF_MEMORY):
+            return ReaderDied("document.too_large", "the reader ran out of memory")
+        return ReaderDied("document.broken", f"the reader exited with {code}")
 
     async def _watch_memory(self) -> None:
-        """The limit that it has by itself counts addresses; this one counts what it holds."""
-        place = Path(f"/proc/{self.pid}/status")
+        """Kill the process when its resident memory exceeds the limit: RLIMIT_AS counts only addresses."""
+        status = Path(f"/proc/{self.pid}/status")
         with suppress(OSError):
             while True:
-                self.peak = max(self.peak, _peak(place.read_text()))  # noqa: ASYNC240 - it is no file
-                if self.peak > self._limits.memory:
-                    self._verdict = Died("document.too_large", "it needs more memory than a file may")
+                self.peak_memory = max(self.peak_memory, _peak_memory(status.read_text()))  # noqa: ASYNC240 - procfs
+                if self.peak_memory > self._limits.memory:
+                    self._killed_for = ReaderDied(
+                        "document.too_large", "reading the file needs too much memory"
+                    )
                     os.killpg(self.pid, signal.SIGKILL)
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(_MEMORY_CHECK_INTERVAL)
 
 
 async def _spawn(folder: Path) -> asyncio.subprocess.Process:
-    rooms = [part for name, path in _PACKAGES.items() for part in (name, str(path))]
+    packages = [part for name, path in _PACKAGES.items() for part in (name, str(path))]
     with (folder / "stderr").open("wb") as stderr:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-c", _BOOT, *rooms),
+            *(sys.executable, "-I", "-c", _BOOT, *packages),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
             cwd=folder,
             env={**_ENVIRONMENT, "HOME": str(folder), "TMPDIR": str(folder)},
             start_new_session=True,
-            limit=_LINE,
+            limit=_MAX_RESPONSE,
         )
 
 
@@ -182,7 +183,7 @@ def _tail(path: Path) -> bytes:
     return b""
 
 
-def _peak(status: str) -> int:
-    """Bytes that a process held at most, as the kernel says."""
+def _peak_memory(status: str) -> int:
+    """Return the peak resident memory of /proc/<pid>/status in bytes."""
     _, _, rest = status.partition("VmHWM:")
     return int(rest.split(maxsplit=1)[0]) * 1024 if rest else 0

@@ -1,6 +1,6 @@
-"""The Unstructured API: the only engine that sends a file out of the house, and that costs money.
+"""The Unstructured API: the only engine that sends a file to an external service, and that costs money.
 
-The file is opened here first: what is broken, locked or hostile is never sent, and the pages are counted.
+The file is opened locally first: a broken, encrypted or hostile file is never sent; the pages are counted.
 """
 
 from __future__ import annotations
@@ -12,41 +12,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duly.apps.documents.elements import Element, Engine, PageElements, UnreadableFile
-from duly.apps.documents.engines.file_reader import Reader
+from duly.apps.documents.engines.file_reader import FileReader
 from duly.apps.documents.engines.limits import ReaderLimits
 
 if TYPE_CHECKING:
     import httpx
 
 _PATH = "/general/v0/general"
-_BATCH = 20
-"""Pages of a PDF in one request: what is paid twice if the answer gets lost."""
+_PAGES_PER_REQUEST = 20
+"""Pages of a PDF in one request: they are paid twice if the response is lost."""
 _LANGUAGES = ("deu", "eng")
 _CODES = {413: "document.too_large", 415: "document.unsupported", 422: "document.unsupported"}
 _PDF = "application/pdf"
 
 
-class Unavailable(Exception):
-    """The service is busy, or out of reach; trying again later may help."""
+class RemoteUnavailable(Exception):
+    """The service is overloaded or unreachable; a retry may succeed."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """Seconds that it asked for."""
+        """Seconds of the Retry-After header."""
 
 
 @dataclass(frozen=True)
 class Unstructured:
-    """Where the service is, and the key that it knows us by."""
+    """A client of the Unstructured API."""
 
     url: str
     key: str = field(repr=False)
-    seconds: float = 300.0
-    answer_max: int = 64 * 1024 * 1024
-    """Bytes of one answer."""
+    timeout: float = 300.0
+    max_response: int = 64 * 1024 * 1024
+    """Bytes."""
 
-    async def partition(self, file: Path, media_type: str, *, hires: bool, first: int = 1) -> list[Any]:
-        """What it finds in the file: elements as it describes them."""
+    async def partition(self, file: Path, media_type: str, *, hires: bool) -> list[Any]:
+        """Send a file, and return its elements as the service describes them."""
         import httpx
 
         form: dict[str, Any] = {
@@ -54,38 +54,46 @@ class Unstructured:
             "languages[]": list(_LANGUAGES),
             "coordinates": "true",
             "output_format": "application/json",
-            "starting_page_number": str(first),
+            "starting_page_number": "1",
         }
         headers = {"unstructured-api-key": self.key, "accept": "application/json"}
         try:
-            async with httpx.AsyncClient(timeout=self.seconds, trust_env=False) as client:
+            async with httpx.AsyncClient(timeout=self.timeout, trust_env=False) as client:
                 with file.open("rb") as content:
                     files = {"files": ("document", content, media_type)}
                     async with client.stream(
                         "POST", self.url.rstrip("/") + _PATH, data=form, files=files, headers=headers
-                    ) as answer:
-                        return await self._understood(answer)
-        except httpx.TransportError as trouble:
-            raise Unavailable(f"the remote service is out of reach: {type(trouble).__name__}") from None
+                    ) as response:
+                        return await self._parse(response)
+        except httpx.TransportError as error:
+            raise RemoteUnavailable(f"could not reach the remote service: {type(error).__name__}") from None
 
-    async def _understood(self, answer: httpx.Response) -> list[Any]:
-        if answer.status_code == 429 or answer.status_code >= 500:
-            raise Unavailable(
-                f"the remote service answered {answer.status_code}", _retry_after(answer.headers)
+    async def _parse(self, response: httpx.Response) -> list[Any]:
+        status = response.status_code
+        if status == 429 or status >= 500:
+            raise RemoteUnavailable(f"the remote service returned {status}", _retry_after(response.headers))
+        if status != 200:
+            raise UnreadableFile(
+                _CODES.get(status, "remote.refused"), f"the remote service returned {status}"
             )
-        if answer.status_code != 200:
-            code = _CODES.get(answer.status_code, "remote.refused")
-            raise UnreadableFile(code, f"the remote service answered {answer.status_code}")
         body = bytearray()
-        async for part in answer.aiter_bytes():
+        async for part in response.aiter_bytes():
             body += part
-            if len(body) > self.answer_max:
-                raise UnreadableFile("remote.nonsense", f"it answered more than {self.answer_max:,} bytes")
-        return _list(bytes(body))
+            if len(body) > self.max_response:
+                raise UnreadableFile(
+                    "remote.nonsense", f"the response has more than {self.max_response:,} bytes"
+                )
+        try:
+            elements = json.loads(body)
+        except (ValueError, RecursionError):
+            raise _invalid_response() from None
+        if not isinstance(elements, list):
+            raise _invalid_response()
+        return elements
 
 
-class RemoteReader(Reader):
-    """A file that the service reads; here it is only opened, counted and cut."""
+class UnstructuredReader(FileReader):
+    """A file that the service reads; locally it is only opened, counted and split."""
 
     def __init__(
         self, path: Path, name: str, engine: Engine, limits: ReaderLimits, remote: Unstructured
@@ -96,23 +104,23 @@ class RemoteReader(Reader):
         self._remote = remote
 
     async def read(self, numbers: Sequence[int]) -> AsyncGenerator[PageElements]:
-        """Those pages. Of a PDF only they are sent, a few at a time."""
-        step = _BATCH if self.media_type == _PDF else max(1, len(numbers))
+        """Yield these pages. Of a PDF only they are sent, in batches."""
+        step = _PAGES_PER_REQUEST if self.media_type == _PDF else max(1, len(numbers))
         for start in range(0, len(numbers), step):
-            some = list(numbers[start : start + step])
-            found = await self._found(some)
-            for number in some:
-                yield await self._page(number, found.get(number, []))
+            batch = list(numbers[start : start + step])
+            elements = await self._request_elements(batch)
+            for number in batch:
+                yield await self._page(number, elements.get(number, []))
 
-    async def _found(self, numbers: list[int]) -> dict[int, list[Element]]:
-        pdf = self.media_type == _PDF
-        file = await self.part(numbers) if pdf else self._path
-        elements = await self._remote.partition(file, self.media_type, hires=self._hires)
+    async def _request_elements(self, numbers: list[int]) -> dict[int, list[Element]]:
+        """Return the elements of these pages by page number."""
+        is_pdf = self.media_type == _PDF
+        file = await self.extract_pdf(numbers) if is_pdf else self._path
         pages: dict[int, list[Element]] = {}
-        for said in elements:
-            at, element = _mapped(said)
-            # Of the part that was sent it counts from 1; what names a page that is not there is on the last.
-            number = numbers[min(at, len(numbers)) - 1] if pdf else min(at, self.pages)
+        for described in await self._remote.partition(file, self.media_type, hires=self._hires):
+            page, element = _parse_element(described)
+            # It numbers the pages of the sent part from 1; an unknown page number means the last page.
+            number = numbers[min(page, len(numbers)) - 1] if is_pdf else min(page, self.pages)
             if element.text:
                 pages.setdefault(number, []).append(element)
         return pages
@@ -128,30 +136,28 @@ class RemoteReader(Reader):
         return PageElements(number=number, state="blank" if self._hires else "needs_ocr")
 
 
-def _mapped(said: Any) -> tuple[int, Element]:
-    """An element of theirs as one of ours, and the page that it is on."""
+def _parse_element(described: Any) -> tuple[int, Element]:
+    """Return the page number and the element that the service describes."""
     try:
-        metadata = said.get("metadata") or {}
-        sure = metadata.get("detection_class_prob")
+        metadata = described.get("metadata") or {}
+        confidence = metadata.get("detection_class_prob")
         element = Element(
-            type=str(said["type"]),
-            text=str(said["text"]).strip().replace("\0", ""),
-            box=_box(metadata.get("coordinates")),
-            confidence=min(1.0, max(0.0, float(sure))) if sure is not None else None,
+            type=str(described["type"]),
+            text=str(described["text"]).strip().replace("\0", ""),
+            box=_parse_box(metadata.get("coordinates")),
+            confidence=min(1.0, max(0.0, float(confidence))) if confidence is not None else None,
         )
         return max(1, int(metadata.get("page_number") or 1)), element
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise UnreadableFile(
-            "remote.nonsense", "the remote service answered with no list of elements"
-        ) from None
+        raise _invalid_response() from None
 
 
-def _box(said: Mapping[str, Any] | None) -> tuple[float, float, float, float] | None:
-    if not said or not said.get("points"):
+def _parse_box(coordinates: Mapping[str, Any] | None) -> tuple[float, float, float, float] | None:
+    if not coordinates or not coordinates.get("points"):
         return None
-    width, height = float(said["layout_width"]), float(said["layout_height"])
-    across = [_share(point[0], width) for point in said["points"]]
-    down = [_share(point[1], height) for point in said["points"]]
+    width, height = float(coordinates["layout_width"]), float(coordinates["layout_height"])
+    across = [_share(point[0], width) for point in coordinates["points"]]
+    down = [_share(point[1], height) for point in coordinates["points"]]
     return min(across), min(down), max(across), max(down)
 
 
@@ -159,16 +165,10 @@ def _share(value: float, whole: float) -> float:
     return round(min(1.0, max(0.0, float(value) / whole)), 4) if whole > 0 else 0.0
 
 
-def _list(body: bytes) -> list[Any]:
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, list):
-        raise UnreadableFile("remote.nonsense", "the remote service answered with no list of elements")
-    return said
+def _invalid_response() -> UnreadableFile:
+    return UnreadableFile("remote.nonsense", "the remote service did not return a list of elements")
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    said = headers.get("retry-after", "").strip()
-    return float(said) if said.isascii() and said.isdigit() else None
+    value = headers.get("retry-after", "").strip()
+    return float(value) if value.isascii() and value.isdigit() else None

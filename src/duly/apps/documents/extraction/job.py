@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
-from duly.apps.documents.engines import Unavailable, Unstructured, open_file
+from duly.apps.documents.engines import RemoteUnavailable, Unstructured, open_file
 from duly.apps.documents.extraction import store
 from duly.apps.documents.extraction.publish import published
 from duly.apps.documents.extraction.service import JOB_TYPE, REMOTE_ENGINES, cost
@@ -84,7 +84,7 @@ class _Extraction:
                 pages = await self._pages(path, document, row)
         except UnreadableFile as error:
             raise Fail(error.message, code=error.code) from error
-        except Unavailable as error:
+        except RemoteUnavailable as error:
             raise Retry(str(error), after=error.retry_after, code="remote.unavailable") from error
         ctx.check_canceled()
         cents = cost(len(pages), self._price(row))

@@ -1,1 +1,5 @@
-"""What runs in the process that reads a file. It imports nothing of Duly outside of this folder."""
+"""The reader process: opens one file and sends its pages to the worker.
+
+It runs in a child process with limits on memory and time. It imports only this package and
+`duly.html_reader`, so the rest of Duly, its settings and its database are never loaded there.
+"""

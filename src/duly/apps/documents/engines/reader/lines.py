@@ -1,25 +1,28 @@
-"""Words that lie on a page, and the lines and paragraphs that they make."""
+"""Words of a page by their position, grouped into lines and paragraphs."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
-from duly.apps.documents.engines.reader.models import Box, Found
+from duly.apps.documents.engines.reader.models import Box, ReadElement
 
-_ITEM = re.compile(r"(?:[•◦▪■●‣⁃*–-]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+\S")  # noqa: RUF001 - dashes as they are set
-_LETTERS = re.compile(r"\w+")
-_HEADING = 1.2
-_LONGEST_HEADING = 200
-_GAP = 0.75
+_LIST_ITEM = re.compile(r"(?:[•◦▪■●‣⁃*–-]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+\S")  # noqa: RUF001 - typeset dashes
+_WORD = re.compile(r"\w+")
+_HEADING_HEIGHT = 1.2
+"""Line height of a heading, relative to the median."""
+_MAX_HEADING_LENGTH = 200
+_MAX_LINE_GAP = 0.75
+"""Between two lines of a paragraph, relative to the median height."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word, where it is, and the line that it stands in."""
+    """A word, its position, and the number of its line."""
 
     text: str
     box: Box
@@ -29,7 +32,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Line:
-    """Words beside one another."""
+    """Words on one line."""
 
     text: str
     box: Box
@@ -37,103 +40,100 @@ class Line:
 
     @property
     def height(self) -> float:
-        """As a share of the page."""
+        """The height as a share of the page."""
         return self.box[3] - self.box[1]
 
 
-def around(boxes: Iterable[Box]) -> Box:
-    """The smallest box that holds them all."""
+def enclosing_box(boxes: Iterable[Box]) -> Box:
+    """Return the smallest box that contains all boxes."""
     left, top, right, bottom = zip(*boxes, strict=True)
     return min(left), min(top), max(right), max(bottom)
 
 
-def rounded(box: Box) -> Box:
-    """Within the page, and no finer than anybody can see."""
+def clip_box(box: Box) -> Box:
+    """Clip a box to the page, and round it to four digits."""
     left, top, right, bottom = (round(min(1.0, max(0.0, side)), 4) for side in box)
     return left, top, right, bottom
 
 
-def mean(values: Iterable[float | None]) -> float | None:
-    """Of those that there are, if there are any."""
+def mean_confidence(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values."""
     known = [value for value in values if value is not None]
     return round(sum(known) / len(known), 4) if known else None
 
 
-def lines(words: Iterable[Word]) -> list[Line]:
-    """The lines that the words stand in."""
+def group_lines(words: Iterable[Word]) -> list[Line]:
+    """Group words by their line number."""
     grouped = (list(group) for _, group in groupby(words, key=lambda word: word.line))
     return [
-        Line(" ".join(w.text for w in group), around(w.box for w in group), mean(w.confidence for w in group))
+        Line(
+            " ".join(w.text for w in group),
+            enclosing_box(w.box for w in group),
+            mean_confidence(w.confidence for w in group),
+        )
         for group in grouped
     ]
 
 
-def joined(texts: Sequence[str]) -> str:
-    """Lines as one text; a word that was divided at the end of a line is one again."""
-    whole = ""
+def join_lines(texts: Sequence[str]) -> str:
+    """Join lines, and the halves of words that are hyphenated at the end of a line."""
+    joined = ""
     for text in texts:
-        if whole.endswith("-") and whole[-2:-1].isalpha() and text[:1].islower():
-            whole = whole[:-1] + text
+        if joined.endswith("-") and joined[-2:-1].isalpha() and text[:1].islower():
+            joined = joined[:-1] + text
         else:
-            whole = f"{whole} {text}" if whole else text
-    return whole
+            joined = f"{joined} {text}" if joined else text
+    return joined
 
 
-def paragraphs(found: Sequence[Line]) -> Iterator[Found]:
-    """Lines that belong together: close, of one size, one below the other."""
-    if not found:
+def group_paragraphs(lines: Sequence[Line]) -> Iterator[ReadElement]:
+    """Group lines that are close, of similar height and below one another."""
+    if not lines:
         return
-    usual = median(line.height for line in found)
+    usual = median(line.height for line in lines)
     group: list[Line] = []
-    for line in found:
-        if group and not _goes_on(group[-1], line, usual):
+    for line in lines:
+        if group and not _continues(group[-1], line, usual):
             yield _paragraph(group, usual)
             group = []
         group.append(line)
     yield _paragraph(group, usual)
 
 
-def _goes_on(last: Line, line: Line, usual: float) -> bool:
-    if _beside(last, line):
+def _continues(last: Line, line: Line, usual: float) -> bool:
+    if _is_beside(last, line):
         return True
-    near = -usual < line.box[1] - last.box[3] < _GAP * usual
-    alike = 0.8 < (line.height or 1) / (last.height or 1) < 1.25
+    near = -usual < line.box[1] - last.box[3] < _MAX_LINE_GAP * usual
+    similar = 0.8 < (line.height or 1) / (last.height or 1) < 1.25
     below = line.box[0] < last.box[2] and last.box[0] < line.box[2]
-    return near and alike and below and not _ITEM.match(line.text)
+    return near and similar and below and not _LIST_ITEM.match(line.text)
 
 
-def _beside(last: Line, line: Line) -> bool:
-    """Whether it is the same line still, only of another size: an exponent, a formula."""
+def _is_beside(last: Line, line: Line) -> bool:
+    """Return whether it continues the same line in another size: an exponent, a formula."""
     common = min(last.box[3], line.box[3]) - max(last.box[1], line.box[1])
     return common > 0.4 * min(last.height, line.height) and -0.01 < line.box[0] - last.box[2] < 0.02
 
 
-def _paragraph(group: Sequence[Line], usual: float) -> Found:
-    text = joined([line.text for line in group])
-    box = rounded(around(line.box for line in group))
-    return Found(
-        kind(text, group[0].height > _HEADING * usual), text, box, mean(line.confidence for line in group)
+def _paragraph(group: Sequence[Line], usual: float) -> ReadElement:
+    text = join_lines([line.text for line in group])
+    return ReadElement(
+        paragraph_type(text, is_large=group[0].height > _HEADING_HEIGHT * usual),
+        text,
+        clip_box(enclosing_box(line.box for line in group)),
+        mean_confidence(line.confidence for line in group),
     )
 
 
-def kind(text: str, large: bool) -> str:
-    """What a paragraph seems to be."""
-    if _ITEM.match(text):
+def paragraph_type(text: str, *, is_large: bool) -> str:
+    """Guess the element type of a paragraph."""
+    if _LIST_ITEM.match(text):
         return "ListItem"
-    return "Title" if large and len(text) <= _LONGEST_HEADING else "NarrativeText"
+    return "Title" if is_large and len(text) <= _MAX_HEADING_LENGTH else "NarrativeText"
 
 
-def bag(text: str) -> dict[str, int]:
-    """How often each word is in a text."""
-    counted: dict[str, int] = {}
-    for word in _LETTERS.findall(text.casefold()):
-        counted[word] = counted.get(word, 0) + 1
-    return counted
-
-
-def likeness(one: str, other: str) -> float:
-    """How much two texts have in common: the harmonic mean of both shares of common words."""
-    a, b = bag(one), bag(other)
-    common = sum(min(count, b.get(word, 0)) for word, count in a.items())
-    total = sum(a.values()) + sum(b.values())
-    return 2 * common / total if total else 1.0
+def word_f1(one: str, other: str) -> float:
+    """Return the F1 score of the words that two texts have in common."""
+    a, b = (Counter(_WORD.findall(text.casefold())) for text in (one, other))
+    total = a.total() + b.total()
+    return 2 * (a & b).total() / total if total else 1.0

@@ -1,19 +1,19 @@
-"""What a file is, by its content. Its name only tells kinds of text apart, which look alike."""
+"""Detect the media type of a file by its content; the name only tells text formats apart."""
 
 from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
 
-from duly.apps.documents.engines.reader.models import Trouble
+from duly.apps.documents.engines.reader.models import ReadError
 
-HEAD = 64 * 1024
+HEAD_SIZE = 64 * 1024
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 DOCX = _OFFICE + "wordprocessingml.document"
 XLSX = _OFFICE + "spreadsheetml.sheet"
 PPTX = _OFFICE + "presentationml.presentation"
 ODT, ODS, ODP = (
-    f"application/vnd.oasis.opendocument.{kind}" for kind in ("text", "spreadsheet", "presentation")
+    f"application/vnd.oasis.opendocument.{name}" for name in ("text", "spreadsheet", "presentation")
 )
 PDF, RTF, MSG, EML = "application/pdf", "application/rtf", "application/vnd.ms-outlook", "message/rfc822"
 HTML, XML, MARKDOWN, CSV, PLAIN = "text/html", "text/xml", "text/markdown", "text/csv", "text/plain"
@@ -33,7 +33,7 @@ _MAGIC = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-_BINARY = (
+_UNSUPPORTED = (
     b"\x1f\x8b",
     b"7z\xbc\xaf",
     b"Rar!",
@@ -43,44 +43,45 @@ _BINARY = (
     b"\xfd7zXZ",
     b"SQLite format 3\0",
 )
-_NAMED = {".md": MARKDOWN, ".markdown": MARKDOWN, ".csv": CSV, ".tsv": CSV}
-_FIELD = re.compile(rb"([!-9;-~]{1,76}):[ \t\r]")
-_MAIL = {b"from", b"to", b"subject", b"date", b"received", b"return-path", b"message-id", b"mime-version"}
-_PAGE = re.compile(r"<(?:!doctype\s{1,9}html|html|head|body|h1|div|table|p)(?=[\s>/])", re.IGNORECASE)
+_SUFFIXES = {".md": MARKDOWN, ".markdown": MARKDOWN, ".csv": CSV, ".tsv": CSV}
+_HEADER_FIELD = re.compile(rb"([!-9;-~]{1,76}):[ \t\r]")
+_MAIL_HEADERS = frozenset(
+    (b"from", b"to", b"subject", b"date", b"received", b"return-path", b"message-id", b"mime-version")
+)
+_HTML_TAG = re.compile(r"<(?:!doctype\s{1,9}html|html|head|body|h1|div|table|p)(?=[\s>/])", re.IGNORECASE)
 
 
-def by_magic(head: bytes) -> str | None:
-    """Its kind by how it begins; none if it may be a text."""
+def detect_binary(head: bytes) -> str | None:
+    """Return the media type by the magic bytes; None if the file may be text."""
     if b"%PDF-" in head[:1024]:
         return PDF
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     if head[:2] == b"BM" and head[6:10] == b"\0\0\0\0":
         return "image/bmp"
-    if head.startswith(_BINARY):
-        raise Trouble("document.unsupported", "it is of a kind that is not read")
-    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
+    if head.startswith(_UNSUPPORTED):
+        raise ReadError("document.unsupported", "files of this format are not supported")
+    return next((media_type for magic, media_type in _MAGIC if head.startswith(magic)), None)
 
 
-def of_text(text: str, name: str) -> str:
-    """Its kind if it is a text and no message."""
+def detect_text(text: str, name: str) -> str:
+    """Return the media type of a text that is not an email."""
     start = text[:2000].lstrip("\ufeff \t\r\n")
-    if start.startswith("<") and _PAGE.search(start):
+    if start.startswith("<") and _HTML_TAG.search(start):
         return HTML
     if start.startswith("<?xml"):
         return XML
-    named = _NAMED.get(PurePosixPath(name.replace("\\", "/")).suffix.lower())
-    return named or PLAIN
+    return _SUFFIXES.get(PurePosixPath(name.replace("\\", "/")).suffix.lower(), PLAIN)
 
 
 def is_mail(head: bytes) -> bool:
-    """Whether it begins with the fields of a message, two of them such as only messages have."""
+    """Return whether the file begins with header fields, at least two of them specific to emails."""
     known = set()
     for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         if not line.strip():
             break
-        field = _FIELD.match(line)
+        field = _HEADER_FIELD.match(line)
         if field is None and not line.startswith((b" ", b"\t", b"From ")):
             return False
-        known |= {field[1].lower()} & _MAIL if field else set()
+        known |= {field[1].lower()} & _MAIL_HEADERS if field else set()
     return len(known) >= 2

@@ -1,4 +1,4 @@
-"""What is found in a file; the worker makes its pages and elements of it."""
+"""Pages and elements as the reader process sends them; the worker validates them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Box = tuple[float, float, float, float]
 """Left, top, right, bottom as shares of the page, from its upper left corner."""
 
 
-class Trouble(Exception):
-    """The file cannot be read; `code` is one of those that `codes` lists."""
+class ReadError(Exception):
+    """The file cannot be read; `code` is one of `engines.error_codes.CODES`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -20,8 +20,8 @@ class Trouble(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
-    """An element."""
+class ReadElement:
+    """A paragraph, heading, list item or table of a page."""
 
     type: str
     text: str
@@ -30,22 +30,22 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Read:
-    """A page."""
+class ReadPage:
+    """A page and its elements in reading order."""
 
     number: int
     state: str
-    elements: Sequence[Found] = ()
+    elements: Sequence[ReadElement] = ()
     warnings: Sequence[str] = ()
 
-    def warned(self, *codes: str) -> Read:
-        """The same, with more to know about it."""
-        return replace(self, warnings=(*self.warnings, *(c for c in codes if c not in self.warnings)))
+    def with_warning(self, code: str) -> ReadPage:
+        """Return the page with one more warning."""
+        return self if code in self.warnings else replace(self, warnings=(*self.warnings, code))
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is to be read, how, and within which bounds."""
+class ReadTask:
+    """The file to read, the engine, and the limits."""
 
     path: str
     name: str
@@ -54,46 +54,56 @@ class Task:
 
     @property
     def hires(self) -> bool:
-        """Whether pictures are read too."""
+        """Whether images are read with OCR."""
         return self.engine == "hires"
 
     def limit(self, name: str) -> int:
-        """One of the bounds."""
+        """Return a limit by its name."""
         return int(self.limits[name])
 
 
-class Source(Protocol):
-    """A file that is open."""
+class PageSource(Protocol):
+    """An open file."""
 
     @property
     def pages(self) -> int:
-        """How many it has."""
+        """The number of pages."""
 
-    def read(self, numbers: Sequence[int], plain: bool) -> Iterator[Read]:
-        """Those pages; `plain` without whatever may have gone wrong before."""
-
-
-def page(
-    number: int, elements: Sequence[Found], warnings: Sequence[str] = (), *, pictured: bool = False
-) -> Read:
-    """A page with text, or one that has nothing; one that has only pictures waits for recognition."""
-    kept = [e for e in elements if e.text]
-    if all(e.type == "Image" for e in kept):
-        return Read(number, "needs_ocr" if pictured or kept else "blank", kept, tuple(warnings))
-    return Read(number, "text", kept, (*warnings, "office.pictures") if pictured else tuple(warnings))
+    def read(self, numbers: Sequence[int], fallback: bool) -> Iterator[ReadPage]:
+        """Yield these pages; `fallback` reads the text layer only, after a page crashed the process."""
 
 
 @dataclass(frozen=True)
-class Whole:
-    """A file that was read at once: its pages are there already."""
+class LoadedPages:
+    """A file without random access: all pages were read when it was opened."""
 
-    content: Sequence[Read]
+    content: Sequence[ReadPage]
 
     @property
     def pages(self) -> int:
-        """How many it has."""
+        """The number of pages."""
         return len(self.content)
 
-    def read(self, numbers: Sequence[int], plain: bool) -> Iterator[Read]:
-        """Those pages."""
+    def read(self, numbers: Sequence[int], fallback: bool) -> Iterator[ReadPage]:
+        """Yield these pages."""
         return (self.content[number - 1] for number in numbers)
+
+
+def make_page(
+    number: int, elements: Sequence[ReadElement], warnings: Sequence[str] = (), *, has_images: bool = False
+) -> ReadPage:
+    """Return a page with its state: text, blank, or needs_ocr if there are only images."""
+    filled = [e for e in elements if e.text]
+    if all(e.type == "Image" for e in filled):
+        return ReadPage(number, "needs_ocr" if has_images or filled else "blank", filled, tuple(warnings))
+    return ReadPage(number, "text", filled, (*warnings, "office.pictures") if has_images else tuple(warnings))
+
+
+def nested_too_deeply() -> ReadError:
+    """Return the error for markup with too many levels."""
+    return ReadError("document.too_deep", "the file is nested too deeply")
+
+
+def is_encrypted() -> ReadError:
+    """Return the error for a file with a password."""
+    return ReadError("document.encrypted", "the file is encrypted: remove its password")

@@ -1,55 +1,100 @@
-"""Kinds that xberg reads at once: texts, tables, presentations, pages of the web, messages of Outlook."""
+"""Office documents: sheets, slides and pages by xberg, and slides of OpenDocument presentations."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import zipfile
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
+from xml.etree import ElementTree
 
-from duly.apps.documents.engines.reader import media_types as kinds
-from duly.apps.documents.engines.reader import webpage
-from duly.apps.documents.engines.reader import xberg_adapter as structure
-from duly.apps.documents.engines.reader.models import Found, Read, Task, page
+from duly.apps.documents.engines.reader import media_types, xberg_adapter
+from duly.apps.documents.engines.reader.models import ReadElement, ReadPage, make_page
 from duly.apps.documents.engines.reader.xberg_adapter import Node
 
-_LONGEST_TITLE = 150
+_MAX_TITLE_LENGTH = 150
 _NOTES = "Notes:"
-_ATTACHED = "Attachments:"
+_ATTACHMENTS = "Attachments:"
+_DRAW, _TEXT, _TABLE, _PRESENTATION = (
+    f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
+    for name in ("drawing", "text", "table", "presentation")
+)
+_WHITE_SPACE = {f"{_TEXT}s": " ", f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
+_PARAGRAPHS = (f"{_TEXT}p", f"{_TEXT}h")
 
 
-def read(data: bytes, kind: str, pictured: Container[int] = ()) -> list[Read]:
-    """Its pages: of a table book the sheets, of a presentation the slides, of a text where it breaks."""
-    found = structure.read(data, kind)
-    pages: dict[int, list[Node]] = {number: [] for number in range(1, found.pages + 1)}
-    for number, node in structure.numbered(found.nodes, ahead=kind in (kinds.XLSX, kinds.ODS)):
+def read_office(data: bytes, media_type: str, pages_with_images: Container[int] = ()) -> list[ReadPage]:
+    """Return the sheets of a workbook, the slides of a presentation, or the pages of a text."""
+    structure = xberg_adapter.extract(data, media_type)
+    pages: dict[int, list[Node]] = {number: [] for number in range(1, structure.pages + 1)}
+    is_workbook = media_type in (media_types.XLSX, media_types.ODS)
+    for number, node in xberg_adapter.number_nodes(structure.nodes, from_next=is_workbook):
         pages.setdefault(number, []).append(node)
-    dressed = _slide if kind == kinds.PPTX else _elements
+    to_elements = _slide_elements if media_type == media_types.PPTX else xberg_adapter.to_elements
     return [
-        page(number, dressed(nodes), pictured=number in pictured) for number, nodes in sorted(pages.items())
+        make_page(number, to_elements(nodes), has_images=number in pages_with_images)
+        for number, nodes in sorted(pages.items())
     ]
 
 
-def message(data: bytes) -> list[Read]:
-    """A message of Outlook; what is attached is named."""
-    elements = _elements(structure.read(data, kinds.MSG).nodes)
-    at = next((i for i, e in enumerate(elements) if e.text == _ATTACHED), None)
-    if at is None:
-        return [page(1, elements)]
-    attached = [replace(e, type="ListItem") for e in elements[at + 1 :]]
-    return [page(1, [*elements[:at], *attached], ("mail.attachments",))]
+def read_outlook_message(data: bytes) -> list[ReadPage]:
+    """Return an Outlook message as one page; attachments are listed by name."""
+    elements = xberg_adapter.to_elements(xberg_adapter.extract(data, media_types.MSG).nodes)
+    start = next((i for i, e in enumerate(elements) if e.text == _ATTACHMENTS), None)
+    if start is None:
+        return [make_page(1, elements)]
+    attachments = [replace(e, type="ListItem") for e in elements[start + 1 :]]
+    return [make_page(1, [*elements[:start], *attachments], ("mail.attachments",))]
 
 
-def html(text: str, task: Task) -> list[Found]:
-    """A page of the web."""
-    return webpage.read(text, task.limit("depth_max"))
-
-
-def _elements(nodes: Sequence[Node]) -> list[Found]:
-    return [structure.element(node) for node in nodes if structure.text(node)]
-
-
-def _slide(nodes: Sequence[Node]) -> list[Found]:
-    """Xberg does not say which text is the title of a slide; it is the first."""
-    elements = [e for e in _elements(nodes) if e.text != _NOTES]
-    if elements and elements[0].type == "NarrativeText" and len(elements[0].text) <= _LONGEST_TITLE:
+def _slide_elements(nodes: Sequence[Node]) -> list[ReadElement]:
+    """Return the elements of a slide. xberg does not mark its title: it is the first text."""
+    elements = [e for e in xberg_adapter.to_elements(nodes) if e.text != _NOTES]
+    if elements and elements[0].type == "NarrativeText" and len(elements[0].text) <= _MAX_TITLE_LENGTH:
         elements[0] = replace(elements[0], type="Title")
     return elements
+
+
+def read_odp(path: str) -> list[ReadPage]:
+    """Return the slides of an OpenDocument presentation with their notes; xberg reads it as one page.
+
+    The archive must have been checked before.
+    """
+    with zipfile.ZipFile(path) as archive, archive.open("content.xml") as content:
+        root = ElementTree.parse(content).getroot()  # noqa: S314 - checked: no entities, bounded depth
+    return [
+        make_page(
+            number,
+            list(_odp_elements(slide, "NarrativeText")),
+            has_images=next(slide.iter(f"{_DRAW}image"), None) is not None,
+        )
+        for number, slide in enumerate(root.iter(f"{_DRAW}page"), 1)
+    ]
+
+
+def _odp_elements(node: ElementTree.Element, element_type: str) -> Iterator[ReadElement]:
+    if node.tag in _PARAGRAPHS:
+        yield ReadElement(element_type, _odp_text(node).strip())
+        return
+    if node.tag == f"{_TABLE}table":
+        rows = "\n".join(_odp_row(row) for row in node.iter(f"{_TABLE}table-row"))
+        yield ReadElement("Table", rows.strip("\n"))
+        return
+    if node.get(f"{_PRESENTATION}class") == "title":
+        element_type = "Title"
+    if node.tag == f"{_TEXT}list-item":
+        element_type = "ListItem"
+    yield from chain.from_iterable(_odp_elements(child, element_type) for child in node)
+
+
+def _odp_row(row: ElementTree.Element) -> str:
+    cells = (" ".join(_odp_text(cell).split()) for cell in row.iter(f"{_TABLE}table-cell"))
+    return "\t".join(cells).rstrip()
+
+
+def _odp_text(node: ElementTree.Element) -> str:
+    """Return the text of a node; repeated spaces, tabs and line breaks are elements in OpenDocument."""
+    parts = [_WHITE_SPACE.get(node.tag, ""), node.text or ""]
+    for child in node:
+        parts += [_odp_text(child), " " if child.tag in _PARAGRAPHS else "", child.tail or ""]
+    return "".join(parts)

@@ -1,94 +1,100 @@
-"""Opens a file by what it is."""
+"""Open a file with the reader for its media type."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from duly.apps.documents.engines.reader import archives, markup
-from duly.apps.documents.engines.reader import media_types as kinds
-from duly.apps.documents.engines.reader import text_formats as texts
-from duly.apps.documents.engines.reader.models import Found, Read, Source, Task, Trouble, Whole, page
+from duly.apps.documents.engines.reader import archives, media_types, text_formats
+from duly.apps.documents.engines.reader.models import (
+    LoadedPages,
+    PageSource,
+    ReadElement,
+    ReadError,
+    ReadPage,
+    ReadTask,
+    is_encrypted,
+    make_page,
+)
 
-_LOCKED = "EncryptedPackage".encode("utf-16-le")
-_MESSAGE = "__properties_version1.0".encode("utf-16-le")
+_ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
+_MESSAGE_PROPERTIES = "__properties_version1.0".encode("utf-16-le")
 
 
-def opened(task: Task) -> tuple[str, Source]:
-    """Its media type, and its pages."""
+def open_source(task: ReadTask) -> tuple[str, PageSource]:
+    """Return the media type of a file and its pages."""
     path = Path(task.path)
     with path.open("rb") as file:
-        head = file.read(kinds.HEAD)
-    kind = kinds.by_magic(head)
-    if kind is None:
-        return _text(path.read_bytes(), head, task)
-    if kind == kinds.PDF:
-        from duly.apps.documents.engines.reader.pdf import Pdf
+        head = file.read(media_types.HEAD_SIZE)
+    media_type = media_types.detect_binary(head)
+    if media_type is None:
+        return _open_text(path.read_bytes(), head, task)
+    if media_type == media_types.PDF:
+        from duly.apps.documents.engines.reader.pdf import PdfFile
 
-        return kind, Pdf(task)
-    if kind.startswith("image/"):
-        from duly.apps.documents.engines.reader.images import Images
+        return media_type, PdfFile(task)
+    if media_type.startswith("image/"):
+        from duly.apps.documents.engines.reader.images import ImageFile
 
-        return kind, Images(task)
-    return _packed(kind, path, task)
-
-
-def _packed(kind: str, path: Path, task: Task) -> tuple[str, Source]:
-    from duly.apps.documents.engines.reader import office, slides
-
-    pictured: frozenset[int] = frozenset()
-    if kind == kinds.ZIP:
-        kind = archives.checked(task, path.stat().st_size)
-        pictured = archives.pictured(task.path, kind)
-    if kind == kinds.ODP:
-        return kind, _whole(slides.read(task.path), task)
-    data = path.read_bytes()
-    if kind == kinds.OLE:
-        _check_ole(data)
-        return kinds.MSG, _whole(office.message(data), task)
-    if kind == kinds.RTF:
-        markup.check_rtf(data, task.limit("depth_max"))
-        pictured = frozenset({1} if rb"\pict" in data else ())
-    return kind, _whole(office.read(data, kind, pictured), task)
+        return media_type, ImageFile(task)
+    return _open_office(media_type, path, task)
 
 
-def _text(data: bytes, head: bytes, task: Task) -> tuple[str, Source]:
-    kind = kinds.EML if kinds.is_mail(head) else None
-    if kind:
-        from duly.apps.documents.engines.reader import mail
-
-        return kind, _whole(mail.read(data, task), task)
-    if len(data) > 4 * task.limit("text_max"):
-        raise Trouble("document.too_large", f"it is a text of {len(data):,} bytes")
-    text = texts.decoded(data)
-    kind = kinds.of_text(text, task.name)
-    return kind, _whole([page(1, _elements(kind, text, task))], task)
-
-
-def _elements(kind: str, text: str, task: Task) -> list[Found]:
+def _open_office(media_type: str, path: Path, task: ReadTask) -> tuple[str, PageSource]:
     from duly.apps.documents.engines.reader import office
 
-    if kind == kinds.HTML:
-        return office.html(text, task)
-    if kind == kinds.XML:
-        return list(texts.paragraphs(texts.without_tags(text))) or list(texts.paragraphs(text))
-    if kind == kinds.MARKDOWN:
-        markup.check_markdown(text, task.limit("depth_max"))
-    if kind in (kinds.MARKDOWN, kinds.CSV):
-        return [e for read in office.read(text.encode(), kind) for e in read.elements]
-    return list(texts.paragraphs(text))
+    with_images: frozenset[int] = frozenset()
+    if media_type == media_types.ZIP:
+        media_type = archives.check_archive(task, path.stat().st_size)
+        with_images = archives.pages_with_images(task.path, media_type)
+    if media_type == media_types.ODP:
+        return media_type, _load(office.read_odp(task.path), task)
+    data = path.read_bytes()
+    if media_type == media_types.OLE:
+        _check_outlook_message(data)
+        return media_types.MSG, _load(office.read_outlook_message(data), task)
+    if media_type == media_types.RTF:
+        text_formats.check_rtf_depth(data, task.limit("depth_max"))
+        with_images = frozenset({1} if rb"\pict" in data else ())
+    return media_type, _load(office.read_office(data, media_type, with_images), task)
 
 
-def _check_ole(data: bytes) -> None:
-    if _LOCKED in data:
-        raise Trouble("document.encrypted", "it asks for a password")
-    if _MESSAGE not in data:
-        raise Trouble("document.unsupported", "it is of an old kind of Office that is not read")
+def _open_text(data: bytes, head: bytes, task: ReadTask) -> tuple[str, PageSource]:
+    if media_types.is_mail(head):
+        from duly.apps.documents.engines.reader.mail import read_mail
+
+        return media_types.EML, _load(read_mail(data, task), task)
+    if len(data) > 4 * task.limit("text_max"):
+        raise ReadError("document.too_large", f"the text has {len(data):,} bytes")
+    text = text_formats.decode(data)
+    media_type = media_types.detect_text(text, task.name)
+    return media_type, _load([make_page(1, _text_elements(media_type, text, task))], task)
 
 
-def _whole(pages: list[Read], task: Task) -> Whole:
-    """All of it, unless there is nothing, or more than is kept."""
-    if sum(len(e.text) for read in pages for e in read.elements) > task.limit("text_max"):
-        raise Trouble("document.too_large", "it has more text than is kept")
-    if all(read.state == "blank" for read in pages):
-        raise Trouble("document.empty", "there is no text in it")
-    return Whole(pages)
+def _text_elements(media_type: str, text: str, task: ReadTask) -> list[ReadElement]:
+    if media_type == media_types.HTML:
+        return text_formats.read_html_page(text, task.limit("depth_max"))
+    if media_type == media_types.XML:
+        return text_formats.read_xml(text)
+    if media_type == media_types.PLAIN:
+        return list(text_formats.paragraphs(text))
+    from duly.apps.documents.engines.reader.office import read_office
+
+    if media_type == media_types.MARKDOWN:
+        text_formats.check_markdown_depth(text, task.limit("depth_max"))
+    return [element for page in read_office(text.encode(), media_type) for element in page.elements]
+
+
+def _check_outlook_message(data: bytes) -> None:
+    if _ENCRYPTED_PACKAGE in data:
+        raise is_encrypted()
+    if _MESSAGE_PROPERTIES not in data:
+        raise ReadError("document.unsupported", "legacy Office formats are not supported")
+
+
+def _load(pages: list[ReadPage], task: ReadTask) -> LoadedPages:
+    """Return the pages, or raise if they have no text or too much."""
+    if sum(len(e.text) for page in pages for e in page.elements) > task.limit("text_max"):
+        raise ReadError("document.too_large", f"the text has more than {task.limit('text_max'):,} characters")
+    if all(page.state == "blank" for page in pages):
+        raise ReadError("document.empty", "the file contains no text")
+    return LoadedPages(pages)

@@ -1,4 +1,4 @@
-"""Texts: from bytes to characters, by their content; then to paragraphs."""
+"""Text formats: plain text, XML, HTML, and nesting checks of Markdown and RTF."""
 
 from __future__ import annotations
 
@@ -6,53 +6,105 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from duly.apps.documents.engines.reader.lines import kind
-from duly.apps.documents.engines.reader.models import Found, Trouble
+from duly.apps.documents.engines.reader.lines import paragraph_type
+from duly.apps.documents.engines.reader.models import ReadElement, ReadError, nested_too_deeply
+from duly.html_reader import CODE, TABLE, Block, TooDeep, read_html
 
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_MOST_CONTROL = 0.002
+_MAX_CONTROL_SHARE = 0.002
 # One letter and one mark at a time: the whole text at once takes quadratic time if it is all marks.
 _DECOMPOSED = re.compile(r"[A-Za-z][\u0300-\u0327]")
-_BLANK = re.compile(r"\n[^\S\n]*+\n\s*+")
+_BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
 _TAG = re.compile(r"<[^<>]*+>")
 
 
-def decoded(data: bytes) -> str:
-    """The characters of a file: UTF-8, UTF-16 with its mark, else Windows-1252."""
-    text = tidy(_unicode(data))
-    if len(_CONTROL.findall(text)) > _MOST_CONTROL * len(text):
-        raise Trouble("document.unsupported", "it is no text, and of no kind that is read")
+def decode(data: bytes) -> str:
+    """Decode UTF-8, UTF-16 with a byte order mark, or else Windows-1252."""
+    text = normalize(_decode_bytes(data))
+    if len(_CONTROL.findall(text)) > _MAX_CONTROL_SHARE * len(text):
+        raise _not_text()
     return text
 
 
-def _unicode(data: bytes) -> str:
-    encodings = next(([name] for mark, name in _MARKS if data.startswith(mark)), ["utf-8", "cp1252"])
+def _decode_bytes(data: bytes) -> str:
+    encodings = next(
+        ([name] for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), ["utf-8", "cp1252"]
+    )
     for name in encodings:
         try:
             return data.decode(name)
         except UnicodeDecodeError:
             continue
-    raise Trouble("document.unsupported", "it is no text, and of no kind that is read")
+    raise _not_text()
 
 
-def tidy(text: str) -> str:
-    """One kind of line break, umlauts as one character."""
+def _not_text() -> ReadError:
+    return ReadError("document.unsupported", "the file is neither text nor of a supported format")
+
+
+def normalize(text: str) -> str:
+    """Use one kind of line break, and compose letters with their umlaut dots."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if _DECOMPOSED.search(text):
         text = _DECOMPOSED.sub(lambda pair: unicodedata.normalize("NFC", pair[0]), text)
     return text
 
 
-def paragraphs(text: str) -> Iterator[Found]:
-    """A paragraph ends with an empty line."""
-    for part in _BLANK.split(text):
-        if said := part.strip():
-            yield Found(kind(said, False), said)
+def paragraphs(text: str) -> Iterator[ReadElement]:
+    """Yield the paragraphs of a plain text; blank lines separate them."""
+    for part in _BLANK_LINE.split(text):
+        if paragraph := part.strip():
+            yield ReadElement(paragraph_type(paragraph, is_large=False), paragraph)
 
 
-def without_tags(text: str) -> str:
-    """What an XML file says."""
+def read_xml(text: str) -> list[ReadElement]:
+    """Return the paragraphs of an XML file without its tags."""
     if "<!ENTITY" in text:
-        raise Trouble("document.bomb", "it declares entities, which a document does not need")
-    return _TAG.sub("\n", text)
+        raise ReadError("document.bomb", "the file declares XML entities")
+    return list(paragraphs(_TAG.sub("\n", text))) or list(paragraphs(text))
+
+
+def read_html_page(page: str, max_depth: int) -> list[ReadElement]:
+    """Return the elements of an HTML page in document order."""
+    try:
+        blocks = read_html(page, max_depth)
+    except TooDeep:
+        raise nested_too_deeply() from None
+    return [ReadElement(block.type, _block_text(block)) for block in blocks]
+
+
+def _block_text(block: Block) -> str:
+    """Return rows as lines with tabs between cells; code unchanged."""
+    if block.type == TABLE:
+        return "\n".join("\t".join(map(_collapse, row)).rstrip() for row in block.rows)
+    [[text]] = block.rows
+    return text if block.type == CODE else "\n".join(map(_collapse, text.split("\n"))).strip()
+
+
+def _collapse(text: str) -> str:
+    return " ".join(text.split())
+
+
+def check_rtf_depth(data: bytes, max_depth: int) -> None:
+    """Raise if the groups of an RTF file are nested too deeply for a recursive parser."""
+    depth = 0
+    for brace in re.finditer(rb"\\[{}\\]|([{}])", data):
+        if brace[1]:
+            depth += 1 if brace[1] == b"{" else -1
+            _check_depth(depth, max_depth)
+
+
+def check_markdown_depth(text: str, max_depth: int) -> None:
+    """Raise if quotes or lists of a Markdown file are nested too deeply for a recursive parser."""
+    for line in text.split("\n"):
+        lead = re.match(r"[\s>*+-]*+", line)
+        _check_depth(
+            sum(char in ">*+-" for char in lead[0]) if lead and len(line) > max_depth else 0, max_depth
+        )
+        _check_depth(max(line.count("["), line.count("(")) // 10, max_depth)
+
+
+def _check_depth(depth: int, max_depth: int) -> None:
+    if depth > max_depth:
+        raise nested_too_deeply()

@@ -1,4 +1,4 @@
-"""The adapter to xberg: what it finds in a file, as elements. Nothing else knows it."""
+"""The adapter to xberg, the only module that uses it: the structure of a file as nodes and as elements."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from duly.apps.documents.engines.reader.lines import rounded
-from duly.apps.documents.engines.reader.models import Box, Found, Trouble
+from duly.apps.documents.engines.reader.lines import clip_box
+from duly.apps.documents.engines.reader.models import Box, ReadElement, ReadError
 
 _TYPES = {
     "title": "Title",
@@ -29,7 +29,7 @@ _TYPES = {
     "metadata_block": "NarrativeText",
     "image": "Image",
 }
-_WORDS = (
+_ERROR_CODES = (
     ("password", "document.encrypted"),
     ("encrypted", "document.encrypted"),
     ("unsupported", "document.unsupported"),
@@ -38,12 +38,14 @@ _WORDS = (
     ("nesting", "document.too_deep"),
     ("security", "document.bomb"),
 )
+"""Codes by a word of the error message: xberg has no codes of its own."""
 _LAYERS = {"header": "Header", "footer": "Footer", "footnote": "Footnote"}
+_TEXT_FIELDS = ("term", "title", "text", "definition", "content", "description")
 
 
 @dataclass(frozen=True)
 class Node:
-    """A part of a document as xberg describes it."""
+    """A node of xberg's document structure."""
 
     content: dict[str, Any]
     layer: str
@@ -52,21 +54,33 @@ class Node:
 
     @property
     def type(self) -> str:
-        """What it calls it."""
+        """The node type of xberg."""
         return str(self.content.get("node_type"))
+
+    @property
+    def text(self) -> str:
+        """The text of the node; a table has a line for each row."""
+        if self.type not in _TYPES:
+            return ""
+        if self.type == "table":
+            return _table_text(self.content["grid"])
+        if self.type == "metadata_block":
+            return "\n".join(f"{e['key']}: {e['value']}" for e in self.content.get("entries", []))
+        parts = (self.content.get(name) for name in _TEXT_FIELDS)
+        return "\n".join(part.strip() for part in parts if part and part.strip())
 
 
 @dataclass(frozen=True)
 class Structure:
-    """All parts of a file, in reading order."""
+    """The nodes of a file in reading order."""
 
     nodes: Sequence[Node]
     pages: int
-    """How many it says that it has; one if it does not say."""
+    """The number of pages; 1 if xberg does not report it."""
 
 
-def read(data: bytes, media_type: str) -> Structure:
-    """What a file consists of."""
+def extract(data: bytes, media_type: str) -> Structure:
+    """Extract the structure of a file."""
     document = asyncio.run(_extract(data, media_type))
     return Structure(list(_nodes(document)), len(document.pages or ()) or 1)
 
@@ -74,16 +88,16 @@ def read(data: bytes, media_type: str) -> Structure:
 async def _extract(data: bytes, media_type: str) -> Any:
     import xberg
 
-    asked = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=media_type)
+    source = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=media_type)
     try:
-        said = await xberg.extract(asked, _config())
+        extraction = await xberg.extract(source, _config())
     except MemoryError:
         raise
-    except Exception as trouble:  # its own kinds of errors, and plain RuntimeErrors with the same words
-        raise Trouble(_code(f"{type(trouble).__name__} {trouble}"), "it is damaged") from None
-    if not said.results:
-        raise Trouble(_code(" ".join(str(e) for e in said.errors)), "it is damaged")
-    return said.results[0]
+    except Exception as error:  # its own exceptions, and RuntimeErrors with the same messages
+        raise _read_error(f"{type(error).__name__} {error}") from None
+    if not extraction.results:
+        raise _read_error(" ".join(str(e) for e in extraction.errors))
+    return extraction.results[0]
 
 
 def _config() -> Any:
@@ -108,51 +122,44 @@ def _config() -> Any:
     )
 
 
-def _code(said: str) -> str:
-    """What its words come to; it has no codes of its own."""
-    said = said.lower()
-    return next((code for word, code in _WORDS if word in said), "document.broken")
+def _read_error(message: str) -> ReadError:
+    message = message.lower()
+    code = next((code for word, code in _ERROR_CODES if word in message), "document.broken")
+    return ReadError(code, "the file is damaged or not supported")
 
 
 def _nodes(document: Any) -> Iterator[Node]:
-    found = document.document.nodes if document.document else []
-    for node in found:
+    for node in document.document.nodes if document.document else []:
         b = node.bbox
         box = (b.x0, b.y0, b.x1, b.y1) if b else None
         yield Node(json.loads(str(node.content)), str(node.content_layer), node.page, box)
 
 
-def text(node: Node) -> str:
-    """What it says; of a table a line for each row."""
-    content = node.content
-    if node.type not in _TYPES:
-        return ""
-    if node.type == "table":
-        return _table(content["grid"])
-    if node.type == "metadata_block":
-        return "\n".join(f"{e['key']}: {e['value']}" for e in content.get("entries", []))
-    parts = (content.get(name) for name in ("term", "title", "text", "definition", "content", "description"))
-    return "\n".join(part.strip() for part in parts if part and part.strip())
-
-
-def _table(grid: dict[str, Any]) -> str:
+def _table_text(grid: dict[str, Any]) -> str:
     rows: dict[int, list[tuple[int, str]]] = {}
     for cell in grid.get("cells", []):
         rows.setdefault(cell["row"], []).append((cell["col"], " ".join(str(cell["content"]).split())))
-    filled = (row for _, row in sorted(rows.items()) if any(said for _, said in row))
-    return "\n".join("\t".join(said for _, said in sorted(row)).rstrip() for row in filled)
+    filled = (row for _, row in sorted(rows.items()) if any(text for _, text in row))
+    return "\n".join("\t".join(text for _, text in sorted(row)).rstrip() for row in filled)
 
 
-def element(node: Node, share: Callable[[Box], Box] | None = None) -> Found:
-    """A node as an element; `share` tells where its box is on the page."""
-    box = rounded(share(node.box)) if node.box and share else None
-    return Found(_LAYERS.get(node.layer) or _TYPES[node.type], text(node), box)
+def to_elements(nodes: Sequence[Node], to_page: Callable[[Box], Box] | None = None) -> list[ReadElement]:
+    """Return the nodes with text as elements; `to_page` maps their boxes to shares of the page."""
+    return [
+        ReadElement(
+            _LAYERS.get(node.layer) or _TYPES[node.type],
+            text,
+            clip_box(to_page(node.box)) if node.box and to_page else None,
+        )
+        for node in nodes
+        if (text := node.text)
+    ]
 
 
-def numbered(found: Sequence[Node], *, ahead: bool = False) -> Iterator[tuple[int, Node]]:
-    """Each node with its page; one that names none is on that of its neighbour, `ahead` of it or before."""
-    page, given = 1, []
-    for node in reversed(found) if ahead else found:
+def number_nodes(nodes: Sequence[Node], *, from_next: bool = False) -> Iterator[tuple[int, Node]]:
+    """Yield each node with its page; one without a page takes that of the previous or the next node."""
+    page, numbered = 1, []
+    for node in reversed(nodes) if from_next else nodes:
         page = node.page or page
-        given.append((page, node))
-    return iter(reversed(given) if ahead else given)
+        numbered.append((page, node))
+    return iter(reversed(numbered) if from_next else numbered)

