@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
@@ -32,6 +33,14 @@ async def check_org_exists(conn: Connection, org_id: UUID) -> None:
     cursor = await conn.execute(statement("orgs/find"), {"org_id": org_id})
     if await cursor.fetchone() is None:
         raise unknown_org(org_id)
+
+
+async def check_org_active(conn: Connection, org_id: UUID) -> datetime:
+    """Return the database's time; raise if the org is unknown or suspended."""
+    cursor = await conn.execute(statement("orgs/check_active"), {"org_id": org_id})
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0]  # type: ignore[no-any-return]
 
 
 def unknown_org(org_id: UUID) -> UnknownOrg:

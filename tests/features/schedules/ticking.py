@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 
 from duly import Actor, Duly
+from duly.features.schedules.models import ScheduleSnapshot
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.schedules.service import Schedules
-from duly.features.schedules.store import ScheduleSnapshot
 
 ADMIN = Actor.user("admin")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

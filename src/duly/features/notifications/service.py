@@ -12,7 +12,7 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, LimitExceeded, UnknownJob, UnknownNotification
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.arguments import check_org_active, check_org_exists, org_uuid, required_text
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.notifications import store as notifications
 from duly.features.notifications.channels import Channel, Channels
@@ -30,7 +30,6 @@ from duly.features.notifications.recipients import (
 )
 from duly.features.notifications.store import DeliveryStatus, NewNotification, Notification
 from duly.features.pagination import decode_cursor, encode_cursor, page_size
-from duly.features.schedules import store as schedules
 from duly.features.templates import store as wording
 from duly.features.templates.lazy import Words
 from duly.features.templates.service import Templates, checked_payload, resolved, unknown_template
@@ -258,7 +257,7 @@ class Notifications:
 
 async def _check(conn: Connection, one: NewNotification, recipients: Sequence[Recipient]) -> None:
     """Raise for an org, a template, a job or an endpoint that is not there, and if too much is waiting."""
-    await schedules.open_org(conn, one.org_id)
+    await check_org_active(conn, one.org_id)
     if await notifications.count_pending(conn, one.org_id, MOST_PENDING) >= MOST_PENDING:
         raise LimitExceeded(
             f"{MOST_PENDING} notifications are waiting", field="to", fix="send more when they are told"

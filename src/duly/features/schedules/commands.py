@@ -12,7 +12,7 @@ from duly.cli.command import Group, Rows
 from duly.cli.options import Change, OptionalPayload, Org, argument
 from duly.cli.output import Output, columns
 from duly.features.schedules.cron import Missed
-from duly.features.schedules.store import ScheduleSnapshot
+from duly.features.schedules.models import ScheduleSnapshot
 from duly.jobs.handle import Handle
 
 schedules = Group("schedules", "Manage schedules.")

@@ -1,7 +1,7 @@
-"""Schedules: every tick becomes a job or a record that it was missed, and never two jobs.
+"""The scheduler: every tick becomes one job or a record that it was missed.
 
-A schedule is taken under its row lock; its ticks, their jobs and the time of the next one are written in one
-transaction. A crash leaves all of it or nothing, and many schedulers may work side by side.
+The scheduler locks the row of a schedule, and writes its ticks, their jobs and the time of the next tick in
+one transaction. A crash leaves all of it or nothing, and many schedulers may run at the same time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from duly.core.job import Actor, JobSpec, Origin
 from duly.db.database import retry_transaction
 from duly.db.errors import translate_error
 from duly.db.pool import Connection
-from duly.features.schedules import store as schedules
-from duly.features.schedules.store import ScheduleSnapshot
+from duly.features.schedules import store
+from duly.features.schedules.models import ScheduleSnapshot
 from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.enqueue_options import new_job_id, new_result_id
@@ -32,14 +32,14 @@ from duly.observability import metrics
 log = logging.getLogger("duly.maintenance")
 
 SCHEDULER = Actor.system("scheduler")
-# Nothing wakes a scheduler when a schedule is made, resumed or changed: it looks often enough to be on time.
-_NOW, _LONGEST_WAIT = timedelta(0), timedelta(seconds=1)
-_ON_TIME = timedelta(seconds=5)
-_AFTER_TROUBLE = timedelta(seconds=60)
+# Nothing wakes a scheduler when a schedule is created, resumed or changed: it polls often enough.
+_MAX_WAIT = timedelta(seconds=1)
+_ON_TIME_TOLERANCE = timedelta(seconds=5)
+_ERROR_PAUSE = timedelta(seconds=60)
 
 
 class Scheduler:
-    """The chore that turns ticks into jobs."""
+    """The maintenance task that turns ticks into jobs."""
 
     name = "scheduler"
 
@@ -55,68 +55,68 @@ class Scheduler:
         self._batch = batch
         self._ticks_per_round = ticks_per_round
         self._tolerance = tolerance
-        self._waiting: set[UUID] = set()
-        self._made: Counter[tuple[str, str]] = Counter()
+        self._excluded: set[UUID] = set()
+        """Schedules with many due ticks that had their turn: the next one comes after all others."""
+        self._created: Counter[tuple[str, str]] = Counter()
         """The new jobs of a round, by type and queue."""
 
     async def once(self) -> timedelta:
-        """Serve the schedules that are due, bounded; how long until the next tick, a second at most."""
-        # Others know the job types that this process does not know: it leaves those schedules to them.
-        known = {job.name: job for job in self._app.registry if job.policy.schedulable}
-        return await retry_transaction(lambda: self._round(known)) if known else _LONGEST_WAIT
+        """Enqueue the jobs of due ticks, bounded; return the time until the next tick, a second at most."""
+        # Schedules of job types that this process does not declare are left to processes that do.
+        jobs = {job.name: job for job in self._app.registry if job.policy.schedulable}
+        return await retry_transaction(lambda: self._round(jobs)) if jobs else _MAX_WAIT
 
-    async def _round(self, known: Mapping[str, Job[..., Any]]) -> timedelta:
+    async def _round(self, jobs: Mapping[str, Job[..., Any]]) -> timedelta:
         resources = await self._app.resources()
-        self._made.clear()
+        self._created.clear()
         async with resources.database.engine() as conn:
-            due = await schedules.take_due(conn, known, waiting=self._waiting, limit=self._batch)
-            behind = {s.schedule_id for s in due if await self._serve(conn, s, known[s.job_type])}
-            wait = await schedules.time_to_next(conn, known)
-        for (job_type, queue), n in self._made.items():
-            metrics.enqueued(job_type, queue, n)
+            due = await store.take_due(conn, jobs, excluded=self._excluded, limit=self._batch)
+            behind = {s.schedule_id for s in due if await self._serve(conn, s, jobs[s.job_type])}
+            wait = await store.time_to_next_tick(conn, jobs)
+        for (job_type, queue), count in self._created.items():
+            metrics.enqueued(job_type, queue, count)
         if due:
             resources.waker.wake()
-        everybody_served = len(due) < self._batch
-        caught_up = everybody_served and not behind and not self._waiting
-        # Whoever is far behind gets the next turn when all others had theirs.
-        self._waiting = set() if everybody_served else self._waiting | behind
-        return min(wait or _LONGEST_WAIT, _LONGEST_WAIT) if caught_up else _NOW
+        all_served = len(due) < self._batch
+        caught_up = all_served and not behind and not self._excluded
+        self._excluded = set() if all_served else self._excluded | behind
+        return min(wait or _MAX_WAIT, _MAX_WAIT) if caught_up else timedelta(0)
 
     async def _serve(self, conn: Connection, schedule: ScheduleSnapshot, job: Job[..., Any]) -> bool:
-        """Whether it has more due ticks than a round takes. One that cannot be served stops no other."""
-        trouble: Exception | None = None
-        # A quota that has no room for a round's ticks may have room for one.
+        """Return whether more ticks are due than a round takes. An error postpones this schedule only."""
+        failure: Exception | None = None
+        # A quota without room for the ticks of a round may have room for one.
         for limit in (self._ticks_per_round, 1):
-            before = self._made.copy()
+            created = self._created.copy()
             try:
                 async with conn.transaction():
-                    return await self._settle(conn, schedule, job, limit)
+                    return await self._enqueue_due(conn, schedule, job, limit)
             except psycopg.OperationalError:
-                raise  # nothing to do with this schedule
+                raise  # the database, not this schedule
             except (psycopg.Error, ContractError) as error:
-                self._made = before
-                trouble = translate_error(error) or error
-                if not isinstance(trouble, LimitExceeded):
+                self._created = created
+                failure = translate_error(error) or error
+                if not isinstance(failure, LimitExceeded):
                     break
-        log.warning("schedule %s could not be served: %s", schedule.schedule_id, trouble)
-        await schedules.set_aside(conn, schedule, pause=_AFTER_TROUBLE, error=str(trouble))
+        log.warning("could not enqueue ticks of schedule %s: %s", schedule.schedule_id, failure)
+        await store.postpone(conn, schedule, pause=_ERROR_PAUSE, error=str(failure))
         return False
 
-    async def _settle(
+    async def _enqueue_due(
         self, conn: Connection, schedule: ScheduleSnapshot, job: Job[..., Any], limit: int
     ) -> bool:
         now = schedule.read_at
         due = schedule.times.due(schedule.counted_until, now, limit + 1)
         more, due = len(due) > limit, due[:limit]
         late = schedule.missed_policy.to_run(due, more=more, now=now, tolerance=self._tolerance)
-        # Several ticks may fall between two looks: nobody missed those that are only seconds old.
-        running = [at for at in due if at in late or now - at <= _ON_TIME]
-        known = await schedules.recorded(conn, schedule, due) if due else set()
-        ticks: dict[datetime, UUID | None] = {at: None for at in due if at not in known}
+        # Several ticks may be due between two polls: those that are only seconds old are not late.
+        to_run = [at for at in due if at in late or now - at <= _ON_TIME_TOLERANCE]
+        recorded = await store.find_recorded(conn, schedule, due) if due else set()
+        ticks: dict[datetime, UUID | None] = {at: None for at in due if at not in recorded}
         if schedule.paused_at is None:
-            ticks |= await self._enqueue(conn, schedule, job, [at for at in running if at in ticks])
-        await schedules.record(conn, schedule, ticks)
-        await schedules.advance(conn, schedule, due[-1] if due else None)
+            ticks |= await self._enqueue(conn, schedule, job, [at for at in to_run if at in ticks])
+        await store.record_ticks(conn, schedule, ticks)
+        await store.advance(conn, schedule, due[-1] if due else None)
         return more
 
     async def _enqueue(
@@ -124,23 +124,44 @@ class Scheduler:
     ) -> dict[datetime, UUID]:
         if not ticks:
             return {}
-        written = await job_store.enqueue_jobs(
-            conn, schedule.org_id, [_spec(schedule, job, at) for at in ticks]
-        )
-        self._made[job.name, job.policy.queue] += sum(w.created for w in written)
-        return {at: w.job_id for at, w in zip(ticks, written, strict=True)}
+        specs = [_tick_job_spec(schedule, job, at) for at in ticks]
+        enqueued = await job_store.enqueue_jobs(conn, schedule.org_id, specs)
+        self._created[job.name, job.policy.queue] += sum(one.created for one in enqueued)
+        return {at: one.job_id for at, one in zip(ticks, enqueued, strict=True)}
 
 
-def _spec(schedule: ScheduleSnapshot, job: Job[..., Any], tick_at: datetime) -> JobSpec:
-    family, at = f"schedule:{schedule.schedule_id}", f"{tick_at:%Y-%m-%dT%H:%M:%SZ}"
-    key = f"{family}:{at}"
+def _tick_job_spec(schedule: ScheduleSnapshot, job: Job[..., Any], tick_at: datetime) -> JobSpec:
+    at = f"{tick_at:%Y-%m-%dT%H:%M:%SZ}"
+    return schedule_job_spec(schedule, job, SCHEDULER, metadata={"tick_at": at}, key=at)
+
+
+def schedule_job_spec(
+    schedule: ScheduleSnapshot,
+    job: Job[..., Any],
+    actor: Actor,
+    *,
+    metadata: Mapping[str, Any],
+    key: str | None = None,
+    request_id: str | None = None,
+    traceparent: str | None = None,
+) -> JobSpec:
+    """Return a job of a schedule: of the tick `key`, which is enqueued once, or of a manual run."""
+    job_id, correlation_id = new_job_id(), f"schedule:{schedule.schedule_id}"
+    idempotency_key = f"{correlation_id}:{key or f'run_now:{job_id}'}"
     return JobSpec(
-        job_id=new_job_id(),
+        job_id=job_id,
         result_id=new_result_id(),
         job_type=job.name,
-        origin=Origin(schedule.org_id, SCHEDULER, key, family, project_id=schedule.project_id),
+        origin=Origin(
+            schedule.org_id,
+            actor,
+            request_id or idempotency_key,
+            correlation_id,
+            schedule.project_id,
+            traceparent,
+        ),
         policy=job.policy,
         payload=json.dumps(schedule.payload),
-        idempotency_key=key,
-        metadata={"schedule_id": str(schedule.schedule_id), "tick_at": at},
+        idempotency_key=idempotency_key,
+        metadata={"schedule_id": str(schedule.schedule_id), **metadata},
     )

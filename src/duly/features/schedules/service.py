@@ -1,37 +1,42 @@
-"""Schedules: made, changed, paused and run by hand. Each change is audited in its own transaction."""
+"""Schedules: create, change, pause, resume, delete, run now. Each change is audited in its transaction."""
 
 from __future__ import annotations
 
 import builtins
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 from uuid import UUID
 
 from duly.core.errors import ContractError, PayloadRefused, UnknownSchedule, Unschedulable
-from duly.core.job import Actor, JobSpec, Origin
+from duly.core.job import Actor, JobSpec
 from duly.db.database import retry_transaction
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_exists, checked_count, org_uuid, required_text
-from duly.features.audit import entries as audited
-from duly.features.audit.entries import ChangeRequest, change_request
+from duly.features.arguments import (
+    check_org_active,
+    check_org_exists,
+    checked_count,
+    org_uuid,
+    require,
+    required_text,
+)
+from duly.features.audit.entries import ChangeRequest, change_request, record_entry
 from duly.features.pagination import (
     decode_cursor,
-    encode_cursor,
     page_size,
+    read_org_page,
     split_page,
     text_cursor,
     time_cursor,
 )
-from duly.features.schedules import store as schedules
+from duly.features.schedules import store
 from duly.features.schedules.cron import Cron, Missed
-from duly.features.schedules.store import LATEST, ScheduleSnapshot, Tick
+from duly.features.schedules.models import SchedulePage, ScheduleSnapshot, Tick, TickPage
+from duly.features.schedules.scheduler import schedule_job_spec
 from duly.jobs import store as job_store
 from duly.jobs.application import App
-from duly.jobs.enqueue_options import new_job_id, new_result_id
 from duly.jobs.handle import Handle
 from duly.jobs.job import Job
 from duly.jobs.request_context import as_uuid, current_context
@@ -40,24 +45,7 @@ from duly.observability import metrics
 __all__ = ["SchedulePage", "ScheduleSnapshot", "Schedules", "Tick", "TickPage"]
 
 T = TypeVar("T")
-_Values = Mapping[str, Any]
-_STEP = 500
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulePage:
-    """Some schedules; `after` asks for those that follow, and is None at the end."""
-
-    schedules: tuple[ScheduleSnapshot, ...]
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TickPage:
-    """Some ticks; `after` asks for those before them, and is None at the end."""
-
-    ticks: tuple[Tick, ...]
-    after: str | None
+_MAX_MISSED_PER_STEP = 500
 
 
 class Schedules:
@@ -80,21 +68,22 @@ class Schedules:
         actor: Actor,
         reason: str | None = None,
     ) -> ScheduleSnapshot:
-        """Make the schedule, or change the one of that name; calling it again changes nothing.
+        """Create a schedule, or change the one of that name. Idempotent.
 
         A changed expression or zone counts from now on: due ticks of the old one are recorded as missed.
         """
-        times, job = Cron.parse(cron, timezone), self._schedulable(job_type)
-        wanted = {
+        times, job = Cron.parse(cron, timezone), self._schedulable_job(job_type)
+        values = {
             **_key(org_id, name),
-            **_timed(times),
+            "cron": times.expression,
+            "timezone": times.zone.key,
             "job_type": job.name,
-            "payload": await self._payload(job, {} if payload is None else payload),
-            "missed_policy": _missed(missed),
+            "payload": await self._checked_payload(job, {} if payload is None else payload),
+            "missed_policy": _checked_missed(missed),
             "project_id": as_uuid("project_id", project_id),
         }
-        who = change_request(actor, reason, optional=True)
-        return await _until_done(lambda: self._save(wanted, times, who))
+        request = change_request(actor, reason, optional=True)
+        return await _repeat_until_done(lambda: self._save(values, times, request))
 
     async def change(
         self,
@@ -109,164 +98,179 @@ class Schedules:
         actor: Actor,
         reason: str,
     ) -> ScheduleSnapshot:
-        """Change a part of a schedule as `create` would; what is left out stays. An unknown name raises."""
-        who = change_request(actor, reason)
+        """Change some fields of a schedule as `create` would; omitted ones stay. An unknown name raises."""
+        request = change_request(actor, reason)
 
-        async def change(conn: Connection, now: ScheduleSnapshot) -> ScheduleSnapshot | None:
+        async def change(conn: Connection, current: ScheduleSnapshot) -> ScheduleSnapshot | None:
             times = Cron.parse(
-                now.cron if cron is None else cron, now.timezone if timezone is None else timezone
+                current.cron if cron is None else cron, current.timezone if timezone is None else timezone
             )
-            job = self._schedulable(now.job_type if job_type is None else job_type)
-            _coming(times, now.read_at)
-            wanted = {
-                **{name: getattr(now, name) for name in ("org_id", "name", "project_id")},
-                **_timed(times),
+            job = self._schedulable_job(current.job_type if job_type is None else job_type)
+            _first_tick(times, current.read_at)
+            values = {
+                **{field: getattr(current, field) for field in ("org_id", "name", "project_id")},
+                "cron": times.expression,
+                "timezone": times.zone.key,
                 "job_type": job.name,
-                "payload": await self._payload(job, now.payload if payload is None else payload),
-                "missed_policy": now.missed_policy if missed is None else _missed(missed),
+                "payload": await self._checked_payload(job, current.payload if payload is None else payload),
+                "missed_policy": current.missed_policy if missed is None else _checked_missed(missed),
             }
-            return await _update(conn, now, wanted, times, who)
+            return await _update(conn, current, values, times, request)
 
-        return await self._change(org_id, name, change)
+        return await self._change_locked(org_id, name, change)
 
     async def list(self, org_id: UUID | str) -> builtins.list[ScheduleSnapshot]:
-        """All schedules of an org, by name; an unknown org raises."""
-        return await self._listed(org_uuid(org_id), "", None)
+        """Return all schedules of an org by name; an unknown org raises."""
+        org = org_uuid(org_id)
+        async with self._app.tenant_session(org) as conn:
+            schedules = await store.list_schedules(conn, org, "", limit=None)
+            if not schedules:
+                await check_org_exists(conn, org)
+        return schedules
 
     async def page(self, org_id: UUID | str, *, limit: int = 50, after: str | None = None) -> SchedulePage:
-        """Some schedules of an org, by name; an unknown org raises."""
-        whose, size, start = org_uuid(org_id), page_size(limit), decode_cursor(after, text_cursor) or ""
-        found = await self._listed(whose, start, size + 1)
-        return SchedulePage(*split_page(found, size, lambda last: last.name))
+        """Return a page of the schedules of an org, by name; an unknown org raises."""
+        org, start = org_uuid(org_id), decode_cursor(after, text_cursor) or ""
+        page = await read_org_page(
+            self._app,
+            org,
+            lambda conn, count: store.list_schedules(conn, org, start, limit=count),
+            lambda last: last.name,
+            limit=limit,
+        )
+        return SchedulePage(*page)
 
     async def get(self, org_id: UUID | str, name: str) -> ScheduleSnapshot:
-        """One schedule; an unknown name raises."""
+        """Return a schedule; an unknown name raises."""
         key = _key(org_id, name)
         async with self._app.tenant_session(key["org_id"]) as conn:
-            return _found(await schedules.read(conn, **key), name)
+            return _require_schedule(await store.read_schedule(conn, **key), name)
 
     async def ticks(self, org_id: UUID | str, name: str, n: int = 100) -> builtins.list[Tick]:
-        """What became of its last ticks, the newest first."""
-        schedule, most = await self.get(org_id, name), checked_count(n)
-        return (await self.recent([schedule], most))[schedule.schedule_id]
+        """Return the last recorded ticks of a schedule, newest first."""
+        schedule = await self.get(org_id, name)
+        return (await self.recent([schedule], n))[schedule.schedule_id]
 
-    async def recent(self, some: Sequence[ScheduleSnapshot], n: int = 10) -> dict[UUID, builtins.list[Tick]]:
-        """What became of the last ticks of some schedules of one org, so many of each, the newest first."""
-        if not some:
+    async def recent(
+        self, schedules: Sequence[ScheduleSnapshot], n: int = 10
+    ) -> dict[UUID, builtins.list[Tick]]:
+        """Return the last recorded ticks of some schedules of one org, up to `n` each, newest first."""
+        if not schedules:
             return {}
-        which, most = [one.schedule_id for one in some], checked_count(n)
-        async with self._app.tenant_session(some[0].org_id) as conn:
-            return await schedules.ticks(conn, some[0].org_id, which, limit=most)
+        ids, limit, org = [one.schedule_id for one in schedules], checked_count(n), schedules[0].org_id
+        async with self._app.tenant_session(org) as conn:
+            return await store.read_ticks(conn, org, ids, limit=limit)
 
     async def history(
         self, org_id: UUID | str, name: str, *, limit: int = 50, after: str | None = None
     ) -> TickPage:
-        """A page of what became of its ticks, the newest first."""
-        size, before = page_size(limit), decode_cursor(after, time_cursor) or LATEST
+        """Return a page of the recorded ticks of a schedule, newest first."""
+        size, before = page_size(limit), decode_cursor(after, time_cursor) or store.LATEST
         schedule = await self.get(org_id, name)
+        ids = [schedule.schedule_id]
         async with self._app.tenant_session(schedule.org_id) as conn:
-            found = await schedules.ticks(
-                conn, schedule.org_id, [schedule.schedule_id], before=before, limit=size + 1
-            )
-        ticks = found[schedule.schedule_id]
-        page = tuple(ticks[:size])
-        return TickPage(page, encode_cursor(page[-1].tick_at.isoformat()) if len(ticks) > size else None)
+            ticks = await store.read_ticks(conn, schedule.org_id, ids, before=before, limit=size + 1)
+        return TickPage(*split_page(ticks[schedule.schedule_id], size, lambda last: last.tick_at.isoformat()))
 
     async def upcoming(self, org_id: UUID | str, name: str, n: int = 5) -> builtins.list[datetime]:
-        """Its next ticks by the database's clock; of a paused schedule those it would have."""
+        """Return the next ticks by the database's clock, also of a paused schedule."""
         schedule = await self.get(org_id, name)
         return [*islice(schedule.times.ticks(schedule.read_at), checked_count(n))]
 
     async def pause(self, org_id: UUID | str, name: str, actor: Actor, reason: str) -> ScheduleSnapshot:
-        """Run nothing until it is resumed; ticks are recorded as missed meanwhile."""
-        who = change_request(actor, reason)
+        """Pause a schedule; its ticks are recorded as missed until it is resumed."""
+        request = change_request(actor, reason)
 
         async def change(conn: Connection, schedule: ScheduleSnapshot) -> ScheduleSnapshot | None:
             if schedule.paused_at is not None:
                 return schedule
-            await _note(conn, schedule, "paused", who)
-            return await schedules.pause(conn, schedule, by=who.by, reason=who.reason)
+            await _record(conn, schedule, "paused", request)
+            return await store.set_pause(conn, schedule, by=request.by, reason=request.reason)
 
-        return await self._change(org_id, name, change)
+        return await self._change_locked(org_id, name, change)
 
     async def resume(self, org_id: UUID | str, name: str, actor: Actor, reason: str) -> ScheduleSnapshot:
-        """Let it run again, from its next tick on; those of the pause are recorded as missed."""
-        who = change_request(actor, reason)
+        """Resume a schedule from its next tick; those during the pause are recorded as missed."""
+        request = change_request(actor, reason)
 
         async def change(conn: Connection, schedule: ScheduleSnapshot) -> ScheduleSnapshot | None:
             if schedule.paused_at is None:
                 return schedule
-            if await schedules.miss_due(conn, schedule, limit=_STEP):
+            if await store.record_missed(conn, schedule, limit=_MAX_MISSED_PER_STEP):
                 return None
-            await _note(conn, schedule, "resumed", who)
-            return await schedules.pause(conn, schedule, by=None, reason=None)
+            await _record(conn, schedule, "resumed", request)
+            return await store.set_pause(conn, schedule, by=None, reason=None)
 
-        return await self._change(org_id, name, change)
+        return await self._change_locked(org_id, name, change)
 
     async def delete(self, org_id: UUID | str, name: str, actor: Actor, reason: str) -> None:
-        """End it. Its ticks stay on record and its jobs go on; the name is free again."""
-        who = change_request(actor, reason)
+        """Delete a schedule. Its recorded ticks and its jobs stay; the name is free again."""
+        request = change_request(actor, reason)
 
         async def change(conn: Connection, schedule: ScheduleSnapshot) -> ScheduleSnapshot | None:
-            if await schedules.miss_due(conn, schedule, limit=_STEP):
+            if await store.record_missed(conn, schedule, limit=_MAX_MISSED_PER_STEP):
                 return None
-            await _note(conn, schedule, "deleted", who)
-            await schedules.delete(conn, schedule)
+            await _record(conn, schedule, "deleted", request)
+            await store.delete_schedule(conn, schedule)
             return schedule
 
-        await self._change(org_id, name, change)
+        await self._change_locked(org_id, name, change)
 
     async def run_now(self, org_id: UUID | str, name: str, actor: Actor, reason: str) -> Handle[Any]:
-        """Run it once more, here and now, paused or not. It is no tick, and changes none."""
-        who = change_request(actor, reason)
+        """Enqueue the job of a schedule once, now, even if it is paused. It counts as no tick."""
+        request = change_request(actor, reason)
 
         async def change(conn: Connection, schedule: ScheduleSnapshot) -> tuple[Handle[Any], JobSpec]:
-            spec = _by_hand(schedule, self._app.registry.get(schedule.job_type), actor)
-            [written] = await job_store.enqueue_jobs(conn, schedule.org_id, [spec])
-            await _note(conn, schedule, "run_now", who, job_id=str(written.job_id))
-            return Handle(self._app, schedule.org_id, written.job_id, created=written.created), spec
+            context = current_context()
+            spec = schedule_job_spec(
+                schedule,
+                self._app.registry.get(schedule.job_type),
+                actor,
+                metadata={"run_now": True},
+                request_id=context.request_id,
+                traceparent=context.traceparent,
+            )
+            [enqueued] = await job_store.enqueue_jobs(conn, schedule.org_id, [spec])
+            await _record(conn, schedule, "run_now", request, job_id=str(enqueued.job_id))
+            return Handle(self._app, schedule.org_id, enqueued.job_id, created=enqueued.created), spec
 
-        handle, spec = await self._change(org_id, name, change)
+        handle, spec = await self._change_locked(org_id, name, change)
         if handle.created:
             metrics.enqueued(spec.job_type, spec.policy.queue, 1)
         (await self._app.resources()).waker.wake()
         return handle
 
-    async def _change(
+    async def _change_locked(
         self,
         org_id: UUID | str,
         name: str,
         change: Callable[[Connection, ScheduleSnapshot], Awaitable[T | None]],
     ) -> T:
-        """Change a schedule under its lock; again while the change says None: there was too much for once."""
+        """Change a schedule under its lock; repeat while `change` returns None: more ticks are due."""
         key = _key(org_id, name)
 
         async def once() -> T | None:
             async with (await self._app.resources()).database.engine() as conn:
-                return await change(conn, _found(await schedules.lock(conn, **key), name))
+                return await change(conn, _require_schedule(await store.lock_schedule(conn, **key), name))
 
-        return await _until_done(once)
+        return await _repeat_until_done(once)
 
-    async def _listed(self, org_id: UUID, after: str, most: int | None) -> builtins.list[ScheduleSnapshot]:
-        async with self._app.tenant_session(org_id) as conn:
-            listed = await schedules.list_after(conn, org_id, after, limit=most)
-            if not listed:
-                await check_org_exists(conn, org_id)
-            return listed
-
-    async def _save(self, wanted: _Values, times: Cron, who: ChangeRequest) -> ScheduleSnapshot | None:
+    async def _save(
+        self, values: Mapping[str, Any], times: Cron, request: ChangeRequest
+    ) -> ScheduleSnapshot | None:
         async with (await self._app.resources()).database.engine() as conn:
-            now = await schedules.open_org(conn, wanted["org_id"])
-            first = {"next_tick_at": _coming(times, now)}
-            existing = await schedules.lock(conn, wanted["org_id"], wanted["name"])
-            if existing is not None:
-                return await _update(conn, existing, wanted, times, who)
-            made = await schedules.create(conn, {**wanted, **first, "created_by": who.by})
-            if made is not None:  # else another node was faster: look again
-                await _note(conn, made, "created", who, **_said(wanted))
-            return made
+            next_tick_at = _first_tick(times, await check_org_active(conn, values["org_id"]))
+            current = await store.lock_schedule(conn, values["org_id"], values["name"])
+            if current is not None:
+                return await _update(conn, current, values, times, request)
+            created = await store.create_schedule(
+                conn, {**values, "next_tick_at": next_tick_at, "created_by": request.by}
+            )
+            if created is not None:  # otherwise another node created it first: read it again
+                await _record(conn, created, "created", request, **_definition(values))
+            return created
 
-    def _schedulable(self, job_type: str) -> Job[..., Any]:
+    def _schedulable_job(self, job_type: str) -> Job[..., Any]:
         job = self._app.registry.get(job_type)
         if not job.policy.schedulable:
             raise Unschedulable(
@@ -276,74 +280,64 @@ class Schedules:
             )
         return job
 
-    async def _payload(self, job: Job[..., Any], payload: Mapping[str, Any]) -> Any:
-        encoded, most = job.codec.encode_mapping(payload), (await self._app.resources()).payload_inline_max
-        if len(encoded.encode()) > most:
+    async def _checked_payload(self, job: Job[..., Any], payload: Mapping[str, Any]) -> Any:
+        encoded = job.codec.encode_mapping(payload)
+        max_bytes = (await self._app.resources()).payload_inline_max
+        if len(encoded.encode()) > max_bytes:
             raise PayloadRefused(
-                f"larger than {most} bytes", field="payload", fix="store it as a blob and pass its reference"
+                f"larger than {max_bytes} bytes",
+                field="payload",
+                fix="store it as a blob and pass its reference",
             )
         return json.loads(encoded)
 
 
 async def _update(
-    conn: Connection, existing: ScheduleSnapshot, wanted: _Values, times: Cron, who: ChangeRequest
+    conn: Connection,
+    current: ScheduleSnapshot,
+    values: Mapping[str, Any],
+    times: Cron,
+    request: ChangeRequest,
 ) -> ScheduleSnapshot | None:
-    changed = sorted(name for name, value in wanted.items() if getattr(existing, name) != value)
+    changed = sorted(name for name, value in values.items() if getattr(current, name) != value)
     if not changed:
-        return existing
-    counted_until, next_tick_at = existing.counted_until, existing.next_tick_at
+        return current
+    counted_until, next_tick_at = current.counted_until, current.next_tick_at
     if {"cron", "timezone"} & set(changed):
-        if await schedules.miss_due(conn, existing, limit=_STEP):
+        if await store.record_missed(conn, current, limit=_MAX_MISSED_PER_STEP):
             return None
-        # A scheduler that we waited for may have counted further than the time at which we began.
-        counted_until = max(existing.read_at, counted_until)
+        # While this transaction waited for the lock, a scheduler may have recorded ticks after its start.
+        counted_until = max(current.read_at, counted_until)
         next_tick_at = times.after(counted_until)
-    await _note(conn, existing, "updated", who, changed=changed, **_said(wanted))
-    values = {**wanted, "counted_until": counted_until, "next_tick_at": next_tick_at}
-    return await schedules.update(conn, existing, values)
+    await _record(conn, current, "updated", request, changed=changed, **_definition(values))
+    values = {**values, "counted_until": counted_until, "next_tick_at": next_tick_at}
+    return await store.update_schedule(conn, current, values)
 
 
-async def _until_done(work: Callable[[], Awaitable[T | None]]) -> T:
+async def _repeat_until_done(work: Callable[[], Awaitable[T | None]]) -> T:
     while True:
-        done = await retry_transaction(work)
-        if done is not None:
-            return done
+        result = await retry_transaction(work)
+        if result is not None:
+            return result
 
 
-async def _note(
-    conn: Connection, schedule: ScheduleSnapshot, action: str, who: ChangeRequest, **detail: Any
+async def _record(
+    conn: Connection, schedule: ScheduleSnapshot, action: str, request: ChangeRequest, **detail: Any
 ) -> None:
-    which, what = str(schedule.schedule_id), {"name": schedule.name, **detail}
-    await audited.record_entry(conn, who, schedule.org_id, f"schedule.{action}", which, **what)
+    target, detail = str(schedule.schedule_id), {"name": schedule.name, **detail}
+    await record_entry(conn, request, schedule.org_id, f"schedule.{action}", target, **detail)
 
 
-def _by_hand(schedule: ScheduleSnapshot, job: Job[..., Any], actor: Actor) -> JobSpec:
-    here, family, made = current_context(), f"schedule:{schedule.schedule_id}", new_job_id()
-    key = f"{family}:run_now:{made}"
-    return JobSpec(
-        job_id=made,
-        result_id=new_result_id(),
-        job_type=job.name,
-        origin=Origin(
-            schedule.org_id, actor, here.request_id or key, family, schedule.project_id, here.traceparent
-        ),
-        policy=job.policy,
-        payload=json.dumps(schedule.payload),
-        idempotency_key=key,
-        metadata={"schedule_id": str(schedule.schedule_id), "run_now": True},
-    )
+def _definition(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the definition for the audit trail, without the payload."""
+    return {name: str(values[name]) for name in ("cron", "timezone", "job_type", "missed_policy")}
 
 
-def _said(wanted: _Values) -> dict[str, Any]:
-    """The definition for the audit trail: not the payload, which may be anything."""
-    return {name: str(wanted[name]) for name in ("cron", "timezone", "job_type", "missed_policy")}
-
-
-def _coming(times: Cron, now: datetime) -> datetime:
+def _first_tick(times: Cron, now: datetime) -> datetime:
     at = times.after(now)
     if at is None:
         raise ContractError(
-            f"{times.expression!r} never comes", field="cron", fix="name days that the months have"
+            f"{times.expression!r} never ticks", field="cron", fix="use days that the months have"
         )
     return at
 
@@ -352,20 +346,16 @@ def _key(org_id: UUID | str, name: str) -> dict[str, Any]:
     return {"org_id": org_uuid(org_id), "name": required_text("name", name)}
 
 
-def _timed(times: Cron) -> dict[str, str]:
-    return {"cron": times.expression, "timezone": times.zone.key}
-
-
-def _missed(missed: Missed | str) -> Missed:
+def _checked_missed(missed: Missed | str) -> Missed:
     try:
         return Missed(missed)
     except ValueError:
         raise ContractError(
-            f"{missed!r} is no policy", field="missed", fix=f"one of {', '.join(Missed)}"
+            f"{missed!r} is not a policy for missed ticks",
+            field="missed",
+            fix=f"use one of {', '.join(Missed)}",
         ) from None
 
 
-def _found(schedule: ScheduleSnapshot | None, name: str) -> ScheduleSnapshot:
-    if schedule is None:
-        raise UnknownSchedule(f"no schedule {name!r} in this org", field="name", fix="check name and org")
-    return schedule
+def _require_schedule(schedule: ScheduleSnapshot | None, name: str) -> ScheduleSnapshot:
+    return require(schedule, UnknownSchedule, f"schedule {name!r}", field="name")

@@ -9,7 +9,7 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, UnknownJob, UnknownSubscription
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_exists, org_uuid
+from duly.features.arguments import check_org_active, check_org_exists, org_uuid
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.notifications.recipients import (
     FALLBACK,
@@ -21,7 +21,6 @@ from duly.features.notifications.recipients import (
     own_address,
 )
 from duly.features.pagination import decode_cursor, page_size, split_page
-from duly.features.schedules import store as schedules
 from duly.features.subscriptions import store
 from duly.features.subscriptions.models import OUTCOMES, Subscription, SubscriptionPage
 from duly.features.system_jobs import is_system_job
@@ -138,7 +137,7 @@ def unknown_subscription() -> UnknownSubscription:
 
 async def _find_or_create(conn: Connection, values: dict[str, Any]) -> Subscription:
     org, job = values["org_id"], values["job_id"]
-    await schedules.open_org(conn, org)
+    await check_org_active(conn, org)
     if job is not None and await job_store.read_job(conn, org, job) is None:
         raise UnknownJob(f"no job {job} in this org", field="job_id", fix="check the id and the org")
     await check_endpoints(conn, org, [Recipient(values["channel"], values["recipient"])])

@@ -10,6 +10,10 @@ update duly.organizations set name = %(name)s, status = %(status)s, updated_at =
 where org_id = %(org_id)s
 returning org_id, name, status, created_at, updated_at
 
+-- name: check_active
+-- Purpose: return the database's time; raise if the org is unknown or suspended.
+select duly.now() from duly.check_org(%(org_id)s)
+
 -- name: create_project
 -- Purpose: create a project, or rename it if it exists. Index: the primary key.
 insert into duly.projects (org_id, project_id, name) values (%(org_id)s, %(project_id)s, %(name)s)
