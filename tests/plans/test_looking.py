@@ -17,8 +17,7 @@ from duly.core.states import Outcome, Status
 from duly.db.database import Database
 from duly.db.pool import Connection, PoolSize
 from duly.db.rows import PREFER_INDEX_ORDER, rows
-from duly.features.dead_letters import groups_store as kinds
-from duly.features.dead_letters import store as dead
+from duly.features.dead_letters import store as dead_letters
 from duly.features.job_detail import store as stories
 from duly.features.jobs import all_orgs_store as everywhere
 from duly.features.jobs import store as listing
@@ -263,11 +262,15 @@ async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
             # Six rows a minute, once more for each histogram.
             (lambda conn: minutes.list_minutes(conn, HOUR), None, {"queue_minutes": 3 * 61 * 6}),
             (
-                lambda conn: kinds.kinds(conn, None, limit=5, most=MOST),
+                lambda conn: dead_letters.list_failure_groups(conn, None, limit=5, max_count=MOST),
                 None,
                 {"dead_letters": letters + 5 * 200, "organizations": 5},
             ),
-            (lambda conn: kinds.kinds(conn, org, limit=5, most=MOST), org, {"dead_letters": letters}),
+            (
+                lambda conn: dead_letters.list_failure_groups(conn, org, limit=5, max_count=MOST),
+                org,
+                {"dead_letters": letters},
+            ),
             (
                 lambda conn: minutes.list_ended(conn, org, day, limit=MOST),
                 org,
@@ -368,18 +371,18 @@ async def test_kinds_of_dead_letters_are_found_in_steps_and_counted_up_to_the_li
         for _ in range(8):  # until the plan is kept
             seen.plans.clear()
             async with database.tenant(org) as conn:
-                values = {"org_id": org, "kinds": 500, "limit": 500, "most": MOST}
-                assert len(await rows(conn, "dead_letters/group", values)) == 8
+                values = {"org_id": org, "max_groups": 500, "limit": 500, "max_count": MOST}
+                assert len(await rows(conn, "dead_letters/group_one_org", values)) == 8
         # A step to each, its first and its last, and the count.
         check(seen, dead_letters=8 * (5 + MOST + 1))
         seen.plans.clear()
         async with database.engine() as conn:
-            found = await rows(conn, "dead_letters/group_all", {"limit": 20, "most": MOST})
+            found = await rows(conn, "dead_letters/group_by_org", {"limit": 20, "max_count": MOST})
         assert len({(row["org_id"], row["fingerprint"]) for row in found}) == 20
         check(seen, dead_letters=20 * (5 + MOST))
         seen.plans.clear()
         async with database.tenant(org) as conn:
-            kind = await dead.read_kind(conn, org, "f1")
-        assert kind is not None
+            group = await dead_letters.read_group(conn, org, "f1")
+        assert group is not None
         # The last thousand, once; the latest, the first and the count.
-        check(seen, dead_letters=1_000 + 2 + kind.letters, job_records=0)
+        check(seen, dead_letters=1_000 + 2 + group.letters, job_records=0)

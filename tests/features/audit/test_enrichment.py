@@ -151,6 +151,7 @@ def test_every_target_type_of_duly_is_reserved() -> None:
                 "note",
                 "_note",
                 "record_entry",
+                "record_job_entry",
                 "record_audit_entry",
             ):
                 given = [*call.args, *(word.value for word in call.keywords if word.arg == "action")]

@@ -1,4 +1,4 @@
-"""The box of an application with one job type, and a way to fill it."""
+"""An application with one job type, and a function that creates dead letters."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from duly import Duly
 from duly.core.outcome import ErrorInfo, Retried
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.letters import BOOM, Bury, end_one
+from tests.features.dead_letters.helpers import BOOM, Bury, end_one
 
 
 @pytest.fixture
-def box(app: Duly) -> DeadLetters:
+def dead_letters(app: Duly) -> DeadLetters:
     return DeadLetters(app)
 
 
@@ -30,7 +30,7 @@ def send(app: Duly) -> Any:
 
 @pytest.fixture
 def bury(send: Any, database: Database, acting: uuid.UUID) -> Bury:
-    """A job that died."""
+    """Return a function that enqueues a job and lets it die."""
 
     async def bury(to: str = "a", *, error: ErrorInfo = BOOM, **options: Any) -> uuid.UUID:
         handle = await send.options(**options).enqueue(to)

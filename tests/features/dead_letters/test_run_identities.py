@@ -12,44 +12,44 @@ import pytest
 from duly import Handle, errors
 from duly.features.dead_letters.service import DeadLetters
 from duly.testing import FreshDatabase
-from tests.features.dead_letters.letters import OPS, WHY, Bury, picture, somebody_waits
+from tests.features.dead_letters.helpers import OPS, WHY, Bury, picture, somebody_waits
 
 
 async def test_a_replay_carries_the_run_identity(
-    box: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury(run_identity="nightly")
-    handle = await box.replay(acting, old, OPS, WHY)
+    handle = await dead_letters.replay(acting, old, OPS, WHY)
     joined = await send.options(run_identity="nightly").enqueue("z")
     assert joined.job_id == handle.job_id
     assert sql.execute("select job_id from duly.active_runs").fetchall() == [(handle.job_id,)]
 
 
 async def test_a_replay_waits_for_the_active_run_of_its_identity(
-    box: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury(run_identity="nightly")
     active = await send.options(run_identity="nightly").enqueue("z")
     before = picture(sql)
     with pytest.raises(errors.Conflict, match=f"held by {active.job_id}") as refused:
-        await box.replay(acting, old, OPS, WHY)
+        await dead_letters.replay(acting, old, OPS, WHY)
     assert not isinstance(refused.value, errors.AlreadyResolved)
     assert picture(sql) == before, "the letter is still open, and no key is spent"
     await active.cancel("make way")
-    assert (await box.replay(acting, old, OPS, WHY)).created
+    assert (await dead_letters.replay(acting, old, OPS, WHY)).created
 
 
 async def test_a_replay_and_a_new_run_of_one_identity_at_once_make_one_run(
-    box: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     for n in range(10):
         old = await bury(str(n), run_identity="nightly")
         fresh = send.options(run_identity="nightly", idempotency_key=f"fresh-{n}").enqueue("z")
         replayed, joined = await asyncio.gather(
-            box.replay(acting, old, OPS, WHY), fresh, return_exceptions=True
+            dead_letters.replay(acting, old, OPS, WHY), fresh, return_exceptions=True
         )
         assert isinstance(joined, Handle)
-        letter = await box.get(acting, old)
+        letter = await dead_letters.get(acting, old)
         if isinstance(replayed, Handle):
             assert joined.job_id == replayed.job_id == letter.successor_job_id
         else:
@@ -63,8 +63,8 @@ async def test_a_replay_and_a_new_run_of_one_identity_at_once_make_one_run(
 
 
 @pytest.mark.parametrize("many", [False, True])
-async def test_an_identity_that_is_taken_after_the_plan_leaves_no_trace_in_the_ledger(
-    box: DeadLetters,
+async def test_a_run_identity_taken_after_the_plan_leaves_no_ledger_entry(
+    dead_letters: DeadLetters,
     bury: Bury,
     send: Any,
     acting: uuid.UUID,
@@ -76,9 +76,9 @@ async def test_an_identity_that_is_taken_after_the_plan_leaves_no_trace_in_the_l
     async with await psycopg.AsyncConnection.connect(fresh.direct_url) as conn:
         active = await send.options(run_identity="nightly", conn=conn).enqueue("z")
         action = (
-            box.replay_many(acting, per_second=1, actor=OPS, reason=WHY)
+            dead_letters.replay_many(acting, per_second=1, actor=OPS, reason=WHY)
             if many
-            else box.replay(acting, old, OPS, WHY)
+            else dead_letters.replay(acting, old, OPS, WHY)
         )
         replaying = asyncio.create_task(action)
         await somebody_waits(sql)
@@ -90,4 +90,4 @@ async def test_an_identity_that_is_taken_after_the_plan_leaves_no_trace_in_the_l
             await replaying
     keys = sql.execute("select idempotency_key from duly.ledger where idempotency_key like 'replay:%'")
     assert keys.fetchall() == []
-    assert (await box.get(acting, old)).resolution is None
+    assert (await dead_letters.get(acting, old)).resolution is None

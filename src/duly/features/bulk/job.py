@@ -19,8 +19,8 @@ from duly.db.pool import Connection
 from duly.features.audit.entries import audited_transaction
 from duly.features.bulk.plan import JOB_TYPE, Verb, fenced, restored, touched
 from duly.features.bulk.steps import Orders, act
-from duly.features.dead_letters.service import count_new
-from duly.features.dead_letters.store import Replayed
+from duly.features.dead_letters.service import count_enqueued
+from duly.features.dead_letters.store import ReplayedJob
 from duly.features.jobs.filter import cursor_of, start_of
 from duly.features.jobs.filter_store import Choice, Place
 from duly.features.jobs.walk import look
@@ -131,13 +131,13 @@ class _Run:
             end = places[-1]
         further, made = await audited_transaction(self._app, partial(self._done, choice, now, places, end))
         if made:
-            count_new(made)
+            count_enqueued(made)
             (await self._app.resources()).waker.wake()
         return further
 
     async def _done(
         self, choice: Choice, now: Progress, places: list[Place], end: Place | None, conn: Connection
-    ) -> tuple[Progress, list[Replayed]]:
+    ) -> tuple[Progress, list[ReplayedJob]]:
         """What is done to them, and how far that is, together or not at all."""
         done = await act(conn, self._orders, choice, places, before=now.done)
         further = now.further(done.done, Counter(done.left), choice, end)

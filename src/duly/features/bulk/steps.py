@@ -12,7 +12,8 @@ from duly.core.outcome import CanceledBy
 from duly.db.pool import Connection
 from duly.features.bulk.plan import Verb
 from duly.features.dead_letters import store as dead
-from duly.features.dead_letters.store import Order, Replayed, Resolution, Wanted
+from duly.features.dead_letters.models import Resolution
+from duly.features.dead_letters.store import ReplayedJob, ReplaySpec, ResolutionRequest
 from duly.features.jobs.filter_store import Choice, Place
 from duly.jobs import store as job_store
 from duly.worker.claim import ClaimedJob
@@ -26,9 +27,11 @@ class Orders(NamedTuple):
     reason: str
     per_second: float | None
 
-    def order(self, org_id: UUID) -> Order:
+    def order(self, org_id: UUID) -> ResolutionRequest:
         """The same for the jobs of one org."""
-        return Order(org_id, self.job.actor, self.reason, self.job.request_id, self.job.traceparent)
+        return ResolutionRequest(
+            org_id, self.job.actor, self.reason, self.job.request_id, self.job.traceparent
+        )
 
 
 @dataclass
@@ -38,7 +41,7 @@ class Tally:
     done: int = 0
     left: list[str] = field(default_factory=list)
     """A reason for each that was left alone."""
-    made: list[Replayed] = field(default_factory=list)
+    made: list[ReplayedJob] = field(default_factory=list)
     """The new jobs."""
 
 
@@ -63,7 +66,7 @@ async def act(
     return replace(tally, done=tally.done - before)
 
 
-async def _cancel(conn: Connection, order: Order, job_ids: list[UUID], tally: Tally) -> None:
+async def _cancel(conn: Connection, order: ResolutionRequest, job_ids: list[UUID], tally: Tally) -> None:
     by: CanceledBy = "user" if order.actor.type in ("user", "api_key", "operator") else "system"
     before = await job_store.read_jobs(conn, order.org_id, job_ids)
     for job_id in job_ids:
@@ -79,33 +82,33 @@ async def _cancel(conn: Connection, order: Order, job_ids: list[UUID], tally: Ta
             if answer not in ("canceled", "requested"):
                 tally.left.append("ended")
                 continue
-            await dead.note(
+            await dead.record_job_entry(
                 conn, order, "job.cancel_requested", job_id, job.correlation_id, {"answer": answer}
             )
             tally.done += 1
 
 
 async def _replay(
-    conn: Connection, order: Order, job_ids: list[UUID], per_second: float | None, tally: Tally
+    conn: Connection, order: ResolutionRequest, job_ids: list[UUID], per_second: float | None, tally: Tally
 ) -> None:
-    letters = {letter.job_id: letter for letter in await dead.lock_these(conn, order.org_id, job_ids)}
+    letters = {letter.job_id: letter for letter in await dead.lock_letters(conn, order.org_id, job_ids)}
     resolved = {job_id for job_id, letter in letters.items() if letter.resolution is not None}
     open_to_it = [job_id for job_id in job_ids if job_id not in resolved]
     wanted = [
-        Wanted(job_id, None if per_second is None else (tally.done + n) / per_second)
+        ReplaySpec(job_id, None if per_second is None else (tally.done + n) / per_second)
         for n, job_id in enumerate(open_to_it)
     ]
-    replays = await dead.replay(conn, order, wanted)
+    replays = await dead.replay_jobs(conn, order, wanted)
     made = {job_id: new for job_id, new in replays.done.items() if new.created}
     closed = {letters[job_id]: new.job_id for job_id, new in replays.done.items() if job_id in letters}
-    await dead.resolve(conn, order, Resolution.REPLAYED, closed)
+    await dead.resolve_letters(conn, order, Resolution.REPLAYED, closed)
     known = await job_store.read_jobs(
         conn, order.org_id, [job_id for job_id in made if job_id not in letters]
     )
     async with conn.pipeline():
         for job_id, job in known.items():
             detail = {"successor_job_id": str(made[job_id].job_id)}
-            await dead.note(conn, order, "job.rerun", job_id, job.correlation_id, detail)
+            await dead.record_job_entry(conn, order, "job.rerun", job_id, job.correlation_id, detail)
     tally.made += made.values()
     tally.done += len(made)
     tally.left += ["resolved already"] * len(resolved)
@@ -116,9 +119,9 @@ async def _replay(
             tally.left.append("replayed already" if job_id in replays.done else "no longer kept")
 
 
-async def _discard(conn: Connection, order: Order, job_ids: list[UUID], tally: Tally) -> None:
-    letters = await dead.lock_these(conn, order.org_id, job_ids)
+async def _discard(conn: Connection, order: ResolutionRequest, job_ids: list[UUID], tally: Tally) -> None:
+    letters = await dead.lock_letters(conn, order.org_id, job_ids)
     still_open = [letter for letter in letters if letter.resolution is None]
-    await dead.resolve(conn, order, Resolution.DISCARDED, dict.fromkeys(still_open))
+    await dead.resolve_letters(conn, order, Resolution.DISCARDED, dict.fromkeys(still_open))
     tally.done += len(still_open)
     tally.left += ["resolved already"] * (len(job_ids) - len(still_open))

@@ -1,4 +1,4 @@
-"""`duly dead-letters`."""
+"""Commands of dead letters: `duly dead-letters`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from duly.app import Duly
 from duly.cli.command import Group, Rows
 from duly.cli.options import Change, Depends, JobId, JobType, Org, Paging, Payload, Size
 from duly.cli.output import Output, columns, print_facts, print_table
-from duly.features.dead_letters.service import DeadLetterPage, ReplayReport
-from duly.features.dead_letters.store import DeadLetterDetail
+from duly.features.dead_letters.models import DeadLetterDetail, DeadLetterPage, ReplayReport
 from duly.jobs.handle import Handle
 
 dead_letters = Group("dead-letters", "Inspect, replay and discard dead letters.")

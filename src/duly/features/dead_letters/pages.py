@@ -1,4 +1,4 @@
-"""Dead letters: by kind of failure; one is replayed as a canary, then the rest at a pace."""
+"""Console pages of dead letters, by kind of failure: replay one as a canary, then the rest at a rate."""
 
 from __future__ import annotations
 
@@ -14,23 +14,19 @@ from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit
 from duly.core.errors import NotFound
 from duly.core.principal import Scope
-from duly.features.dead_letters.service import MOST_COUNTED, DeadLetter, DeadLetterGroup
+from duly.features.dead_letters.models import MAX_LETTERS_COUNTED, DeadLetter, DeadLetterGroup
 from duly.http.options import EVERY_SUBJECT
 
-AT_ONCE = 1_000
-"""So many letters are replayed or discarded by one click."""
-_LETTERS = 20
+MAX_LETTERS_PER_ACTION = 1_000
+_LETTERS_PER_GROUP = 20
+_PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class GroupRow:
     """One kind of failure, in one org or in several."""
 
-    fingerprint: str
-    job_type: str
-    error_code: str
-    error_class: str
-    error_message: str
+    latest: DeadLetterGroup
     letters: int
     at_least: bool
     first: datetime
@@ -38,61 +34,55 @@ class Kind:
     orgs: int
 
 
-async def page(visit: Visit) -> Page:
-    """The kinds of failures, or one; for who may not see every subject, the letters that they may see."""
+async def list_page(visit: Visit) -> Page:
+    """Show the groups; to visitors who may not see every subject, the letters that they may see."""
     if visit.query.get("fingerprint"):
-        return await kind(visit)
-    title = visit.t("dead.title")
-    if visit.everywhere:
-        return visit.page(
-            "dead_letters.html", title=title, kinds=merged(await _everywhere(visit)), letters=None
+        return await group_page(visit)
+    title, dead_letters = visit.t("dead.title"), visit.service.dead_letters
+    if visit.everywhere or await visit.sees(EVERY_SUBJECT):
+        groups = await (
+            dead_letters.groups_of_all_orgs() if visit.everywhere else dead_letters.groups(visit.org_id)
         )
-    if await visit.sees(EVERY_SUBJECT):
-        groups = await visit.service.dead_letters.groups(visit.org_id)
-        return visit.page("dead_letters.html", title=title, kinds=merged(groups), letters=None)
-    found = await visit.service.dead_letters.list(visit.org_id, limit=50, after=visit.query.get("after"))
+        return visit.page("dead_letters.html", title=title, groups=merge_orgs(groups), letters=None)
+    page = await dead_letters.list(visit.org_id, limit=_PAGE_SIZE, after=visit.query.get("after"))
     return visit.page(
         "dead_letters.html",
         title=title,
-        kinds=[],
-        letters=await _seen(visit, found.letters),
-        older=found.after and visit.here(after=found.after),
+        groups=[],
+        letters=await _visible(visit, page.letters),
+        older=page.after and visit.here(after=page.after),
         newest=visit.here(after=None) if visit.query.get("after") else None,
     )
 
 
-async def kind(visit: Visit) -> Page:
-    """One kind: what happened, what is open, and how those fare that were done again."""
+async def group_page(visit: Visit) -> Page:
+    """Show one kind of failure: its error, its open letters, and the new jobs of the resolved ones."""
     fingerprint = visit.params.get("fingerprint") or visit.query["fingerprint"]
+    dead_letters, title = visit.service.dead_letters, visit.t("dead.kind")
     if visit.everywhere:
-        groups = [one for one in await _everywhere(visit) if one.fingerprint == fingerprint]
+        groups = [one for one in await dead_letters.groups_of_all_orgs() if one.fingerprint == fingerprint]
         if not groups:
-            raise NotFound("no such kind")
-        return visit.page(
-            "dead_letter_orgs.html",
-            title=visit.t("dead.kind"),
-            kind=merged(groups)[0],
-            groups=groups,
-        )
+            raise NotFound("no such kind of failure")
+        return visit.page("dead_letter_orgs.html", title=title, group=groups[0], groups=groups)
     await visit.service.check_everything(visit.caller)
-    found = await visit.service.dead_letters.kind(visit.org_id, fingerprint)
-    letters = await visit.service.dead_letters.list(visit.org_id, fingerprint=fingerprint, limit=_LETTERS)
-    canary = next((one for one in found.successors if str(one.job_id) == visit.query.get("canary")), None)
+    group = await dead_letters.group(visit.org_id, fingerprint)
+    letters = await dead_letters.list(visit.org_id, fingerprint=fingerprint, limit=_LETTERS_PER_GROUP)
+    canary_id = visit.query.get("canary")
     return visit.page(
         "dead_letter_group.html",
-        title=visit.t("dead.kind"),
-        kind=found,
+        title=title,
+        group=group,
         letters=letters.letters,
-        canary=canary,
-        more=found.letters > len(letters.letters),
-        at_once=AT_ONCE,
-        at_least=found.letters >= MOST_COUNTED,
+        canary=next((one for one in group.successors if str(one.job_id) == canary_id), None),
+        more=group.letters > len(letters.letters),
+        max_letters=MAX_LETTERS_PER_ACTION,
+        at_least=group.letters >= MAX_LETTERS_COUNTED,
     )
 
 
-async def canary(visit: Visit, form: Form) -> Response:
-    """Replay one, and watch how it fares."""
-    fingerprint = await _to_change(visit)
+async def replay_canary(visit: Visit, form: Form) -> Response:
+    """Replay one letter as a canary."""
+    fingerprint = await _changeable_group(visit)
     job_id: UUID = form.id("job_id")
     letter = await visit.service.dead_letters.get(visit.org_id, job_id)
     if letter.fingerprint != fingerprint:
@@ -102,64 +92,60 @@ async def canary(visit: Visit, form: Form) -> Response:
 
 
 async def replay(visit: Visit, form: Form) -> Response:
-    """Replay the rest, at a pace."""
-    fingerprint = await _to_change(visit)
-    done = await visit.service.dead_letters.replay_many(
+    """Replay the open letters of a group at a rate."""
+    fingerprint = await _changeable_group(visit)
+    report = await visit.service.dead_letters.replay_many(
         visit.org_id,
         fingerprint=fingerprint,
         per_second=form.number("per_second"),
-        limit=AT_ONCE,
+        limit=MAX_LETTERS_PER_ACTION,
         actor=visit.actor,
         reason=form.reason,
     )
-    said = "dead.replayed.left" if done.left else "dead.replayed"
-    return visit.done(said, to=f"/dead/{fingerprint}", n=len(done.replayed), left=len(done.left))
+    message = "dead.replayed.left" if report.left else "dead.replayed"
+    return visit.done(message, to=f"/dead/{fingerprint}", n=len(report.replayed), left=len(report.left))
 
 
 async def discard(visit: Visit, form: Form) -> Response:
-    """Nothing more is done about them."""
-    fingerprint = await _to_change(visit)
-    done = await visit.service.dead_letters.discard_many(
-        visit.org_id, fingerprint=fingerprint, limit=AT_ONCE, actor=visit.actor, reason=form.reason
+    """Discard the open letters of a group."""
+    fingerprint = await _changeable_group(visit)
+    count = await visit.service.dead_letters.discard_many(
+        visit.org_id,
+        fingerprint=fingerprint,
+        limit=MAX_LETTERS_PER_ACTION,
+        actor=visit.actor,
+        reason=form.reason,
     )
-    return visit.done("dead.discarded", to=f"/dead/{fingerprint}", n=done)
+    return visit.done("dead.discarded", to=f"/dead/{fingerprint}", n=count)
 
 
-def merged(groups: Iterable[DeadLetterGroup]) -> list[Kind]:
-    """The kinds, each once; the latest first, whose words stand for all."""
-    found: dict[str, list[DeadLetterGroup]] = {}
+def merge_orgs(groups: Iterable[DeadLetterGroup]) -> list[GroupRow]:
+    """Return one row per kind of failure, latest first, with the message of the latest group."""
+    merged: dict[str, list[DeadLetterGroup]] = {}
     for group in groups:
-        found.setdefault(group.fingerprint, []).append(group)
+        merged.setdefault(group.fingerprint, []).append(group)
     return [
-        Kind(
-            fingerprint=some[0].fingerprint,
-            job_type=some[0].job_type,
-            error_code=some[0].error_code,
-            error_class=some[0].error_class,
-            error_message=some[0].error_message,
-            letters=sum(one.letters for one in some),
-            at_least=any(one.letters >= MOST_COUNTED for one in some),
-            first=min(one.first_dead_at for one in some),
-            last=max(one.last_dead_at for one in some),
-            orgs=len(some),
+        GroupRow(
+            latest=same[0],
+            letters=sum(one.letters for one in same),
+            at_least=any(one.letters >= MAX_LETTERS_COUNTED for one in same),
+            first=min(one.first_dead_at for one in same),
+            last=max(one.last_dead_at for one in same),
+            orgs=len(same),
         )
-        for some in found.values()
+        for same in merged.values()
     ]
 
 
-async def _everywhere(visit: Visit) -> list[DeadLetterGroup]:
-    return await visit.service.dead_letters.groups_everywhere()
+async def _visible(visit: Visit, letters: Iterable[DeadLetter]) -> list[DeadLetter]:
+    """Return the letters that the visitor may see; one without a job may be about any subject."""
+    subjects = [(one, one.subject_id if one.job_retained else EVERY_SUBJECT) for one in letters]
+    visible = await visit.seen([subject for _, subject in subjects])
+    return [one for one, subject in subjects if subject in visible]
 
 
-async def _seen(visit: Visit, letters: Iterable[DeadLetter]) -> list[DeadLetter]:
-    """Those that they may see; one that has outlived its job may be about anything."""
-    found = [(one, one.subject_id if one.kept else EVERY_SUBJECT) for one in letters]
-    open_to_them = await visit.seen([about for _, about in found])
-    return [one for one, about in found if about in open_to_them]
-
-
-async def _to_change(visit: Visit) -> str:
-    """The kind, if they may change what becomes of all its letters; of one org."""
+async def _changeable_group(visit: Visit) -> str:
+    """Return the fingerprint of the page, if the visitor may change all letters of the group in one org."""
     if visit.everywhere:
         raise NotFound("choose an org first")
     await visit.service.check_everything(visit.caller, "change")
@@ -167,9 +153,9 @@ async def _to_change(visit: Visit) -> str:
 
 
 ROUTES = (
-    Show("/dead", page, nav="dead.title", every=10.0),
-    Show("/dead/{fingerprint}", kind, every=3.0),
-    Act("/dead/{fingerprint}/canary", canary, Scope.OPERATE, kind),
-    Act("/dead/{fingerprint}/replay", replay, Scope.OPERATE, kind),
-    Act("/dead/{fingerprint}/discard", discard, Scope.OPERATE, kind),
+    Show("/dead", list_page, nav="dead.title", every=10.0),
+    Show("/dead/{fingerprint}", group_page, every=3.0),
+    Act("/dead/{fingerprint}/canary", replay_canary, Scope.OPERATE, group_page),
+    Act("/dead/{fingerprint}/replay", replay, Scope.OPERATE, group_page),
+    Act("/dead/{fingerprint}/discard", discard, Scope.OPERATE, group_page),
 )

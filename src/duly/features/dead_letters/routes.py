@@ -9,8 +9,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from duly.core.principal import Scope
-from duly.features.dead_letters.replay import no_letter
-from duly.features.dead_letters.service import DeadLetter, DeadLetterDetail, DeadLetterGroup, ReplayReport
+from duly.features.dead_letters.models import DeadLetter, DeadLetterDetail, DeadLetterGroup, ReplayReport
+from duly.features.dead_letters.replay import unknown_letter
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted, visible_job
 from duly.http.options import EVERY_SUBJECT
@@ -56,10 +56,10 @@ class FixRequest(ReasonBody):
 _RESOLUTION = (str | None, "`replayed`, `fixed` or `discarded`; null while it is open.")
 _DESCRIPTIONS = {"fingerprint": "The same for failures of one kind."}
 DeadLetterResponse = response_model(
-    DeadLetter, exclude=("org_id", "kept"), descriptions=_DESCRIPTIONS, resolution=_RESOLUTION
+    DeadLetter, exclude=("org_id", "job_retained"), descriptions=_DESCRIPTIONS, resolution=_RESOLUTION
 )
 DeadLetterDetailResponse = response_model(
-    DeadLetterDetail, exclude=("org_id", "kept"), descriptions=_DESCRIPTIONS, resolution=_RESOLUTION
+    DeadLetterDetail, exclude=("org_id", "job_retained"), descriptions=_DESCRIPTIONS, resolution=_RESOLUTION
 )
 DeadLetterPage = page_model("letters", DeadLetterResponse, "DeadLetterPage")
 DeadLetterGroupList = list_model(
@@ -191,13 +191,13 @@ async def visible_dead_letter(
     """Return a dead letter on whose subject the requester may act; else raise as for an unknown one."""
     letter = await service.dead_letters.get(requester.org_id, job_id)
     if not await service.is_visible(requester, _subject(letter), action):
-        raise no_letter(job_id)
+        raise unknown_letter(job_id)
     return letter
 
 
 def _subject(letter: DeadLetter) -> str | None:
     """Return the subject; that of a dead letter that outlived its job is unknown, so it may be any."""
-    return letter.subject_id if letter.kept else EVERY_SUBJECT
+    return letter.subject_id if letter.job_retained else EVERY_SUBJECT
 
 
 def _replay_response(requester: Requester, report: ReplayReport) -> ReplayResponse:

@@ -1,4 +1,4 @@
-"""Dead letters: look at them, then replay, fix or discard them. Each change is audited in its transaction."""
+"""Dead letters: list, replay, fix and discard them. Each change is audited in its transaction."""
 
 from __future__ import annotations
 
@@ -6,76 +6,49 @@ import builtins
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from duly.core.errors import ContractError, MissingField, NotFound
+from duly.core.errors import ContractError, NotFound
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.arguments import check_org_exists, org_uuid, required_text, required_uuid
 from duly.features.audit.entries import audited_transaction, change_request
-from duly.features.dead_letters import replay as replays
-from duly.features.dead_letters import store as dead
-from duly.features.dead_letters.store import (
-    MOST_COUNTED,
-    Choice,
+from duly.features.dead_letters import replay, store
+from duly.features.dead_letters.models import (
     DeadLetter,
     DeadLetterDetail,
     DeadLetterGroup,
-    DeadLetterKind,
-    Order,
-    Place,
-    Replayed,
+    DeadLetterGroupDetail,
+    DeadLetterPage,
+    ReplayReport,
     Resolution,
-    Wanted,
 )
+from duly.features.dead_letters.store import (
+    DeadLetterCursor,
+    DeadLetterFilter,
+    ReplayedJob,
+    ReplaySpec,
+    ResolutionRequest,
+)
+from duly.features.pagination import MAX_PAGE_SIZE, decode_cursor, read_org_page
 from duly.jobs.application import App
 from duly.jobs.enqueue import store_payload
 from duly.jobs.handle import Handle
-from duly.jobs.request_context import as_uuid, checked_text, current_context
+from duly.jobs.request_context import checked_text, current_context
 from duly.observability import metrics
 
-__all__ = [
-    "MOST_COUNTED",
-    "DeadLetter",
-    "DeadLetterDetail",
-    "DeadLetterGroup",
-    "DeadLetterKind",
-    "DeadLetterPage",
-    "DeadLetters",
-    "ReplayReport",
-    "Resolution",
-]
-_NEWEST = Place(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
-_OLDEST = Place(datetime.min.replace(tzinfo=UTC), UUID(int=0))
-_BATCH = 500
-_PAIRS = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterPage:
-    """Some letters; `after` asks for those that follow, and is None at the end."""
-
-    letters: tuple[DeadLetter, ...]
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayReport:
-    """What became of many letters."""
-
-    replayed: tuple[Handle[Any], ...]
-    """The new jobs, in the order in which they may run."""
-    left: Mapping[UUID, str]
-    """The letters that stayed in the box, and why."""
-    last_run_at: datetime | None
-    """When the last of the new jobs may run."""
+_NEWEST = DeadLetterCursor(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
+_OLDEST = DeadLetterCursor(datetime.min.replace(tzinfo=UTC), UUID(int=0))
+_MAX_LETTERS_PER_TRANSACTION = 500
+_MAX_LETTERS_PER_CALL = 100_000
+_MAX_GROUPS_OF_ALL_ORGS = 1_000
 
 
 class DeadLetters:
-    """The dead letters of the orgs of an application, and what is done about them."""
+    """The dead letters of the orgs of an application."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -90,75 +63,80 @@ class DeadLetters:
         limit: int = 50,
         after: str | None = None,
     ) -> DeadLetterPage:
-        """The letters of an org that are open, or those that were resolved; the newest first."""
-        found, choice, before = org_uuid(org_id), _choice(fingerprint, job_type), _place(after)
-        _check_limit(limit, _BATCH)
-        async with self._app.tenant_session(found) as conn:
-            letters = await dead.list_letters(
-                conn, found, choice, before=before, limit=limit + 1, resolved=resolved
+        """Return the open letters of an org, or the resolved ones; newest first."""
+        org, letter_filter = org_uuid(org_id), _filter(fingerprint, job_type)
+        before = decode_cursor(after, DeadLetterCursor.parse) or _NEWEST
+
+        async def read(conn: Connection, size: int) -> Sequence[DeadLetter]:
+            return await store.list_letters(
+                conn, org, letter_filter, before=before, limit=size, resolved=resolved
             )
-            if not letters:
-                await check_org_exists(conn, found)
-        page = tuple(letters[:limit])
-        return DeadLetterPage(page, page[-1].place.cursor if len(letters) > limit else None)
+
+        return DeadLetterPage(
+            *await read_org_page(
+                self._app, org, read, lambda last: (last.dead_at.isoformat(), last.job_id), limit=limit
+            )
+        )
 
     async def groups(self, org_id: UUID | str) -> builtins.list[DeadLetterGroup]:
-        """The open letters by kind of failure, the latest first."""
-        found = org_uuid(org_id)
-        async with self._app.tenant_session(found) as conn:
-            kinds = await dead.group(conn, found, limit=_BATCH)
-            if not kinds:
-                await check_org_exists(conn, found)
-            return kinds
+        """Return the open letters by kind of failure, latest first."""
+        org = org_uuid(org_id)
+        async with self._app.tenant_session(org) as conn:
+            groups = await store.list_groups(conn, org, limit=MAX_PAGE_SIZE)
+            if not groups:
+                await check_org_exists(conn, org)
+            return groups
 
-    async def groups_everywhere(self) -> builtins.list[DeadLetterGroup]:
-        """The open letters of all orgs by org and kind, the latest first: for who runs the installation.
+    async def groups_of_all_orgs(self) -> builtins.list[DeadLetterGroup]:
+        """Return the open letters of all orgs by org and kind of failure, latest first; for operators.
 
-        The same kind has the same fingerprint in every org.
+        A kind of failure has the same fingerprint in every org.
         """
         async with (await self._app.resources()).database.engine() as conn:
-            return await dead.group_all(conn, limit=_PAIRS)
+            return await store.list_groups_by_org(conn, limit=_MAX_GROUPS_OF_ALL_ORGS)
 
-    async def kind(self, org_id: UUID | str, fingerprint: str) -> DeadLetterKind:
-        """One kind of failure: what is open, and how the jobs fare that were done again lately."""
-        found, which = org_uuid(org_id), required_text("fingerprint", fingerprint)
-        async with self._app.tenant_session(found) as conn:
-            kind = await dead.read_kind(conn, found, which)
-        if kind is None:
-            raise NotFound(f"no dead letter of kind {which}", field="fingerprint", fix="see the groups")
-        return kind
+    async def group(self, org_id: UUID | str, fingerprint: str) -> DeadLetterGroupDetail:
+        """Return one kind of failure: its open letters, and the new jobs of the latest resolved ones."""
+        org, key = org_uuid(org_id), required_text("fingerprint", fingerprint)
+        async with self._app.tenant_session(org) as conn:
+            group = await store.read_group(conn, org, key)
+        if group is None:
+            raise NotFound(f"no dead letter of kind {key}", field="fingerprint", fix="list the groups")
+        return group
 
     async def get(self, org_id: UUID | str, job_id: UUID | str) -> DeadLetterDetail:
-        """One letter with its whole error and its job's input; an unknown id raises."""
-        found, job = org_uuid(org_id), _job(job_id)
-        async with self._app.tenant_session(found) as conn:
-            letter = await dead.read(conn, found, job)
+        """Return one letter with its error and the input of its job; an unknown id raises."""
+        org, job = org_uuid(org_id), required_uuid("job_id", job_id)
+        async with self._app.tenant_session(org) as conn:
+            letter = await store.read_letter(conn, org, job)
         if letter is None:
-            raise replays.no_letter(job)
+            raise replay.unknown_letter(job)
         return letter
 
     async def replay(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> Handle[Any]:
-        """Do the job again, as a new one. Whoever asks second gets the same new job."""
-        order, wanted = _order(org_id, actor, reason), Wanted(_job(job_id))
-        return await self._new_job(
-            order, lambda conn: replays.succeed(conn, order, wanted, Resolution.REPLAYED)
+        """Replay a letter as a new job. A second call returns the same new job."""
+        request, spec = _request(org_id, actor, reason), ReplaySpec(required_uuid("job_id", job_id))
+        return await self._enqueue(
+            request,
+            partial(replay.replay_letter, request=request, spec=spec, resolution=Resolution.REPLAYED),
         )
 
     async def fix(
         self, org_id: UUID | str, job_id: UUID | str, payload: Mapping[str, Any], actor: Actor, reason: str
     ) -> Handle[Any]:
-        """Do the job again, as a new one with another payload; it must be one that its job type takes."""
-        order, letter = _order(org_id, actor, reason), await self.get(org_id, job_id)
+        """Replay a letter as a new job with another payload, which its job type must accept."""
+        request, letter = _request(org_id, actor, reason), await self.get(org_id, job_id)
         if letter.resolution is not None:
-            raise replays.resolved(letter)
-        encoded = self._app.registry.get(letter.job_type).codec.encode_mapping(payload)
-        wanted = await self._with_payload(order, letter.job_id, encoded)
-        return await self._new_job(order, lambda conn: replays.succeed(conn, order, wanted, Resolution.FIXED))
+            raise replay.already_resolved(letter)
+        spec = await self._spec_with_payload(request, letter.job_id, letter.job_type, payload)
+        return await self._enqueue(
+            request, partial(replay.replay_letter, request=request, spec=spec, resolution=Resolution.FIXED)
+        )
 
     async def discard(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> None:
-        """Take the letter out of the box: nothing more will be done. Asked again, it changes nothing."""
-        order, job = _order(org_id, actor, reason), _job(job_id)
-        await audited_transaction(self._app, lambda conn: replays.discard(conn, order, job))
+        """Discard a letter; the job is not retried. A second call changes nothing."""
+        request, job = _request(org_id, actor, reason), required_uuid("job_id", job_id)
+        await audited_transaction(self._app, partial(replay.discard_letter, request=request, job_id=job))
 
     async def discard_many(
         self,
@@ -170,16 +148,17 @@ class DeadLetters:
         job_type: str | None = None,
         limit: int = 1000,
     ) -> int:
-        """Take open letters out of the box, the oldest first; how many. It works in transactions of 500."""
-        order, choice = _order(org_id, actor, reason), _choice(fingerprint, job_type)
-        _check_limit(limit, 100_000)
-        done = 0
-        place: Place | None = _OLDEST
-        while place is not None and done < limit:
-            batch = replays.Batch(order, choice, place, min(_BATCH, limit - done))
-            some, place = await audited_transaction(self._app, batch.discard)
-            done += some
-        return done
+        """Discard open letters, oldest first, in transactions of 500; return how many."""
+        request, letter_filter = _request(org_id, actor, reason), _filter(fingerprint, job_type)
+        _check_limit(limit)
+        total = 0
+        cursor: DeadLetterCursor | None = _OLDEST
+        while cursor is not None and total < limit:
+            size = min(_MAX_LETTERS_PER_TRANSACTION, limit - total)
+            batch = replay.LetterBatch(request, letter_filter, cursor, size)
+            count, cursor = await audited_transaction(self._app, batch.discard)
+            total += count
+        return total
 
     async def rerun(
         self,
@@ -190,18 +169,17 @@ class DeadLetters:
         *,
         payload: Mapping[str, Any] | None = None,
     ) -> Handle[Any]:
-        """Do any ended job again, as a new one; as long as that is active, whoever asks again gets it.
+        """Run any ended job again as a new job; while that is active, a second call returns it.
 
-        With a payload, it is done with that one, which must be one that its job type takes. A dead job whose
-        letter is open is replayed, or fixed.
+        A payload replaces that of the job; its job type must accept it. An open dead letter is replayed, or
+        fixed.
         """
-        order, job = _order(org_id, actor, reason), _job(job_id)
-        if payload is None:
-            return await self._new_job(order, lambda conn: replays.rerun(conn, order, Wanted(job)))
-        ended = await Handle[Any](self._app, order.org_id, job).status()
-        encoded = self._app.registry.get(ended.job_type).codec.encode_mapping(payload)
-        wanted = await self._with_payload(order, job, encoded)
-        return await self._new_job(order, lambda conn: replays.rerun(conn, order, wanted))
+        request, job = _request(org_id, actor, reason), required_uuid("job_id", job_id)
+        spec = ReplaySpec(job)
+        if payload is not None:
+            ended = await Handle[Any](self._app, request.org_id, job).status()
+            spec = await self._spec_with_payload(request, job, ended.job_type, payload)
+        return await self._enqueue(request, partial(replay.rerun_job, request=request, spec=spec))
 
     async def replay_many(
         self,
@@ -214,80 +192,76 @@ class DeadLetters:
         job_type: str | None = None,
         limit: int = 1000,
     ) -> ReplayReport:
-        """Replay open letters, the oldest first; no more than `per_second` of the new jobs come due.
+        """Replay open letters, oldest first; at most `per_second` of the new jobs become due per second.
 
-        The pace lies in the times at which they may run: nothing has to stay alive to keep it. It works in
-        transactions of 500. Should one fail, those before it stand, and calling again goes on from there.
+        The rate is in the times at which they become due: no process has to stay alive for it. Letters are
+        replayed in transactions of 500. If one fails, those before it stand, and another call continues.
         """
-        order, choice = _order(org_id, actor, reason), _choice(fingerprint, job_type)
-        pace = _pace(per_second)
-        _check_limit(limit, 100_000)
-        done: builtins.list[Replayed] = []
+        request, letter_filter = _request(org_id, actor, reason), _filter(fingerprint, job_type)
+        interval = _interval(per_second)
+        _check_limit(limit)
+        jobs: builtins.list[ReplayedJob] = []
         left: dict[UUID, str] = {}
-        place: Place | None = _OLDEST
-        while place is not None and (seen := len(done) + len(left)) < limit:
-            batch = replays.Batch(order, choice, place, min(_BATCH, limit - seen), seen, pace)
-            some, others, place = await audited_transaction(self._app, batch.replay)
-            count_new(some)
-            await self._wake()
-            done, left = [*done, *some], {**left, **others}
-        handles = tuple(self._handle(order, replayed) for replayed in done)
-        return ReplayReport(handles, left, max((r.run_at for r in done if r.run_at), default=None))
+        cursor: DeadLetterCursor | None = _OLDEST
+        while cursor is not None and (processed := len(jobs) + len(left)) < limit:
+            size = min(_MAX_LETTERS_PER_TRANSACTION, limit - processed)
+            batch = replay.LetterBatch(request, letter_filter, cursor, size, processed, interval)
+            new, skipped, cursor = await audited_transaction(self._app, batch.replay)
+            count_enqueued(new)
+            await self._wake_workers()
+            jobs, left = [*jobs, *new], {**left, **skipped}
+        handles = tuple(self._handle(request, job) for job in jobs)
+        return ReplayReport(handles, left, max((job.run_at for job in jobs if job.run_at), default=None))
 
-    async def _with_payload(self, order: Order, job_id: UUID, encoded: str) -> Wanted:
-        stored = await store_payload(await self._app.resources(), order.org_id, encoded)
-        return Wanted(job_id, **stored._asdict())
+    async def _spec_with_payload(
+        self, request: ResolutionRequest, job_id: UUID, job_type: str, payload: Mapping[str, Any]
+    ) -> ReplaySpec:
+        encoded = self._app.registry.get(job_type).codec.encode_mapping(payload)
+        stored = await store_payload(await self._app.resources(), request.org_id, encoded)
+        return ReplaySpec(job_id, **stored._asdict())
 
-    async def _new_job(self, order: Order, work: Callable[[Connection], Awaitable[Replayed]]) -> Handle[Any]:
-        replayed = await audited_transaction(self._app, work)
-        count_new([replayed])
-        await self._wake()
-        return self._handle(order, replayed)
+    async def _enqueue(
+        self, request: ResolutionRequest, work: Callable[[Connection], Awaitable[ReplayedJob]]
+    ) -> Handle[Any]:
+        job = await audited_transaction(self._app, work)
+        count_enqueued([job])
+        await self._wake_workers()
+        return self._handle(request, job)
 
-    def _handle(self, order: Order, replayed: Replayed) -> Handle[Any]:
-        return Handle(self._app, order.org_id, replayed.job_id, created=replayed.created)
+    def _handle(self, request: ResolutionRequest, job: ReplayedJob) -> Handle[Any]:
+        return Handle(self._app, request.org_id, job.job_id, created=job.created)
 
-    async def _wake(self) -> None:
+    async def _wake_workers(self) -> None:
         (await self._app.resources()).waker.wake()
 
 
-def count_new(replayed: Sequence[Replayed]) -> None:
-    """New jobs are enqueued ones, whoever asked for them."""
-    for kind, n in Counter((one.job_type, one.queue) for one in replayed if one.created).items():
-        metrics.enqueued(*kind, n)
+def count_enqueued(jobs: Sequence[ReplayedJob]) -> None:
+    """Count the new jobs in the metrics of enqueued jobs."""
+    for (job_type, queue), count in Counter((job.job_type, job.queue) for job in jobs if job.created).items():
+        metrics.enqueued(job_type, queue, count)
 
 
-def _order(org_id: UUID | str, actor: Actor, reason: str) -> Order:
-    who, here = change_request(actor, reason), current_context()
-    request_id = here.request_id or f"req-{uuid.uuid4().hex}"
-    return Order(org_uuid(org_id), who.actor, who.reason or "", request_id, here.traceparent)
+def _request(org_id: UUID | str, actor: Actor, reason: str) -> ResolutionRequest:
+    change, context = change_request(actor, reason), current_context()
+    request_id = context.request_id or f"req-{uuid.uuid4().hex}"
+    return ResolutionRequest(
+        org_uuid(org_id), change.actor, change.reason or "", request_id, context.traceparent
+    )
 
 
-def _choice(fingerprint: str | None, job_type: str | None) -> Choice:
-    return Choice(checked_text("fingerprint", fingerprint), checked_text("job_type", job_type))
+def _filter(fingerprint: str | None, job_type: str | None) -> DeadLetterFilter:
+    return DeadLetterFilter(checked_text("fingerprint", fingerprint), checked_text("job_type", job_type))
 
 
-def _job(job_id: UUID | str) -> UUID:
-    found = as_uuid("job_id", job_id)
-    if found is None:
-        raise MissingField("missing", field="job_id", fix="pass the id of the job")
-    return found
+def _check_limit(limit: int) -> None:
+    if type(limit) is not int or not 1 <= limit <= _MAX_LETTERS_PER_CALL:
+        raise ContractError(
+            f"{limit!r} is out of range", field="limit", fix=f"use 1 to {_MAX_LETTERS_PER_CALL}"
+        )
 
 
-def _place(after: str | None) -> Place:
-    try:
-        return _NEWEST if after is None else Place.parse(after)
-    except (ValueError, TypeError, OverflowError):
-        raise ContractError("no such page", field="after", fix="pass `after` of the page before") from None
-
-
-def _check_limit(limit: int, most: int) -> None:
-    if type(limit) is not int or not 1 <= limit <= most:
-        raise ContractError(f"{limit!r} is out of range", field="limit", fix=f"use 1 to {most}")
-
-
-def _pace(per_second: float) -> float:
-    """The seconds between two jobs."""
+def _interval(per_second: float) -> float:
+    """Return the seconds between two jobs."""
     if type(per_second) not in (int, float) or not 0.001 <= per_second <= 10_000:
         raise ContractError(f"{per_second!r} is out of range", field="per_second", fix="use 0.001 to 10000")
     return 1 / per_second

@@ -1,170 +1,55 @@
-"""Dead letters: what went wrong for good, what was done about it, and ended jobs done again."""
+"""SQL of dead letters: list, group, lock and resolve them, and replay ended jobs."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple, Self
 from uuid import UUID
-
-from psycopg.rows import class_row, dict_row
-from pydantic import BaseModel, ConfigDict
 
 from duly.core.job import Actor
 from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
+from duly.features.dead_letters.models import (
+    MAX_LETTERS_COUNTED,
+    DeadLetter,
+    DeadLetterDetail,
+    DeadLetterGroup,
+    DeadLetterGroupDetail,
+    FailureGroup,
+    Resolution,
+)
+from duly.features.pagination import capped_count, time_cursor
 from duly.jobs import store as job_store
 
-MOST_COUNTED = 10_000
-"""The letters of one kind are counted no further."""
+_MAX_GROUPS_SCANNED, _MAX_LETTERS_FOR_ORGS = 1_000, 200
 
 
-class Resolution(StrEnum):
-    """What was done about a dead letter."""
-
-    REPLAYED = "replayed"
-    DISCARDED = "discarded"
-    FIXED = "fixed"
-
-
-class DeadLetter(BaseModel):
-    """A job that died, and what was done about it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    org_id: UUID
-    job_id: UUID
-    job_type: str
-    subject_id: str | None
-    queue: str
-    attempts: int
-    fingerprint: str
-    error_code: str
-    error_class: str
-    error_message: str
-    dead_at: datetime
-    kept: bool
-    """Whether the record of the job is still there; without it nobody knows the subject."""
-    resolution: Resolution | None
-    resolved_at: datetime | None
-    resolved_by: str | None
-    resolve_reason: str | None
-    successor_job_id: UUID | None
-
-    @property
-    def place(self) -> Place:
-        """Where it lies in the box."""
-        return Place(self.dead_at, self.job_id)
-
-
-class DeadLetterDetail(DeadLetter):
-    """A dead letter with its whole error and its job's input; the latter is None when no longer kept."""
-
-    error_context: dict[str, Any]
-    project_id: UUID | None
-    correlation_id: str | None
-    payload: dict[str, Any] | None
-    payload_ref: str | None
-    replay_of: UUID | None
-    created_at: datetime | None
-
-
-class DeadLetterGroup(BaseModel):
-    """The open letters of one kind in an org; the message is the latest one's."""
-
-    model_config = ConfigDict(frozen=True)
-
-    org_id: UUID
-    fingerprint: str
-    job_id: UUID
-    """The latest one."""
-    job_type: str
-    error_code: str
-    error_class: str
-    error_message: str
-    letters: int
-    """Counted to 10,000."""
-    first_dead_at: datetime
-    last_dead_at: datetime
-    org_name: str | None = None
-    """Said where several orgs are told apart."""
-
-
-class Successor(BaseModel):
-    """A job that does the work of a dead one again, and how it fares."""
-
-    model_config = ConfigDict(frozen=True)
-
-    letter_job_id: UUID
-    job_id: UUID
-    resolution: Resolution
-    resolved_at: datetime
-    resolved_by: str
-    status: str
-    """Its status; `gone` if its record is no longer kept."""
-    outcome: str
-    subject_id: str | None
-
-
-class DeadLetterKind(BaseModel):
-    """One kind of failure: its open letters, and what became of those that were resolved lately."""
-
-    model_config = ConfigDict(frozen=True)
-
-    fingerprint: str
-    job_id: UUID
-    """The latest letter: an open one if there is any."""
-    job_type: str
-    error_code: str
-    error_class: str
-    error_message: str
-    error_context: dict[str, Any]
-    letters: int
-    """Those that are open, counted to 10,000."""
-    first_dead_at: datetime | None
-    """When the first of the open ones died."""
-    last_dead_at: datetime
-    resolved: dict[Resolution, int]
-    """By what was done about them, of the last thousand letters of this kind."""
-    fates: dict[str, int]
-    """The new jobs by their status, and those that died again as `dead`; of the last two hundred."""
-    successors: tuple[Successor, ...]
-    """The latest new jobs."""
-
-
-class Choice(NamedTuple):
-    """Which letters: of one kind, of one job type, or all."""
+class DeadLetterFilter(NamedTuple):
+    """A filter of dead letters by kind of failure and job type; None matches all."""
 
     fingerprint: str | None = None
     job_type: str | None = None
 
 
-class Place(NamedTuple):
-    """Where a letter lies in the box: by time, and by its id among those of one moment."""
+class DeadLetterCursor(NamedTuple):
+    """The position of a letter in the order of a list."""
 
     dead_at: datetime
     job_id: UUID
 
-    @property
-    def cursor(self) -> str:
-        """The place as a text that callers hand back unread."""
-        return base64.urlsafe_b64encode(f"{self.dead_at.isoformat()} {self.job_id}".encode()).decode()
-
     @classmethod
-    def parse(cls, cursor: str) -> Place:
-        """The place behind such a text; ValueError for any other."""
-        dead_at, job_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
-        return cls(datetime.fromisoformat(dead_at).astimezone(UTC), UUID(job_id))
+    def parse(cls, dead_at: str, job_id: str) -> Self:
+        """Read the parts of an encoded cursor."""
+        return cls(time_cursor(dead_at), UUID(job_id))
 
 
 @dataclass(frozen=True, slots=True)
 class LockedLetter:
-    """A letter that nobody else can resolve before our transaction ends."""
+    """A letter that no other transaction can resolve before this one ends."""
 
     job_id: UUID
     job_type: str
@@ -176,14 +61,14 @@ class LockedLetter:
     correlation_id: str | None
 
     @property
-    def place(self) -> Place:
-        """Where it lies in the box."""
-        return Place(self.dead_at, self.job_id)
+    def cursor(self) -> DeadLetterCursor:
+        """The position of the letter in a list."""
+        return DeadLetterCursor(self.dead_at, self.job_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """An ended job to be done again: when, and with which input if not its own."""
+class ReplaySpec:
+    """An ended job to replay: after a delay, and with another payload unless that is None."""
 
     job_id: UUID
     delay: float | None = None
@@ -192,38 +77,38 @@ class Wanted:
     payload_hash: str | None = None
 
     def as_json(self) -> str:
-        """The wish as `duly.replay` reads it."""
-        rest = {
+        """Return the spec as `duly.replay` reads it."""
+        fields = {
             "job_id": str(self.job_id),
             "delay": self.delay,
             "payload_ref": self.payload_ref,
             "payload_hash": self.payload_hash,
         }
-        return f'{json.dumps(rest)[:-1]}, "payload": {self.payload or "null"}}}'
+        return f'{json.dumps(fields)[:-1]}, "payload": {self.payload or "null"}}}'
 
 
-class Replayed(NamedTuple):
-    """The job that does the work of an ended one again."""
+class ReplayedJob(NamedTuple):
+    """The new job of an ended one."""
 
     job_id: UUID
     created: bool
-    """Whether it is new, or was there already."""
+    """Whether it is new, or existed already."""
     run_at: datetime | None = None
     job_type: str = ""
     queue: str = ""
 
 
-class Replays(NamedTuple):
-    """What became of some wishes, by the job that was to be done again; of those no longer kept, nothing."""
+class ReplayResult(NamedTuple):
+    """The replays by the id of the ended job; jobs that no longer exist are in neither mapping."""
 
-    done: dict[UUID, Replayed]
+    done: dict[UUID, ReplayedJob]
     held: dict[UUID, UUID | None]
-    """Whose run identity is taken: by an active run, or by another wish of the same batch."""
+    """Jobs whose run identity is held: by an active run, or (None) by another job of the same batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """For which org something is changed, by whom, in which request and why."""
+class ResolutionRequest:
+    """The org, actor, reason and request of a resolution."""
 
     org_id: UUID
     actor: Actor
@@ -233,85 +118,126 @@ class Order:
 
 
 async def list_letters(
-    conn: Connection, org_id: UUID, choice: Choice, *, before: Place, limit: int, resolved: bool
+    conn: Connection,
+    org_id: UUID,
+    letter_filter: DeadLetterFilter,
+    *,
+    before: DeadLetterCursor,
+    limit: int,
+    resolved: bool,
 ) -> list[DeadLetter]:
-    """A page of letters, the newest first."""
-    values = {"before_at": before.dead_at, "before_job": before.job_id, "limit": limit, "resolved": resolved}
-    name = "dead_letters/list_kind" if choice.fingerprint and not resolved else "dead_letters/list"
-    found = await rows(conn, name, {"org_id": org_id, **choice._asdict(), **values})
+    """Return the next letters, newest first."""
+    of_open_group = letter_filter.fingerprint and not resolved
+    found = await rows(
+        conn,
+        "dead_letters/list_group" if of_open_group else "dead_letters/list",
+        {
+            "org_id": org_id,
+            **letter_filter._asdict(),
+            "before_at": before.dead_at,
+            "before_job": before.job_id,
+            "limit": limit,
+            "resolved": resolved,
+        },
+    )
     return [DeadLetter.model_validate(row) for row in found]
 
 
-async def group(conn: Connection, org_id: UUID, *, limit: int) -> list[DeadLetterGroup]:
-    """The open letters by kind, the latest first."""
-    values = {"org_id": org_id, "kinds": limit, "limit": limit, "most": MOST_COUNTED - 1}
-    return [DeadLetterGroup.model_validate(row) for row in await rows(conn, "dead_letters/group", values)]
+async def list_groups(conn: Connection, org_id: UUID, *, limit: int) -> list[DeadLetterGroup]:
+    """Return the groups of open letters of an org, latest first."""
+    values = {
+        "org_id": org_id,
+        "max_groups": limit,
+        "limit": limit,
+        "max_count": MAX_LETTERS_COUNTED - 1,
+    }
+    found = await rows(conn, "dead_letters/group_one_org", values)
+    return [DeadLetterGroup.model_validate(row) for row in found]
 
 
-async def group_all(conn: Connection, *, limit: int) -> list[DeadLetterGroup]:
-    """The open letters of all orgs by org and kind, the latest first."""
-    values = {"limit": limit, "most": MOST_COUNTED}
-    return [DeadLetterGroup.model_validate(row) for row in await rows(conn, "dead_letters/group_all", values)]
+async def list_groups_by_org(conn: Connection, *, limit: int) -> list[DeadLetterGroup]:
+    """Return the groups of open letters of each org, latest first; on an engine session."""
+    values = {"limit": limit, "max_count": MAX_LETTERS_COUNTED}
+    found = await rows(conn, "dead_letters/group_by_org", values)
+    return [DeadLetterGroup.model_validate(row) for row in found]
 
 
-async def read_kind(conn: Connection, org_id: UUID, fingerprint: str) -> DeadLetterKind | None:
-    """One kind of failure, if there is a letter of it."""
-    bounds = {"most": MOST_COUNTED, "look": 1_000, "followed": 200, "shown": 10}
-    # One kind may be much of what there is: the planner would rather read all of it.
+async def list_failure_groups(
+    conn: Connection, org_id: UUID | None, *, limit: int, max_count: int
+) -> list[FailureGroup]:
+    """Return the latest groups: of an org on its session, or over all orgs on an engine session."""
+    values = {
+        "org_id": org_id,
+        "max_groups": _MAX_GROUPS_SCANNED,
+        "max_letters_for_orgs": _MAX_LETTERS_FOR_ORGS,
+        "limit": limit,
+        "max_count": max_count,
+    }
+    name = "dead_letters/group_all_orgs" if org_id is None else "dead_letters/group_one_org"
+    return [
+        FailureGroup.model_validate({**row, "letters": capped_count(row["letters"], max_count)})
+        for row in await rows(conn, name, values)
+    ]
+
+
+async def read_group(conn: Connection, org_id: UUID, fingerprint: str) -> DeadLetterGroupDetail | None:
+    """Return one kind of failure; None if there is no letter of it."""
+    bounds = {
+        "max_count": MAX_LETTERS_COUNTED,
+        "max_recent": 1_000,
+        "max_followed": 200,
+        "max_successors": 10,
+    }
+    # One kind may be most of the table: the planner would rather read all of it.
     await conn.execute(f"{PREFER_INDEX_ORDER}; set local enable_seqscan = off")
     row = await first(
-        conn, "dead_letters/read_kind", {"org_id": org_id, "fingerprint": fingerprint, **bounds}
+        conn, "dead_letters/read_group", {"org_id": org_id, "fingerprint": fingerprint, **bounds}
     )
-    return DeadLetterKind.model_validate(row) if row else None
+    return DeadLetterGroupDetail.model_validate(row) if row else None
 
 
-async def read(conn: Connection, org_id: UUID, job_id: UUID) -> DeadLetterDetail | None:
-    """One letter, or None if this org has none of that job."""
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("dead_letters/read"), {"org_id": org_id, "job_id": job_id})
-        row = await cursor.fetchone()
+async def read_letter(conn: Connection, org_id: UUID, job_id: UUID) -> DeadLetterDetail | None:
+    """Return one letter; None if the org has none of that job."""
+    row = await first(conn, "dead_letters/read", {"org_id": org_id, "job_id": job_id})
     return DeadLetterDetail.model_validate(row) if row else None
 
 
-async def lock(conn: Connection, org_id: UUID, job_id: UUID) -> LockedLetter | None:
-    """One letter to be resolved, resolved or not yet."""
-    async with conn.cursor(row_factory=class_row(LockedLetter)) as cursor:
-        await cursor.execute(statement("dead_letters/lock"), {"org_id": org_id, "job_id": job_id})
-        return await cursor.fetchone()
+async def lock_letters(conn: Connection, org_id: UUID, job_ids: Sequence[UUID]) -> list[LockedLetter]:
+    """Lock the letters of these jobs, open or resolved."""
+    found = await rows(conn, "dead_letters/lock", {"org_id": org_id, "job_ids": list(job_ids)})
+    return [LockedLetter(**row) for row in found]
 
 
-async def lock_these(conn: Connection, org_id: UUID, job_ids: Sequence[UUID]) -> list[LockedLetter]:
-    """The letters of these jobs to be resolved together, resolved or not yet."""
-    async with conn.cursor(row_factory=class_row(LockedLetter)) as cursor:
-        await cursor.execute(
-            statement("dead_letters/lock_these"), {"org_id": org_id, "job_ids": list(job_ids)}
-        )
-        return await cursor.fetchall()
-
-
-async def lock_open(
-    conn: Connection, org_id: UUID, choice: Choice, *, after: Place, limit: int
+async def lock_open_letters(
+    conn: Connection,
+    org_id: UUID,
+    letter_filter: DeadLetterFilter,
+    *,
+    after: DeadLetterCursor,
+    limit: int,
 ) -> list[LockedLetter]:
-    """The next open letters, the oldest first, to be resolved together."""
+    """Lock the next open letters, oldest first; skip those that others hold."""
     values = {"after_at": after.dead_at, "after_job": after.job_id, "limit": limit}
-    async with conn.cursor(row_factory=class_row(LockedLetter)) as cursor:
-        await cursor.execute(
-            statement("dead_letters/lock_open"), {"org_id": org_id, **choice._asdict(), **values}
-        )
-        return await cursor.fetchall()
+    found = await rows(
+        conn, "dead_letters/lock_open", {"org_id": org_id, **letter_filter._asdict(), **values}
+    )
+    return [LockedLetter(**row) for row in found]
 
 
-async def resolve(
-    conn: Connection, order: Order, resolution: Resolution, successors: Mapping[LockedLetter, UUID | None]
+async def resolve_letters(
+    conn: Connection,
+    request: ResolutionRequest,
+    resolution: Resolution,
+    successors: Mapping[LockedLetter, UUID | None],
 ) -> None:
-    """Say of locked letters what was done about them, and note it in the audit trail."""
+    """Resolve locked letters, each with its new job if it has one, and audit each."""
     await conn.execute(
         statement("dead_letters/resolve"),
         {
-            "org_id": order.org_id,
+            "org_id": request.org_id,
             "resolution": resolution,
-            "resolved_by": f"{order.actor.type}:{order.actor.id}",
-            "reason": order.reason,
+            "resolved_by": f"{request.actor.type}:{request.actor.id}",
+            "reason": request.reason,
             "job_ids": [letter.job_id for letter in successors],
             "successors": list(successors.values()),
         },
@@ -319,48 +245,54 @@ async def resolve(
     async with conn.pipeline():
         for letter, successor in successors.items():
             detail = {"successor_job_id": successor and str(successor), "fingerprint": letter.fingerprint}
-            await note(conn, order, f"dead_letter.{resolution}", letter.job_id, letter.correlation_id, detail)
+            await record_job_entry(
+                conn, request, f"dead_letter.{resolution}", letter.job_id, letter.correlation_id, detail
+            )
 
 
-async def note(
+async def record_job_entry(
     conn: Connection,
-    order: Order,
+    request: ResolutionRequest,
     action: str,
     job_id: UUID,
     correlation_id: str | None,
     detail: Mapping[str, Any],
 ) -> None:
-    """One line of the audit trail about a job."""
+    """Write an audit entry whose target is a job."""
     await job_store.record_audit_entry(
         conn,
-        org_id=order.org_id,
-        actor=order.actor,
+        org_id=request.org_id,
+        actor=request.actor,
         action=action,
         target_type="job",
         target_id=str(job_id),
-        reason=order.reason,
-        request_id=order.request_id,
+        reason=request.reason,
+        request_id=request.request_id,
         correlation_id=correlation_id,
         detail=detail,
     )
 
 
-async def replay(conn: Connection, order: Order, wanted: Sequence[Wanted]) -> Replays:
-    """Do the work of ended jobs again."""
+async def replay_jobs(
+    conn: Connection, request: ResolutionRequest, specs: Sequence[ReplaySpec]
+) -> ReplayResult:
+    """Enqueue new jobs for ended ones."""
     cursor = await conn.execute(
         statement("dead_letters/replay"),
         {
-            "org_id": order.org_id,
-            "jobs": f"[{','.join(wish.as_json() for wish in wanted)}]",
-            "actor_type": order.actor.type,
-            "actor_id": order.actor.id,
-            "request_id": order.request_id,
-            "traceparent": order.traceparent,
-            "reason": order.reason,
+            "org_id": request.org_id,
+            "jobs": f"[{','.join(spec.as_json() for spec in specs)}]",
+            "actor_type": request.actor.type,
+            "actor_id": request.actor.id,
+            "request_id": request.request_id,
+            "traceparent": request.traceparent,
+            "reason": request.reason,
         },
     )
-    rows = await cursor.fetchall()
-    return Replays(
-        done={row[0]: Replayed(row[2], row[1] == "created", *row[3:]) for row in rows if row[1] != "held"},
-        held={row[0]: row[2] for row in rows if row[1] == "held"},
+    found = await cursor.fetchall()
+    return ReplayResult(
+        done={
+            row[0]: ReplayedJob(row[2], row[1] == "created", *row[3:]) for row in found if row[1] != "held"
+        },
+        held={row[0]: row[2] for row in found if row[1] == "held"},
     )

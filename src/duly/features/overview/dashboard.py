@@ -15,8 +15,8 @@ from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.server import ServerStats
 from duly.features.alerts import store as alerts
 from duly.features.alerts.models import Alert
-from duly.features.dead_letters import groups_store as kinds
-from duly.features.dead_letters.groups_store import ErrorKind
+from duly.features.dead_letters import store as dead_letters
+from duly.features.dead_letters.models import FailureGroup
 from duly.features.metrics.store import Totals, read_totals
 from duly.features.overview import models as board
 from duly.features.overview import store as overview
@@ -45,7 +45,7 @@ class Told(NamedTuple):
 
     beside: Totals
     alerts: list[Alert]
-    kinds: list[ErrorKind]
+    kinds: list[FailureGroup]
     workers: list[WorkerSnapshot]
     reconciled: int
 
@@ -65,7 +65,7 @@ class Boards:
         return Told(
             beside=await read_totals(conn, limit=_MOST),
             alerts=await alerts.list_open(conn, None, limit=_ALERTS),
-            kinds=await kinds.kinds(conn, None, limit=_KINDS, most=_LETTERS),
+            kinds=await dead_letters.list_failure_groups(conn, None, limit=_KINDS, max_count=_LETTERS),
             workers=await queues.list_workers(conn, limit=_WORKERS),
             reconciled=await overview.reconciled(conn, most=_MOST, since=_DAY),
         )
@@ -106,7 +106,7 @@ class Boards:
             await conn.execute(PREFER_INDEX_ORDER)
             ended = await minutes.list_ended(conn, whose, HOUR, limit=_ENDED)
             wrong = await alerts.list_open(conn, whose, limit=_ALERTS)
-            errors = await kinds.kinds(conn, whose, limit=_KINDS, most=_LETTERS)
+            errors = await dead_letters.list_failure_groups(conn, whose, limit=_KINDS, max_count=_LETTERS)
         running = board.all_of([seen.running, seen.partial])
         waiting = board.all_of(share.waiting for share in seen.waiting)
         forced = rows[0]["reconciled"] if rows else 0

@@ -10,7 +10,7 @@ from uuid import UUID
 from duly.core.freshness import FreshnessLabel
 from duly.db.server import ServerStats
 from duly.features.alerts.models import Alert, Severity
-from duly.features.dead_letters.groups_store import ErrorKind
+from duly.features.dead_letters.models import FailureGroup
 from duly.features.metrics.store import Totals
 from duly.features.pagination import Count
 from duly.features.queues.models import WorkerSnapshot, WorkerState
@@ -96,7 +96,7 @@ class Board:
     """Active jobs by whether they can be believed; ended ones of a day, as far as an index counts them."""
     alerts: tuple[Alert, ...]
     """The open ones, the worst first; dead letters are among the kinds of errors."""
-    kinds: tuple[ErrorKind, ...]
+    kinds: tuple[FailureGroup, ...]
     """The open dead letters by what went wrong, the latest first."""
     workers: int
     """Living ones, which work for every org."""

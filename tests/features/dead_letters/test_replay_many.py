@@ -17,14 +17,14 @@ from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
 from duly.worker import claim as claims
 from tests.db.overruling import fail_waiting
-from tests.features.dead_letters.letters import OPS, WHY, Bury, audited, clone_letter, history, picture
+from tests.features.dead_letters.helpers import OPS, WHY, Bury, audited, clone_letter, history, picture
 
 
-async def test_many_are_replayed_at_a_pace_that_needs_nobody_to_keep_it(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
+async def test_many_letters_are_replayed_at_a_rate_without_a_running_process(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     buried = [await bury(str(n)) for n in range(5)]
-    report = await box.replay_many(acting, per_second=0.5, actor=OPS, reason=WHY)
+    report = await dead_letters.replay_many(acting, per_second=0.5, actor=OPS, reason=WHY)
     snapshots = [await handle.status() for handle in report.replayed]
     assert [job.replay_of for job in snapshots] == buried, "the oldest first"
     start = snapshots[0].run_at
@@ -44,11 +44,13 @@ async def test_many_are_replayed_at_a_pace_that_needs_nobody_to_keep_it(
 
 
 async def test_a_paced_replay_can_be_canceled_and_failed_before_its_time(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     for n in range(3):
         await bury(str(n))
-    _, second, third = (await box.replay_many(acting, per_second=0.01, actor=OPS, reason=WHY)).replayed
+    _, second, third = (
+        await dead_letters.replay_many(acting, per_second=0.01, actor=OPS, reason=WHY)
+    ).replayed
     assert await second.cancel("never mind") == "canceled"
     async with database.engine() as conn:
         assert await fail_waiting(conn, acting, third.job_id)
@@ -57,22 +59,28 @@ async def test_a_paced_replay_can_be_canceled_and_failed_before_its_time(
     assert history(sql, third.job_id)[-1] == "job.failed"
 
 
-async def test_only_what_was_chosen_is_replayed(box: DeadLetters, bury: Bury, acting: uuid.UUID) -> None:
+async def test_only_letters_of_the_filter_are_replayed(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID
+) -> None:
     await bury("a")
     timeouts = [await bury(str(n), error=ErrorInfo("timeout", "slow", "TimeoutError")) for n in range(3)]
-    kind = (await box.get(acting, timeouts[0])).fingerprint
-    nothing = await box.replay_many(acting, job_type="mail.read", per_second=9, actor=OPS, reason=WHY)
+    kind = (await dead_letters.get(acting, timeouts[0])).fingerprint
+    nothing = await dead_letters.replay_many(
+        acting, job_type="mail.read", per_second=9, actor=OPS, reason=WHY
+    )
     assert nothing.replayed == ()
-    report = await box.replay_many(acting, fingerprint=kind, per_second=9, limit=2, actor=OPS, reason=WHY)
+    report = await dead_letters.replay_many(
+        acting, fingerprint=kind, per_second=9, limit=2, actor=OPS, reason=WHY
+    )
     assert [(await handle.status()).replay_of for handle in report.replayed] == timeouts[:2]
-    assert len((await box.list(acting)).letters) == 2
+    assert len((await dead_letters.list(acting)).letters) == 2
 
 
-async def test_more_than_fit_into_a_transaction_keep_one_pace(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+async def test_the_rate_is_kept_over_several_transactions(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     clone_letter(sql, await bury(), 1200)
-    report = await box.replay_many(acting, per_second=10, limit=1100, actor=OPS, reason=WHY)
+    report = await dead_letters.replay_many(acting, per_second=10, limit=1100, actor=OPS, reason=WHY)
     assert len(report.replayed) == 1100
     rows = sql.execute(
         "select job_id, run_at from duly.job_records where replay_of is not null order by run_at"
@@ -81,15 +89,15 @@ async def test_more_than_fit_into_a_transaction_keep_one_pace(
     gaps = [after[1] - before[1] for before, after in pairwise(rows)]
     assert min(gaps) >= timedelta(seconds=0.0999)
     assert len(audited(sql)) == 1100
-    assert len((await box.list(acting, limit=500)).letters) == 101
+    assert len((await dead_letters.list(acting, limit=500)).letters) == 101
 
 
-async def test_two_who_replay_many_at_once_replay_each_letter_once(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+async def test_concurrent_replays_of_many_replay_each_letter_once(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     clone_letter(sql, await bury(), 300)
     reports = await asyncio.gather(
-        *(box.replay_many(acting, per_second=100, actor=OPS, reason=WHY) for _ in range(3))
+        *(dead_letters.replay_many(acting, per_second=100, actor=OPS, reason=WHY) for _ in range(3))
     )
     made = [handle.job_id for report in reports for handle in report.replayed]
     assert len(made) == len(set(made))
@@ -98,20 +106,20 @@ async def test_two_who_replay_many_at_once_replay_each_letter_once(
     assert sql.execute("select count(distinct replay_of) from duly.job_records").fetchone() == (301,)
 
 
-async def test_letters_of_a_taken_identity_stay_in_the_box(
-    box: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID
+async def test_letters_of_a_held_run_identity_stay_open(
+    dead_letters: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID
 ) -> None:
     nightly = [await bury(str(n), run_identity="nightly") for n in range(2)]
     hourly = await bury("h", run_identity="hourly")
     free = await bury("x")
     active = await send.options(run_identity="hourly").enqueue("z")
-    report = await box.replay_many(acting, per_second=1, actor=OPS, reason=WHY)
+    report = await dead_letters.replay_many(acting, per_second=1, actor=OPS, reason=WHY)
     assert [(await handle.status()).replay_of for handle in report.replayed] == [nightly[0], free]
     assert report.left == {
-        nightly[1]: "another letter of its run identity goes first",
+        nightly[1]: "another letter with its run identity comes first",
         hourly: f"its run identity is held by {active.job_id}",
     }
-    assert {x.job_id for x in (await box.list(acting)).letters} == {nightly[1], hourly}
+    assert {x.job_id for x in (await dead_letters.list(acting)).letters} == {nightly[1], hourly}
 
 
 @pytest.mark.parametrize(
@@ -124,8 +132,8 @@ async def test_letters_of_a_taken_identity_stay_in_the_box(
         ("actor", {"per_second": 1, "actor": None}),
     ],
 )
-async def test_a_wrong_order_is_named_and_nothing_is_done(
-    box: DeadLetters,
+async def test_invalid_arguments_of_a_replay_are_named_and_change_nothing(
+    dead_letters: DeadLetters,
     bury: Bury,
     acting: uuid.UUID,
     sql: psycopg.Connection,
@@ -135,18 +143,18 @@ async def test_a_wrong_order_is_named_and_nothing_is_done(
     await bury()
     before = picture(sql)
     with pytest.raises(errors.ContractError) as refused:
-        await box.replay_many(acting, **{"actor": OPS, "reason": WHY, **arguments})
+        await dead_letters.replay_many(acting, **{"actor": OPS, "reason": WHY, **arguments})
     assert refused.value.field == field
     assert picture(sql) == before
 
 
 @pytest.mark.parametrize("action", ["replay", "discard", "fix", "rerun"])
-async def test_every_change_says_who_and_why(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, action: str
+async def test_every_change_requires_an_actor_and_a_reason(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, action: str
 ) -> None:
     old = await bury()
     arguments: list[Any] = [acting, old, *([{"to": "b"}] if action == "fix" else [])]
     for actor, reason, field in [(None, WHY, "actor"), (OPS, None, "reason"), (OPS, "x" * 501, "reason")]:
         with pytest.raises(errors.ContractError) as refused:
-            await getattr(box, action)(*arguments, actor, reason)
+            await getattr(dead_letters, action)(*arguments, actor, reason)
         assert refused.value.field == field

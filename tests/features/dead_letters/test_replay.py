@@ -16,7 +16,7 @@ from duly.core.outcome import Completed, Retried
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
 from tests.db.overruling import fail_waiting
-from tests.features.dead_letters.letters import (
+from tests.features.dead_letters.helpers import (
     ACTIONS,
     BOOM,
     OPS,
@@ -29,15 +29,15 @@ from tests.features.dead_letters.letters import (
 )
 
 
-async def test_a_replay_is_a_new_job_that_carries_the_old_one_on(
-    app: Duly, box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+async def test_a_replay_is_a_new_job_with_the_attributes_of_the_dead_one(
+    app: Duly, dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     project = uuid.uuid4()
     await app.create_project(acting, project, "Berlin")
     old = await bury("bob", subject_id="mail/7", project_id=project, priority=7, metadata={"a": 1})
     before = sql.execute("select * from duly.jobs where job_id = %s", [old]).fetchone()
     with context(request_id="req-ops", traceparent=f"00-{'a' * 32}-{'b' * 16}-01"):
-        handle = await box.replay(acting, old, OPS, WHY)
+        handle = await dead_letters.replay(acting, old, OPS, WHY)
     assert handle.created
     assert handle.job_id != old
     new = await handle.status()
@@ -54,11 +54,11 @@ async def test_a_replay_is_a_new_job_that_carries_the_old_one_on(
     assert sql.execute("select * from duly.jobs where job_id = %s", [old]).fetchone() == before
 
 
-async def test_the_history_of_a_replay_begins_with_where_it_comes_from(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+async def test_the_events_of_a_replay_start_with_its_origin(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury()
-    new = (await box.replay(acting, old, OPS, WHY)).job_id
+    new = (await dead_letters.replay(acting, old, OPS, WHY)).job_id
     assert history(sql, new) == ["job.queued", "job.replayed"]
     row = sql.execute(
         "select payload_json, actor_id, status from duly.job_events where event_type = 'job.replayed'"
@@ -66,65 +66,65 @@ async def test_the_history_of_a_replay_begins_with_where_it_comes_from(
     assert row == ({"replay_of": str(old), "by": "user:ops-1", "reason": WHY}, "ops-1", "queued")
 
 
-async def test_a_replay_is_audited_and_closes_the_letter(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+async def test_a_replay_is_audited_and_resolves_the_letter(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury()
     with context(request_id="req-ops"):
-        new = (await box.replay(acting, old, OPS, WHY)).job_id
+        new = (await dead_letters.replay(acting, old, OPS, WHY)).job_id
     assert audited(sql) == [
         ("dead_letter.replayed", "ops-1", "job", str(old), WHY, "req-ops", "req-1", str(new))
     ]
-    letter = await box.get(acting, old)
+    letter = await dead_letters.get(acting, old)
     assert (letter.resolution, letter.successor_job_id) == ("replayed", new)
 
 
 async def test_a_replay_outside_of_any_request_has_a_request_id_of_its_own(
-    app: Duly, box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+    app: Duly, dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury()
     handle = await asyncio.get_running_loop().create_task(
-        box.replay(acting, old, OPS, WHY), context=Context()
+        dead_letters.replay(acting, old, OPS, WHY), context=Context()
     )
     request_id = (await handle.status()).request_id
     assert request_id.startswith("req-")
     assert audited(sql)[0][5] == request_id != "req-1"
 
 
-async def test_a_second_replay_finds_the_first(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+async def test_a_second_replay_returns_the_job_of_the_first(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury()
-    first = await box.replay(acting, old, OPS, WHY)
+    first = await dead_letters.replay(acting, old, OPS, WHY)
     before = picture(sql)
-    second = await box.replay(acting, old, Actor.user("ops-2"), "me too")
+    second = await dead_letters.replay(acting, old, Actor.user("ops-2"), "me too")
     assert (second.job_id, second.created) == (first.job_id, False)
     assert picture(sql) == before
 
 
-async def test_operators_who_replay_at_once_make_one_job(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+async def test_concurrent_replays_create_one_job(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury()
-    handles = await asyncio.gather(*(box.replay(acting, old, OPS, WHY) for _ in range(20)))
+    handles = await asyncio.gather(*(dead_letters.replay(acting, old, OPS, WHY) for _ in range(20)))
     assert len({handle.job_id for handle in handles}) == 1
     assert sum(handle.created for handle in handles) == 1
     assert len(audited(sql)) == 1
     assert sql.execute("select count(*) from duly.job_records").fetchone() == (2,)
 
 
-async def test_of_a_replay_and_a_discard_at_once_one_wins_and_the_other_hears_of_it(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+async def test_of_a_concurrent_replay_and_discard_one_wins_and_the_other_raises(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     for round_ in range(10):
         old = await bury(str(round_))
         before = len(audited(sql))
-        pair = [box.replay(acting, old, OPS, WHY), box.discard(acting, old, OPS, WHY)]
+        pair = [dead_letters.replay(acting, old, OPS, WHY), dead_letters.discard(acting, old, OPS, WHY)]
         ordered = pair if round_ % 2 else pair[::-1]
         answers = await asyncio.gather(*ordered, return_exceptions=True)
         [refused] = [a for a in answers if isinstance(a, Exception)]
         assert isinstance(refused, errors.AlreadyResolved)
-        letter = await box.get(acting, old)
+        letter = await dead_letters.get(acting, old)
         successors = sql.execute("select job_id from duly.job_records where replay_of = %s", [old]).fetchall()
         assert [row[0] for row in successors] == [x for x in [letter.successor_job_id] if x]
         assert (letter.resolution == "replayed") == bool(successors)
@@ -136,27 +136,27 @@ async def test_of_a_replay_and_a_discard_at_once_one_wins_and_the_other_hears_of
 @pytest.mark.parametrize("first", ACTIONS)
 @pytest.mark.parametrize("second", ACTIONS)
 async def test_a_resolved_letter_is_not_resolved_differently(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection, first: str, second: str
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection, first: str, second: str
 ) -> None:
     old = await bury()
-    await ACTIONS[first](box, acting, old)
+    await ACTIONS[first](dead_letters, acting, old)
     before = picture(sql)
     if first == second and first != "fixed":
-        await ACTIONS[second](box, acting, old)
+        await ACTIONS[second](dead_letters, acting, old)
     else:
         with pytest.raises(errors.AlreadyResolved) as refused:
-            await ACTIONS[second](box, acting, old)
+            await ACTIONS[second](dead_letters, acting, old)
         assert f"{old} was {first} by user:ops-1" in str(refused.value)
-        successor = (await box.get(acting, old)).successor_job_id
+        successor = (await dead_letters.get(acting, old)).successor_job_id
         assert (successor is None) == (first == "discarded")
         assert successor is None or str(successor) in str(refused.value)
     assert picture(sql) == before
 
 
 async def test_a_replayed_job_is_claimed_and_finished_like_any_other(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
-    handle = await box.replay(acting, await bury(), OPS, WHY)
+    handle = await dead_letters.replay(acting, await bury(), OPS, WHY)
     assert await end_one(database, Completed(3)) == handle.job_id
     assert await handle.result(timeout=0) == 3
     assert history(sql, handle.job_id) == ["job.queued", "job.replayed", "job.started", "job.completed"]
@@ -164,77 +164,77 @@ async def test_a_replayed_job_is_claimed_and_finished_like_any_other(
 
 
 async def test_a_replayed_job_is_retried_like_any_other(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
-    handle = await box.replay(acting, await bury(), OPS, WHY)
+    handle = await dead_letters.replay(acting, await bury(), OPS, WHY)
     await end_one(database, Retried(BOOM), attempts=2)
     await end_one(database, Completed(3))
     assert history(sql, handle.job_id)[2:] == ["job.started", "job.retried", "job.started", "job.completed"]
 
 
 async def test_a_replayed_job_can_be_canceled_while_it_waits(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    handle = await box.replay(acting, await bury(), OPS, WHY)
+    handle = await dead_letters.replay(acting, await bury(), OPS, WHY)
     assert await handle.cancel("not now") == "canceled"
     assert history(sql, handle.job_id) == ["job.queued", "job.replayed", "job.canceled"]
     assert sql.execute("select count(*) from duly.ready").fetchone() == (0,)
 
 
-async def test_a_replayed_job_that_waits_in_vain_can_be_failed(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
+async def test_a_replayed_job_that_is_never_claimed_can_be_failed(
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
-    handle = await box.replay(acting, await bury(), OPS, WHY)
+    handle = await dead_letters.replay(acting, await bury(), OPS, WHY)
     async with database.engine() as conn:
         assert await fail_waiting(conn, acting, handle.job_id)
     assert history(sql, handle.job_id) == ["job.queued", "job.replayed", "job.reconciled", "job.failed"]
 
 
 async def test_a_replay_that_dies_again_has_a_letter_of_its_own(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     chain = [await bury()]
     for _ in range(3):
-        handle = await box.replay(acting, chain[-1], OPS, WHY)
+        handle = await dead_letters.replay(acting, chain[-1], OPS, WHY)
         assert await end_one(database, Retried(BOOM)) == handle.job_id
         chain.append(handle.job_id)
-    [still_open] = (await box.list(acting)).letters
+    [still_open] = (await dead_letters.list(acting)).letters
     assert still_open.job_id == chain[-1]
     for old, new in pairwise(chain):
-        assert (await box.get(acting, old)).successor_job_id == new
-        assert (await box.get(acting, new)).replay_of == old
+        assert (await dead_letters.get(acting, old)).successor_job_id == new
+        assert (await dead_letters.get(acting, new)).replay_of == old
     assert history(sql, chain[-1])[-3:] == ["job.started", "job.deadlettered", "job.failed"]
 
 
 async def test_a_large_payload_is_replayed_by_its_reference(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury("ä" * 40_000)
-    new = (await box.replay(acting, old, OPS, WHY)).job_id
+    new = (await dead_letters.replay(acting, old, OPS, WHY)).job_id
     rows = sql.execute("select payload, payload_ref, payload_hash from duly.job_records").fetchall()
     assert rows[0] == rows[1]
     assert rows[0][1].startswith(f"blob:{acting}/")
-    assert (await box.get(acting, old)).payload_ref == rows[0][1]
+    assert (await dead_letters.get(acting, old)).payload_ref == rows[0][1]
     assert new != old
 
 
 async def test_a_foreign_key_of_the_same_name_does_not_pass_for_a_replay(
-    box: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID
+    dead_letters: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID
 ) -> None:
     old = await bury()
     taken = await send.options(idempotency_key=f"replay:{old}:1").enqueue("somebody else")
-    handle = await box.replay(acting, old, OPS, WHY)
+    handle = await dead_letters.replay(acting, old, OPS, WHY)
     assert handle.created
     assert handle.job_id != taken.job_id
     assert (await handle.status()).idempotency_key == f"replay:{old}:2"
 
 
 async def test_a_replay_that_the_orgs_quota_refuses_leaves_the_letter_open(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury()
     sql.execute("insert into duly.gates (org_id, job_type, max_waiting) values (%s, '', 0)", [acting])
     before = picture(sql)
     with pytest.raises(errors.LimitExceeded):
-        await box.replay(acting, old, OPS, WHY)
+        await dead_letters.replay(acting, old, OPS, WHY)
     assert picture(sql) == before

@@ -1,4 +1,4 @@
-"""How jobs come to die here, and how one looks at what was done about them."""
+"""Create dead letters, and read what their resolution wrote."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WHY = "the provider is back"
 Bury = Callable[..., Awaitable[uuid.UUID]]
 
 ACTIONS: dict[str, Callable[[DeadLetters, uuid.UUID, uuid.UUID], Awaitable[Any]]] = {
-    "replayed": lambda box, org, job: box.replay(org, job, OPS, WHY),
-    "fixed": lambda box, org, job: box.fix(org, job, {"to": "b"}, OPS, WHY),
-    "discarded": lambda box, org, job: box.discard(org, job, OPS, WHY),
+    "replayed": lambda dead_letters, org, job: dead_letters.replay(org, job, OPS, WHY),
+    "fixed": lambda dead_letters, org, job: dead_letters.fix(org, job, {"to": "b"}, OPS, WHY),
+    "discarded": lambda dead_letters, org, job: dead_letters.discard(org, job, OPS, WHY),
 }
 
 
 async def end_one(database: Database, ending: AttemptOutcome, *, attempts: int = 1) -> uuid.UUID:
-    """Claim the next job and end its attempt so; the only place here that knows how a worker does that."""
+    """Claim the next job and end its attempt with this outcome, as a worker does."""
     now = datetime.now(UTC)  # before the transaction begins, so that what is due is due in it
     async with database.engine() as conn:
         [job] = (
@@ -55,7 +55,7 @@ async def end_one(database: Database, ending: AttemptOutcome, *, attempts: int =
 
 
 def clone_letter(sql: psycopg.Connection, job_id: uuid.UUID, copies: int) -> None:
-    """Many dead jobs like this one."""
+    """Create copies of a dead job."""
     ids = [uuid.UUID(int=job_id.int + n) for n in range(1, copies + 1)]
     names = {
         "job_records": "result_id job_type category queue priority max_attempts actor_type actor_id "
@@ -91,7 +91,7 @@ def audited(sql: psycopg.Connection) -> list[tuple[Any, ...]]:
 
 
 def picture(sql: psycopg.Connection) -> list[Any]:
-    """Everything that an action could have changed."""
+    """Return every row that a resolution could change."""
     tables = "job_records job_states event_log ledger ready scheduled active_runs dead_letters audit_entries"
     return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables.split()]
 

@@ -10,30 +10,30 @@ import pytest
 
 from duly import Duly, errors
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.letters import OPS, WHY, Bury, audited, history, picture
+from tests.features.dead_letters.helpers import OPS, WHY, Bury, audited, history, picture
 
 
 async def test_a_fix_is_a_new_job_with_another_payload(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     old = await bury("bob@")
-    handle = await box.fix(acting, old, {"to": "bob", "size": "3"}, OPS, "the address was wrong")
+    handle = await dead_letters.fix(acting, old, {"to": "bob", "size": "3"}, OPS, "the address was wrong")
     assert (await handle.status()).replay_of == old
     rows = sql.execute(
         "select payload, payload_hash from duly.job_records order by (job_id = %s)", [handle.job_id]
     ).fetchall()
     assert [row[0] for row in rows] == [{"to": "bob@", "size": 1}, {"to": "bob", "size": 3}]
     assert rows[0][1] != rows[1][1]
-    letter = await box.get(acting, old)
+    letter = await dead_letters.get(acting, old)
     assert (letter.resolution, letter.successor_job_id) == ("fixed", handle.job_id)
     assert [row[0] for row in audited(sql)] == ["dead_letter.fixed"]
     assert history(sql, handle.job_id) == ["job.queued", "job.replayed"]
 
 
 async def test_a_large_fix_goes_to_the_blobs(
-    app: Duly, box: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID, sql: psycopg.Connection
+    app: Duly, dead_letters: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    handle = await box.fix(acting, await bury(), {"to": "ä" * 40_000}, OPS, WHY)
+    handle = await dead_letters.fix(acting, await bury(), {"to": "ä" * 40_000}, OPS, WHY)
     plain = await send.enqueue("ä" * 40_000)
     rows = sql.execute(
         "select payload, payload_ref, payload_hash from duly.job_records where job_id = any (%s)",
@@ -45,9 +45,9 @@ async def test_a_large_fix_goes_to_the_blobs(
 
 
 async def test_a_small_fix_of_a_large_payload_lets_go_of_the_reference(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
+    dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    handle = await box.fix(acting, await bury("ä" * 40_000), {"to": "b"}, OPS, WHY)
+    handle = await dead_letters.fix(acting, await bury("ä" * 40_000), {"to": "b"}, OPS, WHY)
     row = sql.execute("select payload, payload_ref from duly.job_records where job_id = %s", [handle.job_id])
     assert row.fetchone() == ({"to": "b", "size": 1}, None)
 
@@ -63,19 +63,24 @@ async def test_a_small_fix_of_a_large_payload_lets_go_of_the_reference(
         (["to"], "payload"),
     ],
 )
-async def test_a_fix_that_the_job_type_does_not_take_writes_nothing(
-    box: DeadLetters, bury: Bury, acting: uuid.UUID, sql: psycopg.Connection, payload: Any, field: str
+async def test_a_payload_that_the_job_type_rejects_writes_nothing(
+    dead_letters: DeadLetters,
+    bury: Bury,
+    acting: uuid.UUID,
+    sql: psycopg.Connection,
+    payload: Any,
+    field: str,
 ) -> None:
     old = await bury()
     before = picture(sql)
     with pytest.raises(errors.ContractError) as refused:
-        await box.fix(acting, old, payload, OPS, WHY)
+        await dead_letters.fix(acting, old, payload, OPS, WHY)
     assert refused.value.field == field
     assert picture(sql) == before
 
 
-async def test_a_job_type_that_nobody_declares_cannot_be_fixed_but_replayed(
-    app: Duly, box: DeadLetters, bury: Bury, acting: uuid.UUID
+async def test_an_undeclared_job_type_can_be_replayed_but_not_fixed(
+    app: Duly, dead_letters: DeadLetters, bury: Bury, acting: uuid.UUID
 ) -> None:
     old = await bury()
     other = Duly(settings=app.settings)

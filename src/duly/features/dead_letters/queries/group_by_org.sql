@@ -1,5 +1,5 @@
--- Purpose: what is in the boxes of all orgs, by org and kind: how many, since when, and what the latest one says.
--- Index: dead_letters_open, in steps from one to the next; so many steps at most, and each is counted to `most`.
+-- Purpose: group the open dead letters of all orgs by org and kind of failure: their number, up to `max_count`, the first
+-- and the last time, and the latest letter. Index: a loose scan over dead_letters_open, at most `limit` steps.
 with recursive kind(org_id, fingerprint) as (
     (select d.org_id, d.fingerprint from duly.dead_letters d
      where d.resolution is null order by d.org_id, d.fingerprint limit 1)
@@ -28,6 +28,6 @@ cross join lateral (
 cross join lateral (
     select count(*) as letters from (
         select from duly.dead_letters c
-        where c.org_id = k.org_id and c.fingerprint = k.fingerprint and c.resolution is null limit %(most)s) c
+        where c.org_id = k.org_id and c.fingerprint = k.fingerprint and c.resolution is null limit %(max_count)s) c
 ) n
 order by l.dead_at desc, k.org_id, k.fingerprint
