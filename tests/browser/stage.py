@@ -188,7 +188,7 @@ class Visitor:
         await self.page.locator("#other > summary").click()
         await self.page.get_by_label("Job type").fill(job_type)
         await self.page.get_by_label("Payload (JSON)").fill(payload)
-        await self.page.get_by_role("button", name="Have it done").click()
+        await self.page.get_by_role("button", name="Submit job").click()
         await self.page.wait_for_url("**/jobs/*")
         return self.page.url.rpartition("/")[2]
 

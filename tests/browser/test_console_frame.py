@@ -15,7 +15,7 @@ async def test_the_frame_has_its_languages_colours_and_keys(visitor: Visitor) ->
     await visitor.operate()
     await visitor.shoot("console-frame")
     await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     await visitor.shoot("console-keys")
     await page.get_by_role("button", name="Close").click()
     await page.get_by_role("link", name="Deutsch").click()

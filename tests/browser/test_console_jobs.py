@@ -59,7 +59,7 @@ async def test_jobs_are_found_by_their_payload_and_all_of_them_canceled(
     await page.keyboard.press("x")
     await expect(page.locator("[data-picked]")).to_have_text("2")
     await visitor.shoot("console-jobs-found")
-    await page.get_by_label("all that fit").check()
+    await page.get_by_label("all matching").check()
     await page.get_by_role("button", name="Cancel …").click()
     await expect(page.get_by_role("heading", name="Cancel jobs")).to_be_visible()
     await visitor.shoot("console-jobs-bulk")

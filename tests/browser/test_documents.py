@@ -51,16 +51,18 @@ async def test_a_file_is_filed_read_confirmed_and_found(visitor: DocumentPrincip
     page, stage = visitor.page, visitor.stage
     await visitor.log_in()
     await page.get_by_role("link", name="Documents").click()
-    await expect(page.get_by_text("No documents here yet.")).to_be_visible()
+    await expect(page.get_by_text("No documents yet.")).to_be_visible()
     await page.get_by_label("New folder").fill("Eingang 2026")
-    await page.get_by_role("button", name="Make").click()
+    await page.get_by_role("button", name="Create").click()
     await page.wait_for_url("**/documents?folder=*-*")
     made = await asyncio.to_thread(files, tmp_path)
 
     async with held(stage):
         await page.get_by_label("Files: choose them").set_input_files(made)
-        rows = page.get_by_role("list", name="Files on their way").get_by_role("listitem")
-        for n, said in enumerate(("filed, and being read", "is there already", "filed, and", "is empty")):
+        rows = page.get_by_role("list", name="Uploads").get_by_role("listitem")
+        for n, said in enumerate(
+            ("uploaded; text is being extracted", "is there already", "filed, and", "is empty")
+        ):
             await expect(rows.nth(n)).to_contain_text(said)
         await expect(page.locator("#uploaded")).to_have_text("New: 2. There already: 1. Not taken: 1.")
         await visitor.shoot("documents-uploaded")
@@ -68,21 +70,21 @@ async def test_a_file_is_filed_read_confirmed_and_found(visitor: DocumentPrincip
         live = page.locator("#live")
         for heading in ("Page 1", "Page 2", "Page 3"):
             await expect(live.get_by_role("heading", name=heading)).to_be_visible()
-        await expect(live).to_contain_text("only a picture, not read yet")
+        await expect(live).to_contain_text("image only, needs OCR")
         await visitor.shoot("document-live")
-    await expect(page.locator("#status")).to_have_text("Pages without text")
+    await expect(page.locator("#status")).to_have_text("Needs OCR")
     await expect(live).to_be_hidden()
     await expect(page.locator("#pictures")).to_contain_text("not be found by their words yet: 2.")
     await expect(page.locator("#page-1")).to_contain_text("onerror=alert(1)")
     await expect(page.locator("img[src=x]")).to_have_count(0)
 
     await expect(page.locator("#type-word")).to_have_text("Invoice")
-    await page.get_by_text("What speaks for it").click()
+    await page.get_by_text("Evidence").click()
     await expect(page.locator("#evidence li").first).to_be_visible()
     await visitor.shoot("document-read")
     await page.get_by_role("button", name="Yes, it is: Invoice").click()
     await expect(page.locator("#type-state")).to_have_text("Confirmed")
-    await page.get_by_label("Another type").select_option("Reminder")
+    await page.get_by_label("Change type").select_option("Reminder")
     await page.get_by_role("button", name="Save").click()
     await expect(page.locator("#type-word")).to_have_text("Reminder")
     await _agreed(visitor)
@@ -92,15 +94,17 @@ async def test_a_file_is_filed_read_confirmed_and_found(visitor: DocumentPrincip
 async def _agreed(visitor: DocumentPrincipal) -> None:
     """Nothing is sent elsewhere unless somebody has agreed; they are told what it costs."""
     page = visitor.page
-    await page.get_by_text("Read it again").click()
+    await page.get_by_text("Extract again").click()
     await page.get_by_text("Unstructured, thorough").click()
     await expect(page.locator("#estimate")).to_have_text("Estimated cost: 3 cents for 3 pages.")
-    await page.get_by_role("button", name="Read it", exact=True).click()
+    await page.get_by_role("button", name="Extract text", exact=True).click()
     await expect(page.locator("#read-problem")).to_contain_text("agree to that first")
     await visitor.shoot("document-consent")
     await page.get_by_label("I agree that the file is sent").check()
-    await page.get_by_role("button", name="Read it", exact=True).click()
-    await expect(page.locator("#failure")).to_have_text("No outside service is set up. Nothing was sent.")
+    await page.get_by_role("button", name="Extract text", exact=True).click()
+    await expect(page.locator("#failure")).to_have_text(
+        "No external service is configured. Nothing was sent."
+    )
     await expect(page.locator("#page-1")).to_contain_text("Rechnung Nr. 4711")
 
 
@@ -108,12 +112,12 @@ async def _found(visitor: DocumentPrincipal) -> None:
     """By a mistyped word, on the page that has it; deleted, it is found no more."""
     page = visitor.page
     await visitor.open("/documents")
-    await page.get_by_label("Search the documents").fill("Hausmeistr Gewährleistung")
+    await page.get_by_label("Search documents").fill("Hausmeistr Gewährleistung")
     await page.get_by_role("button", name="Search").click()
     hit = page.locator(".hit").first
     await expect(hit.locator("mark").filter(has_text="Hausmeister")).to_be_visible()
     await expect(hit).to_contain_text("Page 3")
-    await expect(page.get_by_text("Looked for instead:")).to_be_visible()
+    await expect(page.get_by_text("Searched instead for:")).to_be_visible()
     await visitor.shoot("search")
     await hit.get_by_role("link").click()
     await expect(page.locator("#page-3")).to_be_focused()

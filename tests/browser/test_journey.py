@@ -30,8 +30,8 @@ async def test_texts_and_files_become_an_analysis(visitor: Visitor, tmp_path: Pa
     await visitor.log_in()
     assert "key=" not in page.url
     await visitor.shoot("submit")
-    await page.get_by_role("button", name="Start the analysis").click()
-    await expect(page.get_by_role("alert")).to_have_text("Choose a file, or paste a text.")
+    await page.get_by_role("button", name="Start analysis").click()
+    await expect(page.get_by_role("alert")).to_have_text("Choose a file or paste a text.")
 
     names = {"vertrag.txt": CONTRACT * 4, "copy.txt": CONTRACT * 4}
     for name, text in names.items():
@@ -41,24 +41,24 @@ async def test_texts_and_files_become_an_analysis(visitor: Visitor, tmp_path: Pa
     dropped = await page.evaluate_handle(f"() => {{ {files} }}")
     await page.dispatch_event("#drop", "drop", {"dataTransfer": dropped})
     await page.get_by_role("button", name="Remove brief.txt").click()
-    await expect(page.get_by_role("list", name="Chosen files").get_by_role("listitem")).to_have_count(2)
-    await page.get_by_label("Or a text").fill(LETTER * 3)
+    await expect(page.get_by_role("list", name="Selected files").get_by_role("listitem")).to_have_count(2)
+    await page.get_by_label("Or paste a text").fill(LETTER * 3)
     await page.get_by_role("button", name="Add another text").click()
     await page.get_by_label("Text 2").fill("<img src=x onerror=alert(1)> " * 8)
     await visitor.shoot("submit-filled")
     # Two clicks are one job.
-    await page.get_by_role("button", name="Start the analysis").dblclick()
+    await page.get_by_role("button", name="Start analysis").dblclick()
     await page.wait_for_url("**/results/*")
     assert (await visitor.stage.jobs()).count("analyze.run") == 1
 
-    await expect(page.locator("#kind")).to_have_text("Final")
-    for heading in ("Overview", "Languages", "Key terms", "Figures", "Timeline", "Texts that are alike"):
+    await expect(page.locator("#kind")).to_have_text("Final result")
+    for heading in ("Overview", "Languages", "Key terms", "Figures", "Timeline", "Similar texts"):
         await expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     await expect(page.get_by_text("identical")).to_be_visible()
     first = page.locator("tbody tr").first
     for word in ("DE89370400440532013001", "Doubtful: the check digits are wrong", "Do not pay to", "text-1"):
         await expect(first).to_contain_text(word)
-    await expect(page.get_by_role("main")).to_contain_text("Kept at least until")
+    await expect(page.get_by_role("main")).to_contain_text("Available until at least")
     await expect(page.locator("img[src=x]")).to_have_count(0)
     await visitor.shoot("result-analysis")
     async with page.expect_download() as download:
@@ -73,7 +73,7 @@ async def test_texts_and_files_become_an_analysis(visitor: Visitor, tmp_path: Pa
     await visitor.shoot("result-analysis-partial")
     await page.unroute_all()
     await page.reload()
-    await expect(page.locator("#kind")).to_have_text("Final")
+    await expect(page.locator("#kind")).to_have_text("Final result")
 
 
 async def _as_it_was_before_its_end(visitor: Visitor) -> None:
@@ -92,12 +92,12 @@ async def test_partial_results_come_and_the_page_may_be_closed(visitor: Visitor)
     page, steps = visitor.page, visitor.stage.steps
     await visitor.log_in()
     await visitor.ask("demo.steps", json.dumps({"name": "a", "parts": PARTS}))
-    await expect(page.locator("#status")).to_have_text("Working")
+    await expect(page.locator("#status")).to_have_text("Running")
     await expect(page.get_by_text("You may close this page and come back")).to_be_visible()
     await expect(page.locator("#note")).to_have_text("looking around")
     await visitor.shoot("job-running")
     steps["a/north"].set()
-    await expect(page.locator("#status")).to_have_text("Working, partial results")
+    await expect(page.locator("#status")).to_have_text("Partial results")
     await expect(page.get_by_role("heading", name="north")).to_be_visible()
     await expect(page.locator("#percent")).to_have_text("25 %")
     await expect(page.get_by_role("progressbar", name="Progress")).to_have_attribute("value", "25")
@@ -117,14 +117,14 @@ async def test_partial_results_come_and_the_page_may_be_closed(visitor: Visitor)
 
     watching = await page.context.new_page()
     await watching.goto(visitor.stage.url + permalink)
-    await expect(watching.locator("#kind")).to_have_text("Partial")
+    await expect(watching.locator("#kind")).to_have_text("Partial result")
     await expect(watching.get_by_text("still at work")).to_be_visible()
     await expect(watching.locator("#snapshots article")).to_have_count(3)
     await watching.close()
 
     steps["a/west"].set()
     await page.wait_for_url(f"**{permalink}")
-    await expect(page.locator("#kind")).to_have_text("Final")
+    await expect(page.locator("#kind")).to_have_text("Final result")
     await expect(page.get_by_role("link", name="list.txt")).to_be_visible()
     await expect(page.get_by_text("2.5")).to_have_count(0)
     await page.locator(".tree summary").filter(has_text="a 2").click()
@@ -146,13 +146,13 @@ async def test_canceling_keeps_what_there_is(visitor: Visitor) -> None:
     await expect(page.get_by_role("heading", name="north")).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
     dialog = page.get_by_role("dialog")
-    await expect(dialog.get_by_role("button", name="Let it run")).to_be_focused()
+    await expect(dialog.get_by_role("button", name="Keep running")).to_be_focused()
     await visitor.shoot("job-cancel")
     await page.keyboard.press("Escape")
     await expect(dialog).to_be_hidden()
     await page.get_by_role("button", name="Cancel").click()
     await dialog.get_by_label("Reason (optional)").fill("wrong parts")
-    await dialog.get_by_role("button", name="Cancel the job").click()
+    await dialog.get_by_role("button", name="Cancel job").click()
     await expect(page.locator("#status")).to_have_text("Canceled")
     await expect(page.get_by_text("Reason: wrong parts")).to_be_visible()
     await expect(page.get_by_role("heading", name="north")).to_be_visible()
@@ -164,10 +164,10 @@ async def test_canceling_keeps_what_there_is(visitor: Visitor) -> None:
     await expect(page.get_by_text("The job was canceled. What it had found until then")).to_be_visible()
     await expect(page.get_by_role("heading", name="north")).to_be_visible()
     await visitor.shoot("result-canceled")
-    await page.get_by_role("link", name="To the job").click()
+    await page.get_by_role("link", name="Open job").click()
     for part in PARTS:
         steps[f"b/{part}"].set()
-    await page.get_by_role("button", name="Ask anew").click()
+    await page.get_by_role("button", name="Submit again").click()
     await page.wait_for_url("**/results/*")
     assert first != page.url
 
@@ -187,26 +187,26 @@ async def test_a_failure_says_what_to_do(visitor: Visitor) -> None:
     await _try_again(visitor)
 
     # Who may not operate asks again from the tab that asked.
-    await page.get_by_role("button", name="Log out").click()
+    await page.get_by_role("button", name="Sign out").click()
     await page.wait_for_url("**/login")
     await visitor.log_in(key=await key_of(visitor.stage.app, visitor.stage.org, "jobs:read", "jobs:write"))
     await visitor.ask("demo.fails", '{"passing": true}')
     await _try_again(visitor)
     await page.evaluate("sessionStorage.clear()")
     await page.reload()
-    await expect(ended.get_by_role("link", name="Ask anew")).to_be_visible()
+    await expect(ended.get_by_role("link", name="Submit again")).to_be_visible()
 
     await visitor.ask("demo.fails", '{"passing": false}')
     await expect(ended).to_contain_text("customer.incomplete")
     await expect(ended).to_contain_text("would fail again")
-    await expect(ended.get_by_role("button", name="Try again")).to_have_count(0)
-    await ended.get_by_role("link", name="Ask anew").click()
+    await expect(ended.get_by_role("button", name="Retry")).to_have_count(0)
+    await ended.get_by_role("link", name="Submit again").click()
     await page.wait_for_url("**/submit")
 
 
 async def _try_again(visitor: Visitor) -> None:
     page, first = visitor.page, visitor.page.url
-    await page.locator("#ended").get_by_role("button", name="Try again").click()
+    await page.locator("#ended").get_by_role("button", name="Retry").click()
     await page.wait_for_url(lambda url: "/jobs/" in url and url != first)
     await expect(page.locator("#status")).to_have_text("Failed")
 
@@ -215,7 +215,7 @@ async def test_why_an_attempt_failed_is_said_while_others_follow(visitor: Visito
     page = visitor.page
     await visitor.log_in()
     await visitor.ask("demo.flaky", '{"name": "f"}')
-    await expect(page.locator("#status")).to_have_text("Working")
+    await expect(page.locator("#status")).to_have_text("Running")
     await expect(page.locator("#last-failure")).to_have_text("Attempt 1 failed: row 1 is no number")
     visitor.stage.steps["f"].set()
     await expect(page.locator("#last-failure")).to_have_text("Attempt 2 failed: row 2 is no number")
@@ -232,9 +232,9 @@ async def test_what_is_wrong_with_a_request_is_shown(visitor: Visitor) -> None:
     await page.get_by_label("Job type").fill("demo.steps")
     await expect(page.get_by_label("Payload (JSON)")).to_have_value(re.compile('"parts": \\[\\]'))
     await page.get_by_label("Payload (JSON)").fill("[1]")
-    await page.get_by_role("button", name="Have it done").click()
+    await page.get_by_role("button", name="Submit job").click()
     await expect(page.get_by_role("alert")).to_contain_text("not a JSON object")
     await page.get_by_label("Payload (JSON)").fill('{"name": 7}')
-    await page.get_by_role("button", name="Have it done").click()
+    await page.get_by_role("button", name="Submit job").click()
     await expect(page.get_by_role("alert")).to_contain_text("payload.name")
     await visitor.shoot("submit-problem")

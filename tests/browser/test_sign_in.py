@@ -20,19 +20,19 @@ async def test_somebody_logs_in_elsewhere_and_out_everywhere(visitor: Visitor) -
     await page.wait_for_url("**/login?next=*")
     await visitor.shoot("login-sso")
     await page.get_by_role("link", name="Log in with Acme").click()
-    await expect(page.get_by_role("heading", name="You are not logged in")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Sign-in failed")).to_be_visible()
     await expect(page.get_by_role("main")).to_contain_text("anna")
     await visitor.shoot("login-sso-unknown")
 
     await Members(stage.app).set(stage.org, "anna", "viewer", actor=ANNA, reason="hired")
-    await page.get_by_role("link", name="Back to the log-in").click()
+    await page.get_by_role("link", name="Back to sign-in").click()
     await page.get_by_role("link", name="Log in with Acme").click()
     await page.wait_for_url("**/console/account?lang=en")
     await expect(page.get_by_role("main")).to_contain_text("Signed in as")
     await expect(page.get_by_role("row").filter(has_text="this browser")).to_have_count(1)
     await visitor.live()
     await visitor.shoot("console-account")
-    await page.get_by_role("button", name="Sign out everywhere").click()
+    await page.get_by_role("button", name="Sign out of all sessions").click()
     await page.wait_for_url("**/login")
 
 

@@ -22,14 +22,14 @@ async def test_in_and_out(visitor: Visitor) -> None:
     await page.wait_for_url("**/login?next=*")
     await visitor.shoot("login")
     await page.get_by_label("API key or token").fill("duly_live_nonsense")
-    await page.get_by_role("button", name="Log in").click()
+    await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("alert")).to_contain_text("not known")
     await visitor.shoot("login-refused")
     await page.get_by_label("API key or token").fill(f"  {visitor.stage.key}\n")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/jobs?status=failed")
     assert await page.evaluate("document.cookie") == "", "no script reads the cookie"
-    await page.get_by_role("button", name="Log out").click()
+    await page.get_by_role("button", name="Sign out").click()
     await page.wait_for_url("**/login")
     await visitor.open("/jobs")
     await page.wait_for_url("**/login?next=*")
@@ -42,14 +42,14 @@ async def test_a_link_with_a_key_logs_nobody_in_without_a_click(visitor: Visitor
     foreign = await key_of(app, other)
     await visitor.open("/login")
     await page.evaluate("key => location.hash = `key=${key}`", foreign)
-    await expect(page.get_by_text("This link brings a key. Log in with it?")).to_be_visible()
+    await expect(page.get_by_text("This link contains a key. Sign in with it?")).to_be_visible()
     assert "key=" not in page.url
     await visitor.log_in()
     cookies = await page.context.cookies()
 
     await visitor.open(f"/login#key={foreign}")
     await expect(page.locator("#already")).to_contain_text("already logged in, for the org “Acme”")
-    await expect(page.get_by_text("This link brings a key. Log in with it?")).to_be_visible()
+    await expect(page.get_by_text("This link contains a key. Sign in with it?")).to_be_visible()
     await expect(page.get_by_label("API key or token")).to_have_value(foreign)
     await expect(page.locator("#log-in")).to_be_focused()
     assert "key=" not in page.url
@@ -70,7 +70,7 @@ async def test_in_german_from_the_first_page_to_the_last(visitor: Visitor) -> No
     await expect(page.locator("html")).to_have_attribute("lang", "de")
     image: FilePayload = {"name": "bild.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n"}
     await page.get_by_label("Dateien: auswählen").set_input_files(image)
-    await page.get_by_label("Oder ein Text").fill("Am 3. Mai 2024 wurden 1.250,00 EUR gezahlt. " * 10)
+    await page.get_by_label("Oder Text einfügen").fill("Am 3. Mai 2024 wurden 1.250,00 EUR gezahlt. " * 10)
     await visitor.shoot("submit-german")
     await page.get_by_role("button", name="Analyse starten").click()
     await page.wait_for_url("**/results/*")
@@ -83,7 +83,7 @@ async def test_in_german_from_the_first_page_to_the_last(visitor: Visitor) -> No
     await expect(unread).to_have_text("bild.pngUnlesbar: ein Bild")
     await visitor.shoot("result-german")
     await page.get_by_role("link", name="Aufträge").click()
-    await expect(page.get_by_role("cell", name="Erledigt").first).to_be_visible()
+    await expect(page.get_by_role("cell", name="Erfolgreich").first).to_be_visible()
     await visitor.shoot("jobs-german")
     await page.get_by_role("link", name="English").click()
     await expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
@@ -96,7 +96,7 @@ async def test_mounted_under_a_prefix_it_is_the_same(visitor: Visitor) -> None:
     await page.locator("#other > summary").click()
     await page.get_by_label("Job type").fill("demo.steps")
     await page.get_by_label("Payload (JSON)").fill('{"name": "p", "parts": ["one"]}')
-    await page.get_by_role("button", name="Have it done").click()
+    await page.get_by_role("button", name="Submit job").click()
     await page.wait_for_url(f"**{PREFIX}/results/*")
     async with page.expect_download() as download:
         await page.get_by_role("link", name="list.txt").click()
@@ -116,7 +116,7 @@ async def test_without_a_stream_it_polls(visitor: Visitor) -> None:
     await page.route("**/events*", refuse)
     await visitor.log_in()
     job = await visitor.ask("demo.steps", '{"name": "s", "parts": ["one", "two", "three"]}')
-    await expect(page.locator("#status")).to_have_text("Working")
+    await expect(page.locator("#status")).to_have_text("Running")
     steps["s/one"].set()
     await expect(page.get_by_role("heading", name="one")).to_be_visible()
     steps["s/two"].set()
@@ -178,7 +178,7 @@ async def test_a_reader_sees_and_does_nothing(visitor: Visitor) -> None:
     with context(org_id=stage.org, actor=Actor.user("u1"), request_id="r"):
         handle = await stage.app.registry.get("demo.steps").enqueue(name="r", parts=["one"])
     await visitor.open(f"/jobs/{handle.job_id}")
-    await expect(page.locator("#status")).to_have_text("Working")
+    await expect(page.locator("#status")).to_have_text("Running")
     await expect(page.get_by_role("button", name="Cancel")).to_be_hidden()
     stage.steps["r/one"].set()
     await page.wait_for_url("**/results/*")
@@ -188,7 +188,7 @@ async def test_the_keyboard_is_enough(visitor: Visitor) -> None:
     page = visitor.page
     await visitor.log_in()
     await page.keyboard.press("Tab")
-    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("main")).to_be_focused()
     nameless = await page.evaluate(

@@ -74,10 +74,10 @@ async def test_a_job_verifies_the_trail_and_the_page_says_what_it_found(
         assert (await stranger.get(place)).status_code == 404
         return words(await admin.get(place))
 
-    assert re.search(r"Nothing was changed: all \d+ sealed entries are as they were", await verified())
+    assert re.search(r"Verified: all \d+ sealed entries are unmodified\.", await verified())
     sql.execute("update duly.audit_entries set actor_id = 'eve' where org_id = %s", [org])
     broken = await verified()
-    assert "The trail was changed after it was sealed." in broken
+    assert "The audit trail was modified after it was sealed." in broken
     assert "entry_changed" in broken
     assert (await admin.get(f"/console/audit?verification={uuid.uuid4()}")).status_code == 404
 
@@ -95,17 +95,17 @@ async def test_how_documents_stand_is_told_and_leads_to_the_pages_that_do_the_jo
     await add(app, anna, b"%PDF-1.7 and no more", "torn <b>.pdf", engine="fast")
     await add(app, anna, "zzz qqq", "words.txt", engine="fast")
     waiting = words(await viewer.get("/console/documents"))
-    assert "Being read 2 " in waiting
+    assert "Extracting 2 " in waiting
     await work_off(app, 2)
     shown = await viewer.get("/console/documents")
     said = words(shown)
-    assert "Wait for review 1 Review them Being read 0 Failed (7 days) 1" in said
+    assert "Needs review 1 Review Extracting 0 Failed (7 days) 1" in said
     assert "2 of 1 000 000" in said
-    assert "torn <b>.pdf failed fast" in said
+    assert "torn <b>.pdf Failed fast" in said
     assert "document.broken" in said
     for place in ('action="/documents/search"', 'href="/documents/review"'):
         assert place in shown.text
     assert "/console" in (await viewer.get("/documents/search?q=zzz")).text, "it leads back"
     elsewhere = await platform.get(f"/console/documents?org={org}")
-    assert "torn <b>.pdf failed fast" in words(elsewhere)
+    assert "torn <b>.pdf Failed fast" in words(elsewhere)
     assert "/documents/review" not in elsewhere.text, "those pages show them their own org's"

@@ -60,10 +60,10 @@ async def test_a_canary_goes_first_and_the_rest_follows(
     sent = await post(f"{place}/canary", job_id=latest, reason="the provider is back")
     assert sent.status_code == 303
     watching = sent.headers["location"]
-    assert "The canary is on its way; this page shows how it ends." in words(await operator.get(watching))
+    assert "The canary is running; its outcome will appear here." in words(await operator.get(watching))
     await settle(app, 1)
     said = words(await operator.get(watching))
-    assert "The canary completed: the cause seems to be gone." in said
+    assert "The canary succeeded: the cause appears to be fixed." in said
     assert "Open 3" in said
     bad = await post(f"{place}/replay", reason="x", per_second="fast")
     assert bad.status_code == 422
@@ -72,10 +72,10 @@ async def test_a_canary_goes_first_and_the_rest_follows(
     assert rest.status_code == 303
     await settle(app, 3)
     said = words(await operator.get(place))
-    assert "3 letters are replayed." in said
+    assert "3 dead letters are being replayed." in said
     assert "4 replayed" in said
-    assert "4 completed" in said
-    assert "All letters of this kind are resolved." in said
+    assert "4 Succeeded" in said
+    assert "All dead letters of this error are resolved." in said
     assert "No dead letters." in words(await operator.get("/console/dead"))
 
 
@@ -92,7 +92,7 @@ async def test_all_of_a_kind_are_discarded_by_who_may(
         assert sent.status_code == 403
     assert (await Post(operator)(f"{place}/discard", reason="")).status_code == 422
     assert (await Post(operator)(f"{place}/discard", reason="nobody waits for it")).status_code == 303
-    assert "3 letters are discarded." in words(await operator.get(place))
+    assert "3 dead letters discarded." in words(await operator.get(place))
     assert (await operator.get("/console/dead/nothing")).status_code == 404
     wrong = await Post(operator)("/console/dead/other/canary", reason="x", job_id=str(group.job_id))
     assert wrong.status_code == 404

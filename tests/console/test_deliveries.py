@@ -37,10 +37,10 @@ async def test_the_delivery_log_is_filtered_and_veils_addresses(
     assert "sms:+***" in everything.text
     assert "+49 111" not in everything.text
     failed = words(await operator.get("/console/notifications?status=failed"))
-    assert "job.failed sms:+*** failed 1" in failed
+    assert "job.failed sms:+*** Failed 1" in failed
     assert "the <b>line</b> is cut" in failed
     assert "in_app:u1" not in failed
-    assert "Nobody was told" in words(await operator.get("/console/notifications?channel=fax"))
+    assert "No matching notifications." in words(await operator.get("/console/notifications?channel=fax"))
     assert (await operator.get("/console/notifications?status=lost")).status_code == 422
     assert (await viewer.get("/console/notifications")).status_code == 403
 
@@ -49,14 +49,14 @@ async def test_what_failed_is_sent_again(
     app: Duly, org: uuid.UUID, operator: Person, viewer: Person, told: dict[str, uuid.UUID]
 ) -> None:
     place = f"/console/notifications/{told['failed']}"
-    assert "Send again" in words(await operator.get(place))
-    assert "Send again" not in words(await operator.get(f"/console/notifications/{told['fine']}"))
+    assert "Resend" in words(await operator.get(place))
+    assert "Resend" not in words(await operator.get(f"/console/notifications/{told['fine']}"))
     assert (await Post(viewer)(f"{place}/resend", reason="because")).status_code == 403
     again = await Post(operator)(f"{place}/resend", reason="the line is mended")
     assert (again.status_code, again.headers["location"]) == (303, place)
     said = words(await operator.get(place))
-    assert "It is sent again." in said
-    assert "pending" in said
+    assert "Notification is being resent." in said
+    assert "Pending" in said
     fine = await Post(operator)(f"/console/notifications/{told['fine']}/resend", reason="because")
     assert fine.status_code == 409
     assert "it was sent" in words(fine)
@@ -77,7 +77,7 @@ async def test_admins_see_and_end_suppressions(
     assert wrong.status_code == 422
     assert 'value="nobody"' in wrong.text
     assert (await Post(admin)(place, to="email:eve@example.com", reason="left")).status_code == 303
-    assert "Nothing is sent there any more." in words(await admin.get(place))
+    assert "Suppression added." in words(await admin.get(place))
     await Post(admin)(f"{place}/end", to="sms:+49 222", reason="is back")
     left = (await app.notifications.suppressions.list(org)).suppressions
     assert [one.recipient for one in left] == ["eve@example.com"]
@@ -94,15 +94,15 @@ async def test_an_endpoint_is_told_with_its_messages_and_never_its_whole_address
     write(sql, endpoint, "failed", event_type="job.failed")
     job = write(sql, endpoint, "delivered", "pending")
     listed = await operator.get("/console/webhooks")
-    assert "Chat https://hooks.example.com/… enabled job.* 1" in words(listed)
+    assert "Chat https://hooks.example.com/… Enabled job.* 1" in words(listed)
     place = f"/console/webhooks/{endpoint.endpoint_id}"
     shown = await operator.get(place)
     assert [listed.text.count("T0K3N"), shown.text.count("T0K3N")] == [0, 0]
     assert words(shown).count("answered 500") == 3
     failed = words(await operator.get(f"{place}?status=failed"))
-    assert "job.failed failed" in failed
+    assert "job.failed Failed" in failed
     assert "job.completed" not in failed
-    assert "No message fits." in words(await operator.get(f"{place}?event_type=none"))
+    assert "No matching messages." in words(await operator.get(f"{place}?event_type=none"))
     one = words(await operator.get(f"{place}/messages/evt_{job.hex}_2"))
     assert f"evt_{job.hex}_2" in one
     assert "answered 500" in one
@@ -118,11 +118,11 @@ async def test_messages_are_sent_again_and_admins_switch_an_endpoint_off_and_on(
     message = f"evt_{write(sql, endpoint, 'failed').hex}_1"
     again = await Post(operator)(f"{place}/messages/{message}/resend", **why)
     assert again.headers["location"] == f"{place}/messages/{message}"
-    assert "It is sent again." in words(await operator.get(again.headers["location"]))
+    assert "Message is being resent." in words(await operator.get(again.headers["location"]))
     write(sql, endpoint, "failed", "failed")
     assert (await Post(operator)(f"{place}/resend-failed", hours="0", **why)).status_code == 422
     assert (await Post(operator)(f"{place}/resend-failed", hours="2", **why)).status_code == 303
-    assert "2 messages are sent again." in words(await operator.get(place))
+    assert "2 messages are being resent." in words(await operator.get(place))
     tested = await Post(operator)(f"{place}/test", **why)
     assert "webhook.test" in words(await operator.get(tested.headers["location"]))
     assert "Disable" not in words(await operator.get(place))
@@ -130,7 +130,7 @@ async def test_messages_are_sent_again_and_admins_switch_an_endpoint_off_and_on(
     assert (await Post(admin)(f"{place}/disable", reason="too noisy")).status_code == 303
     said = words(await admin.get(place))
     assert re.search(r"Disabled by api_key:\S+: too noisy", said)
-    assert "Send a test" not in said
+    assert "Send test" not in said
     assert (await Post(admin)(f"{place}/test", **why)).status_code == 409
     await Post(admin)(f"{place}/enable", **why)
     assert (await app.webhooks.get(org, endpoint.endpoint_id)).disabled_at is None

@@ -152,7 +152,7 @@ async def test_a_refused_change_shows_why_and_keeps_what_was_typed(
 async def test_who_may_only_look_changes_nothing(viewer: Person, kept: dict[str, str]) -> None:
     answer = await Post(viewer)("/console/extra", value="new")
     assert answer.status_code == 403
-    assert "Your key does not allow this." in words(answer)
+    assert "Your key does not have the required permission." in words(answer)
     assert kept["value"] == "<i>old</i>"
 
 

@@ -279,7 +279,13 @@ async def test_nothing_that_is_typed_breaks_a_page(world: World, names: Names, o
                     if isinstance(route, Show)
                     else sent(person, f"{place}?{asked}")
                 )
-    for said in (b"[" * 5000, b"x", b'["frame.atleast", {"n": "{0}"}]', b'["frame.atleast", {}]', b"[[], 1]"):
+    for said in (
+        b"[" * 5000,
+        b"x",
+        b'["frame.at_least", {"n": "{0}"}]',
+        b'["frame.at_least", {}]',
+        b"[[], 1]",
+    ):
         owner.cookies.set(SAID_COOKIE, base64.urlsafe_b64encode(said).decode(), "localhost.local")
         await owner.get("/console")
 

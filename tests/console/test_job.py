@@ -53,10 +53,10 @@ async def test_a_dead_job_tells_what_happened_to_it(
         said = words(answer)
         for text in (
             "mail.send",
-            "It died at",
+            "Failed for good at",
             "connection_error: the <i>provider</i> hung up",
             "about to send <b>1</b>",
-            "To the dead letters",
+            "Dead-lettered",
             "doc-7",
             "1 / 1",
             "user:u1",
@@ -71,8 +71,8 @@ async def test_a_dead_job_tells_what_happened_to_it(
         acts = re.findall(r'action="[^"]*/jobs/[^"]*/(\w+)"', answer.text)
         assert acts == ([] if person is viewer else ["replay", "discard"])
     german = words(await viewer.get(f"/console/jobs/{handle.job_id}?lang=de"))
-    assert "Der Auftrag ist um" in german
-    assert "Zu den unzustellbaren" in german
+    assert "nach 1 Versuch endgültig fehlgeschlagen und jetzt ein Dead Letter" in german
+    assert "Als Dead Letter abgelegt" in german
 
 
 async def test_nobody_learns_of_a_job_that_is_not_theirs(
@@ -125,14 +125,14 @@ async def test_a_job_is_canceled_replayed_and_discarded_for_a_reason(
     assert "reason" in words(refused)
     answer = await post(f"{place}/cancel", reason="no longer wanted")
     assert answer.headers["location"] == place
-    assert "The job is canceled." in words(await operator.get(place))
+    assert "Job canceled." in words(await operator.get(place))
     assert "no longer wanted" in words(await operator.get(place))
     replayed = await post(f"{place}/replay", reason="it is wanted after all")
     assert replayed.status_code == 303
     again = replayed.headers["location"]
-    assert "This job does the work again." in words(await operator.get(again))
-    assert "Does again" in words(await operator.get(again))
-    assert "Done again by" in words(await operator.get(place))
+    assert "Replay created." in words(await operator.get(again))
+    assert "Replay of" in words(await operator.get(again))
+    assert "Replayed by" in words(await operator.get(place))
     async with working(app) as worker:
         await worker.loop_events.wait("settled", 1)
     assert (await post(f"{again}/discard", reason="nobody needs it")).status_code == 303
@@ -218,8 +218,8 @@ async def test_a_zombie_and_its_takeover_are_drawn_and_explained(
         "Attempt 2 Worker 2",
         "Lease lost",
         "Taken over",
-        "Late write refused (done)",
-        "Put right: Its worker was no longer heard of.",
+        "Late write rejected (done)",
+        "Reconciled: the worker stopped sending heartbeats",
         "run.infrastructure_timeout_or_abandonment",
         "n changed 0 2",
     ):

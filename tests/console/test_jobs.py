@@ -92,7 +92,7 @@ async def test_all_that_fit_are_counted_and_changed_by_a_job(
     page = await operator.get("/console/jobs/bulk", params=asked)
     active = sum(row["queue"] == "q:exports" and not row["finished_at"] for row in rows)
     assert f"Cancel {active} jobs" in page.text
-    assert "left alone: it has ended" in page.text
+    assert "unchanged: already finished" in page.text
     post = Post(operator)
     path = "/console/jobs/bulk?verb=cancel&scope=all&queue=q:exports"
     refused = await post(path, reason=" ")
@@ -114,7 +114,7 @@ async def test_selected_jobs_are_changed_alone_and_nobody_elses(
     asked = {"verb": "replay", "scope": "these", "job": [*mine, str(other[0])]}
     assert "Replay 2 jobs" in (await operator.get("/console/jobs/bulk", params=asked)).text
     nothing = await operator.get("/console/jobs/bulk", params={"verb": "replay", "scope": "these"})
-    assert (nothing.status_code, "No job is selected" in nothing.text) == (422, True)
+    assert (nothing.status_code, "No jobs selected" in nothing.text) == (422, True)
     assert (await operator.get("/console/jobs/bulk", params={"verb": "sell"})).status_code == 404
 
 

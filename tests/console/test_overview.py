@@ -45,7 +45,7 @@ async def test_an_org_sees_its_own_figures_and_the_installation_those_of_all(
         assert str(other) not in seen
         assert "Database" not in seen
     nothing = await arrives(*OPERATOR, org=empty)
-    assert "Everything is in order" in words(await nothing.get("/console"))
+    assert "No alerts" in words(await nothing.get("/console"))
     assert "Database" in words(await platform.get("/console"))
     one_of_them = words(await platform.get(f"/console?org={other}"))
     assert f"theirs {other}" in one_of_them
@@ -116,7 +116,7 @@ async def test_a_worker_is_asked_to_drain_with_a_reason(
     done = await post(place, reason="a new version")
     assert (done.status_code, done.headers["location"]) == (303, "/console/workers")
     shown = words(await platform.get("/console/workers"))
-    assert "till <1> was asked to drain" in shown
+    assert "Drain of till <1> requested." in shown
     assert "a new version" in shown
     assert (await post(f"/console/workers/{uuid.uuid4()}/drain", reason="who")).status_code == 404
     assert (await post("/console/workers/nobody/drain", reason="who")).status_code == 404
@@ -134,7 +134,7 @@ async def test_who_may_not_see_every_subject_sees_numbers_and_no_errors(
     api.state.service.rules.append(of_one)
     seen = words(await (await arrives(*OPERATOR)).get("/console"))
     assert "Mrs Smith" not in seen
-    assert "You may not see every subject" in seen
+    assert "You do not have access to every subject" in seen
     assert "Failed jobs (24 h)" in seen
 
 

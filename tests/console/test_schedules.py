@@ -42,16 +42,16 @@ async def test_a_schedule_is_found_and_told_with_its_ticks_by_its_own_clock(
     viewer: Person, clock: Clock
 ) -> None:
     listed = await viewer.get("/console/schedules")
-    assert "house/attic <b> house.clean active * * * * * Europe/Berlin" in words(listed)
+    assert "house/attic <b> house.clean Active * * * * * Europe/Berlin" in words(listed)
     assert listed.text.count('data-state="missed"') == 4
     [place] = places(listed.text)
     assert place == "/console/schedules/house/attic%20%3Cb%3E"
     shown = await viewer.get(place)
     said = words(shown)
     assert "Sun 2026-11-15 13:06 2026-11-15 12:06:00 UTC" in said, "the next"
-    assert said.count("missed") >= 4
-    assert "Sun 2026-11-15 13:05 2026-11-15 12:05:00 UTC Waiting" in said
-    assert "the latest is made up for" in said
+    assert said.count("Missed") >= 4
+    assert "Sun 2026-11-15 13:05 2026-11-15 12:05:00 UTC Queued" in said
+    assert "the latest is caught up" in said
     assert len(re.findall(r'id="next-', shown.text)) == 5
     assert "Run now" not in said, "who may only look is offered nothing"
     german = words(await viewer.get(f"{place}?lang=de"))
@@ -72,9 +72,9 @@ async def test_an_operator_runs_pauses_and_resumes_it(
     paused = await Post(operator)(f"{place}/pause", reason="painting <i>")
     assert paused.headers["location"] == place
     said = words(await operator.get(place))
-    assert f"{NAME} is paused." in said
+    assert f"{NAME} paused." in said
     assert re.search(r"Paused by api_key:\S+: painting <i>", said)
-    assert "these are noted as missed" in said
+    assert "these runs will be recorded as missed" in said
     await Post(operator)(f"{place}/resume", reason="dry")
     assert (await app.schedules.get(org, NAME)).paused_at is None
 
@@ -85,7 +85,7 @@ async def test_who_did_something_is_not_shown_the_page_as_it_was_before(
     [place] = places((await operator.get("/console/schedules")).text)
     headers = {"accept": "text/event-stream", "cookie": f"duly={operator.cookies['duly']}"}
     async with served(api) as url, httpx.AsyncClient(base_url=url) as browser:
-        for state in ("active", "paused"):
+        for state in ("Active", "Paused"):
             async with browser.stream("GET", place, headers=headers) as stream:
                 told = [line async for line in first_page(stream)]
             assert f">{state}</span>" in told[0]
@@ -104,8 +104,8 @@ async def test_what_cannot_be_served_says_why(
 ) -> None:
     sql.execute("update duly.schedules set last_error = 'no room', retry_at = now(), cron = 'nonsense'")
     said = words(await operator.get(places((await operator.get("/console/schedules")).text)[0]))
-    assert "Its ticks could not be served: no room" in said
-    assert "never again" in said
+    assert "The job could not be created: no room" in said
+    assert "no further runs" in said
 
 
 async def test_pages_of_ticks_and_of_schedules_follow_one_another(

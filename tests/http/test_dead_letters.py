@@ -127,7 +127,7 @@ async def test_the_explanation_of_a_job_has_attempts_and_evidence(
     http: httpx.AsyncClient, app: Duly, bury: Bury, send: Any
 ) -> None:
     dead = (await http.get(f"/v1/jobs/{await bury()}/explanation")).json()
-    assert dead["explanation"][0].startswith("It died at ")
+    assert dead["explanation"][0].startswith("Failed for good at ")
     assert (dead["status"], dead["outcome"], dead["freshness"]["state"]) == ("failed", "dead", "terminal")
     [attempt] = dead["attempts"]
     assert (attempt["attempt"], attempt["ended_by"]) == (1, "job.deadlettered")
@@ -135,8 +135,8 @@ async def test_the_explanation_of_a_job_has_attempts_and_evidence(
     await Limits(app).set(job_type="mail.send", max_running=0, actor=ANNA, reason="no money")
     waiting = (await http.get(f"/v1/jobs/{(await send.enqueue('b')).job_id}/explanation")).json()
     assert waiting["explanation"] == [
-        "mail.send in all orgs has as many jobs running as it may have.",
-        "No living worker takes jobs from q:default.",
+        "mail.send in all orgs has reached its concurrency limit.",
+        "No active worker serves the queue q:default.",
     ]
     assert (waiting["freshness"]["threshold"], waiting["freshness"]["overdue"]) == (86400.0, False)
 

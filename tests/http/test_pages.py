@@ -65,7 +65,7 @@ async def ask(http: httpx.AsyncClient, **more: object) -> str:
 def test_every_count_and_status_has_a_message() -> None:
     known = set(messages("en"))
     assert {f"count.{key}" for key in SUMMARY_KEYS} <= known
-    assert {f"{kind}.{status}" for kind in ("status", "says") for status in Status} <= known
+    assert {f"{kind}.{status}" for kind in ("status", "job_message") for status in Status} <= known
 
 
 def test_every_reason_of_an_analysis_is_said_in_both_languages() -> None:
@@ -152,7 +152,7 @@ async def test_the_way_to_the_log_in_leads_back_and_nowhere_else(api: FastAPI) -
             assert found
             assert html.unescape(found[1]) == kept
         plain = await client.get("http://duly.test/login")
-        assert "Not over plain http" in plain.text
+        assert "HTTPS required" in plain.text
         assert "credential" not in plain.text
 
 
@@ -188,7 +188,7 @@ async def test_who_may_not_is_told_so_on_a_page(app: Duly, api: FastAPI) -> None
     async with browser(api, made.text) as client:
         answer = await client.get("/jobs", headers={"accept-language": "de"})
         assert answer.status_code == 403
-        assert "Ihr Schlüssel erlaubt das nicht." in answer.text
+        assert "Ihr Schlüssel hat nicht die nötige Berechtigung." in answer.text
 
 
 async def test_the_list_has_its_filter_and_its_pages(http: httpx.AsyncClient) -> None:

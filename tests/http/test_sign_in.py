@@ -72,7 +72,7 @@ async def test_a_member_signs_in_at_the_provider_and_returns_to_the_requested_pa
         link = re.search(r'id="sso" href="([^"]*)">([^<]*)<', page)
         assert link
         assert link.groups() == (
-            "/login/start?next=%2Fjobs%3Fstatus%3Dfailed", "Log in with Acme &amp; Söhne",
+            "/login/start?next=%2Fjobs%3Fstatus%3Dfailed", "Sign in with Acme &amp; Söhne",
         )  # fmt: skip
         away = await client.get(link[1])
         kept = away.headers["set-cookie"].split("; ")
@@ -183,7 +183,7 @@ async def test_an_id_token_of_another_sign_in_is_refused(
         for wrong in WRONG:
             issuer.person = {**right, **wrong}
             back = await client.get(await there(client))
-            assert (back.status_code, "cannot be believed" in back.text) == (403, True), wrong
+            assert (back.status_code, "could not be verified" in back.text) == (403, True), wrong
             assert "__Host-duly" not in client.cookies
     assert sql.execute("select count(*) from duly.sessions").fetchone() == (0,)
 
@@ -201,26 +201,26 @@ async def test_what_goes_wrong_there_is_said_in_words(
     async with browser(create_app(app, trusting(issuer))) as client:
         issuer.refuses = {"error": "access_denied", "error_description": "<b>no</b>"}
         said = await client.get(await there(client))
-        assert (said.status_code, "was declined" in said.text) == (403, True)
+        assert (said.status_code, "denied the sign-in" in said.text) == (403, True)
         assert "&lt;b&gt;no" in said.text
         assert 'href="/login?next=%2Fjobs"' in said.text
         assert "default-src 'none'" in said.headers["content-security-policy"]
         issuer.refuses = {"error": "server_error"}
         said = await client.get(await there(client), headers={"accept-language": "de"})
-        assert "Anmeldedienst hat Sie nicht angemeldet" in said.text
+        assert "Anmeldedienst hat einen Fehler gemeldet" in said.text
         made_up = await client.get("/login/back?error=x&error_description=call+0900&state=x")
         assert (made_up.status_code, "call 0900" in made_up.text) == (400, False)
         issuer.refuses = None
         issuer.person = {"sub": "nobody <i>", "org_id": str(org)}
         said = await client.get(await there(client))
-        assert (said.status_code, "you belong to no org here" in said.text) == (403, True)
+        assert (said.status_code, "You are not a member of any org." in said.text) == (403, True)
         assert "nobody &lt;i&gt;" in said.text
         monkeypatch.setattr(provider, "_CACHE_TTL", -1.0)
         issuer.down = True
         assert (await client.get("/login/start")).status_code == 303, "what is known is good until replaced"
     async with browser(create_app(app, trusting(issuer))) as client:
         said = await client.get("/login/start")
-        assert (said.status_code, "cannot be reached" in said.text) == (503, True)
+        assert (said.status_code, "Your identity provider is unreachable." in said.text) == (503, True)
 
 
 async def test_sign_in_redirects_to_own_paths_only(app: Duly, issuer: LocalIssuer, member: str) -> None:
@@ -257,7 +257,7 @@ async def test_sign_in_is_offered_only_where_it_is_configured_and_secure(
         codes = [(await client.get(path)).status_code for path in ("/login/start", "/login/back?state=x")]
         assert codes == [404, 404]
     async with browser(create_app(app, trusting(issuer)), "http://duly.test") as client:
-        assert "Not over plain http" in (await client.get("/login/start")).text
+        assert "HTTPS required" in (await client.get("/login/start")).text
         assert not client.cookies
     with pytest.raises(ConfigurationError, match="issuer"):
         HttpOptions(sign_in=OidcClient(CLIENT))

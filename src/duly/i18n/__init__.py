@@ -2,7 +2,7 @@
 
 A text is looked up by its message id, as in `messages("de").text("status.failed")`. Pages, console, mails and
 explanations use the same catalogues, so a status has one word per language. Gaps are written `{name}`. A
-message with plural forms is chosen by the value `n`.
+message with plural forms is chosen by the value `n`, a number or its text; "1,000+" is plural.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 LANGUAGES = ("en", "de")
-"""The first is used where no other is asked for."""
+"""The first is the fallback."""
 Text = str | tuple[str, ...]
 """A text, or its plural forms."""
 
@@ -40,15 +40,16 @@ class Messages(Mapping[str, Text]):
         """Return the text with its gaps filled."""
         text = self._texts[message_id]
         if isinstance(text, tuple):
-            number = values.get("n")
-            text = text[self._plural(number if isinstance(number, int) else 2)]
+            number = str(values.get("n"))
+            text = text[self._plural(int(number) if number.isdecimal() else 2)]
         return text.format_map({name: _plain(value) for name, value in values.items()}) if values else text
 
     def extended(self, texts: Mapping[str, Text]) -> Messages:
         """Return these messages together with those of an application."""
-        made = Messages.__new__(Messages)
-        made.language, made._plural, made._texts = self.language, self._plural, {**self._texts, **texts}
-        return made
+        extended = Messages.__new__(Messages)
+        extended.language, extended._plural = self.language, self._plural
+        extended._texts = {**self._texts, **texts}
+        return extended
 
 
 @cache
@@ -59,7 +60,7 @@ def messages(language: str) -> Messages:
 
 
 def read_catalogue(path: Path, language: str) -> Messages:
-    """Read a catalogue: applications have their own beside those of Duly."""
+    """Read a catalogue; applications can have their own."""
     from babel.messages.pofile import read_po  # not needed until a text is shown
 
     with path.open("rb") as file:
@@ -74,5 +75,5 @@ def read_catalogue(path: Path, language: str) -> Messages:
 
 
 def _plain(value: object) -> object:
-    """Return what a text may be given: no format specification reaches into objects."""
+    """Return the value as a number or a string: no format specification reaches into objects."""
     return value if isinstance(value, int | float) else str(value)

@@ -88,7 +88,7 @@ class SigningIn:
             return self._failed(request, 503, "signin.unreachable", then)
         except Unauthenticated:
             self._service.sign_in_throttle.record_failure(request)
-            return self._failed(request, 403, "signin.unbelieved", then)
+            return self._failed(request, 403, "signin.not_verified", then)
 
     async def _let_in(self, request: Request, door: SignInFlow, way: SignInAttempt, then: str) -> Response:
         claims = await door.claims(way, request.query_params.get("code", ""), self._back(request))

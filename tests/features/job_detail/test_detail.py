@@ -60,7 +60,7 @@ async def test_a_job_with_parts_tells_how_they_came_and_of_its_children(
         ("parent", handle.job_id, "doc-1")
     ]
     assert told.letter is told.schedule is None
-    assert told.explanation[0].startswith("It completed at")
+    assert told.explanation[0].startswith("Succeeded at")
 
 
 async def test_a_zombie_is_seen_lost_taken_over_and_refused(
@@ -186,7 +186,7 @@ async def test_a_story_is_explained_in_both_languages(app: Duly, jobs: Jobs, act
 
     handle = await waits.enqueue()
     assert (await jobs.story(acting, handle.job_id, language="de")).explanation == (
-        "Kein lebender Worker nimmt Aufträge aus q:default.",
+        "Kein aktiver Worker bedient die Warteschlange q:default.",
     )
     with pytest.raises(errors.UnknownJob):
         await jobs.payload(acting, uuid.uuid4())

@@ -311,7 +311,7 @@ async def test_a_job_is_shown_with_its_attempts_and_events(app: Duly, jobs: Jobs
     assert [e.event_seq for e in shown.events] == [*range(1, len(shown.events) + 1)]
     assert (shown.events[0].event_type, shown.job.outcome) == ("job.queued", "dead")
     [said] = shown.explanation
-    assert "It died at" in said
+    assert "Failed for good at" in said
     assert "after 2 attempts" in said
     assert "the line is dead" in said
 
@@ -322,16 +322,16 @@ class TestWhyAJobIsWhereItIs:
 
     async def test_what_stands_in_its_way(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
         [first, second] = sorted(await enqueue(site.build, org, [1, 2]), key=lambda h: h.job_id)
-        assert "No living worker takes jobs from q:default." in await self.said(jobs, first)
-        assert "1 jobs of its org come first." in await self.said(jobs, second)
+        assert "No active worker serves the queue q:default." in await self.said(jobs, first)
+        assert "1 job of the same org is ahead in the queue." in await self.said(jobs, second)
         await Queues(app).pause("q:default", actor=ANNA, reason="disk full")
         await Limits(app).pause(org, actor=ANNA, reason="unpaid")
         await Limits(app).pause(job_type="site.build", actor=ANNA, reason="provider down")
         said = await self.said(jobs, first)
-        assert "The queue q:default is paused since" in said
-        assert "by operator:anna: disk full" in said
-        assert "Its org is paused since" in said
-        assert "site.build in all orgs is paused since" in said
+        assert "The queue q:default was paused by operator:anna at" in said
+        assert ": disk full" in said
+        assert "The org was paused by operator:anna at" in said
+        assert "site.build in all orgs was paused by operator:anna at" in said
 
     async def test_limits_that_are_used_up(
         self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
@@ -344,9 +344,9 @@ class TestWhyAJobIsWhereItIs:
             await looked(worker)
             by_status = {(await h.status()).status: h for h in handles}
             said = await self.said(jobs, by_status["queued"])
-            assert "Its org has 1 jobs running, and may have 1." in said
-            assert "site.build in its org may start 0.001 jobs a second, and has used that up." in said
-            assert f"Attempt 1 of 5 runs on {worker._identity.name}." in await self.said(
+            assert "The org has reached its concurrency limit: 1 of 1 jobs are running." in said
+            assert "site.build in this org has reached its rate limit of 0.001 starts per second." in said
+            assert f"Attempt 1 of 5 is running on {worker._identity.name}." in await self.said(
                 jobs, by_status["running"]
             )
             sql.execute("update duly.workers set heartbeat_at = heartbeat_at - interval '1 hour'")
@@ -355,14 +355,14 @@ class TestWhyAJobIsWhereItIs:
             await Limits(app).set(org, "site.build", starts_per_second=None, **WHY)
             site.doors.set()
             await completed(handles)
-        assert "It completed at" in await self.said(jobs, handles[0])
+        assert "Succeeded at" in await self.said(jobs, handles[0])
 
     async def test_nothing_but_a_free_slot(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
         async with working(app, slots=1, poll=NEVER):
             [running] = await enqueue(site.build, org, [1])
             await site.until_entered(1)
             [waiting] = await enqueue(site.build, org, [2])
-            assert "It is the next of its org" in await self.said(jobs, waiting)
+            assert "Next in line for its org" in await self.said(jobs, waiting)
             site.doors.set()
             await completed([running, waiting])
 
@@ -376,9 +376,9 @@ class TestWhyAJobIsWhereItIs:
             tried = await flaky.enqueue(2)
         async with working(app) as [worker]:
             await worker.loop_events.wait("settled")
-        assert "It may run from" in await self.said(jobs, later)
+        assert "Scheduled for" in await self.said(jobs, later)
         said = await self.said(jobs, tried)
-        assert "1 of 5 attempts are spent" in said
+        assert "1 of 5 attempts used" in said
         assert "the line is dead" in said
 
     async def test_a_cancel(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:

@@ -38,7 +38,7 @@ async def list_page(visit: Visit) -> Page:
     """Show the groups; to visitors who may not see every subject, the letters that they may see."""
     if visit.query.get("fingerprint"):
         return await group_page(visit)
-    title, dead_letters = visit.t("dead.title"), visit.service.dead_letters
+    title, dead_letters = visit.t("dead_letters.title"), visit.service.dead_letters
     if visit.everywhere or await visit.sees(EVERY_SUBJECT):
         groups = await (
             dead_letters.groups_of_all_orgs() if visit.everywhere else dead_letters.groups(visit.org_id)
@@ -58,7 +58,7 @@ async def list_page(visit: Visit) -> Page:
 async def group_page(visit: Visit) -> Page:
     """Show one kind of failure: its error, its open letters, and the new jobs of the resolved ones."""
     fingerprint = visit.params.get("fingerprint") or visit.query["fingerprint"]
-    dead_letters, title = visit.service.dead_letters, visit.t("dead.kind")
+    dead_letters, title = visit.service.dead_letters, visit.t("dead_letters.group")
     if visit.everywhere:
         groups = [one for one in await dead_letters.groups_of_all_orgs() if one.fingerprint == fingerprint]
         if not groups:
@@ -88,7 +88,9 @@ async def replay_canary(visit: Visit, form: Form) -> Response:
     if letter.fingerprint != fingerprint:
         raise NotFound("no such letter")
     handle = await visit.service.dead_letters.replay(visit.org_id, job_id, visit.actor, form.reason)
-    return visit.done("dead.canary.sent", to=f"/dead/{fingerprint}", query={"canary": handle.job_id})
+    return visit.done(
+        "dead_letters.canary.started", to=f"/dead/{fingerprint}", query={"canary": handle.job_id}
+    )
 
 
 async def replay(visit: Visit, form: Form) -> Response:
@@ -102,7 +104,7 @@ async def replay(visit: Visit, form: Form) -> Response:
         actor=visit.actor,
         reason=form.reason,
     )
-    message = "dead.replayed.left" if report.left else "dead.replayed"
+    message = "dead_letters.replayed.failed" if report.left else "dead_letters.replayed"
     return visit.done(message, to=f"/dead/{fingerprint}", n=len(report.replayed), left=len(report.left))
 
 
@@ -116,7 +118,7 @@ async def discard(visit: Visit, form: Form) -> Response:
         actor=visit.actor,
         reason=form.reason,
     )
-    return visit.done("dead.discarded", to=f"/dead/{fingerprint}", n=count)
+    return visit.done("dead_letters.discarded", to=f"/dead/{fingerprint}", n=count)
 
 
 def merge_orgs(groups: Iterable[DeadLetterGroup]) -> list[GroupRow]:
@@ -153,7 +155,7 @@ async def _changeable_group(visit: Visit) -> str:
 
 
 ROUTES = (
-    Show("/dead", list_page, nav="dead.title", every=10.0),
+    Show("/dead", list_page, nav="dead_letters.title", every=10.0),
     Show("/dead/{fingerprint}", group_page, every=3.0),
     Act("/dead/{fingerprint}/canary", replay_canary, Scope.OPERATE, group_page),
     Act("/dead/{fingerprint}/replay", replay, Scope.OPERATE, group_page),

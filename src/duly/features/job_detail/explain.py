@@ -48,7 +48,7 @@ def explain(
 
 
 def _without_names(around: Surrounds, say: Say) -> Surrounds:
-    worker = around.worker and around.worker.model_copy(update={"name": say("worker_outside")})
+    worker = around.worker and around.worker.model_copy(update={"name": say("worker_unnamed")})
     nobody = {"paused_by": None, "pause_reason": None}
     gates = [gate if gate.org_id else gate.model_copy(update=nobody) for gate in around.gates]
     queue = around.queue.model_copy(update=nobody)
@@ -58,17 +58,16 @@ def _without_names(around: Surrounds, say: Say) -> Surrounds:
 def _owed(around: Surrounds, say: Say) -> Iterator[str]:
     debt = around.debt
     if debt is not None:
-        key = "owed_again" if debt.tries else "owed"
-        yield say(key, tries=debt.tries, error=debt.last_error, at=_time(debt.due_at))
+        key = "callback_failing" if debt.tries else "callback_pending"
+        yield say(key, n=debt.tries, error=debt.last_error, at=_time(debt.due_at))
 
 
 def _ended(job: JobSnapshot, say: Say) -> str:
     values = {
         "at": _time(job.finished_at),
-        "said": f"{job.error_code}: {job.error_message}",
-        "failed": len(job.failure_summary),
-        "attempts": job.attempt,
-        "by": job.canceled_by,
+        "error": f"{job.error_code}: {job.error_message}",
+        "n": len(job.failure_summary) if job.outcome is Outcome.PARTIALLY_SUCCEEDED else job.attempt,
+        "by": say(f"by_{job.canceled_by or 'system'}"),
         "reason": job.cancel_reason,
     }
     reconciled = job.outcome is Outcome.FAILED and job.reconciled
@@ -78,7 +77,7 @@ def _ended(job: JobSnapshot, say: Say) -> str:
 def _held(job: JobSnapshot, around: Surrounds, say: Say) -> Iterator[str]:
     worker = around.worker
     name = say("worker_unknown") if worker is None else worker.name
-    yield say("runs", attempt=job.attempt, most=job.max_attempts, worker=name)
+    yield say("running", attempt=job.attempt, max=job.max_attempts, worker=name)
     if not around.claimed:
         yield say("unclaimed")
     elif worker is None or worker.lost:
@@ -92,8 +91,8 @@ def _held(job: JobSnapshot, around: Surrounds, say: Say) -> Iterator[str]:
 def _delayed(job: JobSnapshot, say: Say) -> str:
     if job.error_code is None:
         return say("delayed", at=_time(job.run_at))
-    said = f"{job.error_code}: {job.error_message}"
-    return say("backoff", at=_time(job.run_at), spent=job.attempt, most=job.max_attempts, said=said)
+    error = f"{job.error_code}: {job.error_message}"
+    return say("backoff", at=_time(job.run_at), spent=job.attempt, max=job.max_attempts, error=error)
 
 
 def _waiting(job: JobSnapshot, around: Surrounds, say: Say) -> Iterator[str]:
@@ -102,11 +101,10 @@ def _waiting(job: JobSnapshot, around: Surrounds, say: Say) -> Iterator[str]:
         return
     obstacles = [*_paused(around, say), *(said for gate in around.gates for said in _full(gate, say))]
     if not around.takers:
-        obstacles.append(say("no_takers", queue=job.queue))
+        obstacles.append(say("no_worker", queue=job.queue))
     yield from obstacles
     if around.before:
-        many = say("or_more", n=around.before) if around.before >= MOST_BEFORE else str(around.before)
-        yield say("before", many=many)
+        yield say("ahead_at_least" if around.before >= MOST_BEFORE else "ahead", n=around.before)
     elif not obstacles:
         yield say("next")
 
@@ -114,32 +112,32 @@ def _waiting(job: JobSnapshot, around: Surrounds, say: Say) -> Iterator[str]:
 def _paused(around: Surrounds, say: Say) -> Iterator[str]:
     queue = around.queue
     if queue.paused_at is not None:
-        what = say("the_queue", queue=queue.queue)
-        yield _pause(what, queue.paused_at, queue.paused_by, queue.pause_reason, say)
+        target = say("scope_queue", queue=queue.queue)
+        yield _pause(target, queue.paused_at, queue.paused_by, queue.pause_reason, say)
     for gate in around.gates:
         if gate.paused_at is not None:
-            yield _pause(_whose(gate, say), gate.paused_at, gate.paused_by, gate.pause_reason, say)
+            yield _pause(_scope(gate, say), gate.paused_at, gate.paused_by, gate.pause_reason, say)
 
 
 def _full(gate: Limit, say: Say) -> Iterator[str]:
-    whose = _whose(gate, say)
+    scope = _scope(gate, say)
     if gate.max_running is not None and gate.running >= gate.max_running:
         # How many other orgs have is not told: these sentences are for everybody who may see the job.
-        key = "full" if gate.org_id else "full_everywhere"
-        yield say(key, whose=whose, running=gate.running, most=gate.max_running)
+        key = "concurrency_limit" if gate.org_id else "concurrency_limit_all_orgs"
+        yield say(key, scope=scope, running=gate.running, max=gate.max_running)
     if gate.available is not None and gate.available < 1:
-        yield say("spent", whose=whose, rate=f"{gate.starts_per_second:g}")
+        yield say("rate_limit", scope=scope, rate=f"{gate.starts_per_second:g}")
 
 
-def _pause(what: str, at: datetime, by: str | None, reason: str | None, say: Say) -> str:
+def _pause(target: str, at: datetime, by: str | None, reason: str | None, say: Say) -> str:
     key = "paused_by" if by else "paused"
-    return say(key, what=what, at=_time(at), by=by, reason=reason or say("no_reason"))
+    return say(key, target=target, at=_time(at), by=by, reason=reason or say("no_reason"))
 
 
-def _whose(gate: Limit, say: Say) -> str:
+def _scope(gate: Limit, say: Say) -> str:
     if gate.job_type is None:
-        return say("its_org")
-    return say("type_in_org" if gate.org_id else "type_everywhere", job_type=gate.job_type)
+        return say("scope_org")
+    return say("scope_type" if gate.org_id else "scope_type_all_orgs", job_type=gate.job_type)
 
 
 def _time(at: datetime | None) -> str:

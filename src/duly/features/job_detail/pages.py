@@ -79,7 +79,7 @@ async def cancel(visit: Visit, form: Form) -> Response:
     """Ask for its end."""
     job_id = (await to_change(visit)).job_id
     status = await visit.service.jobs.cancel(visit.org_id, job_id, actor=visit.actor, reason=form.reason)
-    return visit.done("job.canceled" if status.terminal else "job.cancel_asked", to=f"/jobs/{job_id}")
+    return visit.done("job.canceled" if status.terminal else "job.cancel_requested", to=f"/jobs/{job_id}")
 
 
 async def replay(visit: Visit, form: Form) -> Response:

@@ -82,7 +82,7 @@ def picture(drawn: Waterfall, say: Say, *, name_workers: bool) -> Picture:
     lines = tuple(_line(row, say, named) for row in drawn.rows)
     over = not any(_still(row) for row in drawn.rows)
     kinds = dict.fromkeys(kind for line in lines for kind in _kinds(line))
-    legend = tuple((kind, say(f"job.fall.{kind}")) for kind in kinds)
+    legend = tuple((kind, say(f"job.timeline.{kind}")) for kind in kinds)
     cuts = tuple(_percent(cut) for cut in drawn.cuts)
     return Picture(drawn.start, drawn.end, over, lines, cuts, drawn.shortened, legend)
 
@@ -111,7 +111,7 @@ def _line(row: Row, say: Say, named: dict[str, str]) -> Line:
     signs = tuple(_sign(mark, say) for mark in row.marks)
     if run is None:
         start = row.waits[0].start if row.waits else row.marks[0].moment
-        word = say("job.fall.waiting")
+        word = say("job.timeline.waiting")
         return Line(word, "", "waiting", word, start, None, waited, tuple(bars), signs)
     ended = end_of(run)
     bars.append(_bar(ended, run, say, least=_THINNEST, still=run.open))
@@ -124,7 +124,7 @@ def _line(row: Row, say: Say, named: dict[str, str]) -> Line:
         label,
         named[run.worker],
         ended,
-        say(f"job.fall.{ended}"),
+        say(f"job.timeline.{ended}"),
         run.start,
         seconds,
         waited,
@@ -136,7 +136,7 @@ def _line(row: Row, say: Say, named: dict[str, str]) -> Line:
 def _bar(
     kind: str, part: Part, say: Say, *, least: float = 0.0, still: bool = False, height: int = 16
 ) -> Bar:
-    title = say(f"job.fall.{kind}")
+    title = say(f"job.timeline.{kind}")
     if not still:
         title = f"{title}: {spoken(part.lasted.total_seconds())}"
     width = max(part.width, least)
@@ -146,11 +146,11 @@ def _bar(
 
 def _chunks(part: Part, say: Say, count: int) -> Bar:
     end = min(part.left + part.width, 1.0)
-    return Bar("chunk", _percent(end), "0%", say("job.fall.chunks", n=count))
+    return Bar("chunk", _percent(end), "0%", say("job.timeline.chunks", n=count))
 
 
 def _sign(mark: Mark, say: Say) -> Sign:
-    title = say(f"job.fall.{mark.kind.value}")
+    title = say(f"job.timeline.{mark.kind.value}")
     if mark.kind is MarkKind.REFUSED and mark.detail.get("what"):
         title = f"{title} ({mark.detail['what']})"
     elif mark.detail.get("reason") or mark.detail.get("cancel_reason"):

@@ -44,14 +44,14 @@ def _alert(visit: Visit, alert: Alert) -> Trouble:
     level = BAD if alert.severity is Severity.CRITICAL else WARN
     measured, threshold = (_said(visit, alert.kind, value) for value in (alert.measured, alert.threshold))
     host = alert.detail.get("host", alert.target)
-    said = visit.t(f"overview.alert.{alert.kind}", n=measured, most=threshold, target=alert.target, host=host)
+    said = visit.t(f"overview.alert.{alert.kind}", n=measured, max=threshold, target=alert.target, host=host)
     return Trouble(f"alert-{alert.alert_id}", level, said, _cause(visit, alert), alert.fired_at)
 
 
 def _said(visit: Visit, kind: AlertKind, value: float | None) -> str:
     if value is None:
         return "?"
-    return lasting(visit, value) if kind in _SPANS else f"{value:g}"
+    return lasting(visit, value) if kind in _SPANS else f"{round(value, 1):g}"
 
 
 def _cause(visit: Visit, alert: Alert) -> str | None:
@@ -75,19 +75,19 @@ def _work(visit: Visit, board: Board) -> Iterator[Trouble]:
     told = {alert.kind for alert in board.alerts}
     if not board.workers and board.waiting.count and AlertKind.NO_WORKER not in told:
         to = visit.link("/workers") if visit.platform else None
-        yield Trouble("no-worker", BAD, visit.t("overview.wrong.nobody"), to)
+        yield Trouble("no-worker", BAD, visit.t("overview.problem.no_worker"), to)
     fresh = [kind for kind in board.kinds if kind.last_dead_at > board.looked_at - HOUR]
     if fresh:
-        said = visit.t("overview.wrong.dying" if len(fresh) > 1 else "overview.wrong.dying.one", n=len(fresh))
+        said = visit.t("overview.problem.dead_letters", n=len(fresh))
         yield Trouble("dying", WARN, said, visit.link("/dead"), max(kind.last_dead_at for kind in fresh))
     stale = board.bands[FreshnessLabel.LIKELY_STALE]
     if stale.count and AlertKind.STALE_RUNS not in told:
-        said = visit.t("overview.wrong.stale", n=stale)
+        said = visit.t("overview.problem.stale", n=stale)
         yield Trouble("stale", WARN, said, visit.link("/jobs", freshness="likely_stale"))
     for line in board.queues:
         if line.paused_at:
             level = WARN if line.waiting.count else CALM
-            said = visit.t("overview.wrong.paused", queue=line.queue, n=line.waiting)
+            said = visit.t("overview.problem.paused", queue=line.queue, n=line.waiting)
             yield Trouble(f"paused-{line.queue}", level, said, f"#queue-{line.queue}", line.paused_at)
 
 
@@ -96,11 +96,11 @@ def _platform(visit: Visit, board: Board, platform: Platform) -> Iterator[Troubl
     for state, level in ((WorkerState.SILENT, WARN), (WorkerState.LOST, WARN)):
         some = [w for w in platform.workers if w.state is state and w.heartbeat_at > since]
         if some:
-            said = visit.t(f"overview.wrong.{state}", n=len(some), name=some[0].name)
+            said = visit.t(f"overview.problem.{state}", n=len(some), name=some[0].name)
             yield Trouble(str(state), level, said, visit.link("/workers"), some[0].heartbeat_at)
     server = platform.server
     if server.connections > _CROWDED * server.max_connections:
-        said = visit.t("overview.wrong.crowded", n=server.connections, most=server.max_connections)
+        said = visit.t("overview.problem.connections", n=server.connections, max=server.max_connections)
         yield Trouble("crowded", WARN, said, "#server")
     for name, span, most in (
         ("transaction", server.oldest_transaction, _LONG_OPEN),
@@ -108,7 +108,7 @@ def _platform(visit: Visit, board: Board, platform: Platform) -> Iterator[Troubl
         ("audit", timedelta(seconds=platform.beside.audit_lag), _LATE),
     ):
         if span is not None and span > most:
-            said = visit.t(f"overview.wrong.{name}", span=lasting(visit, span.total_seconds()))
+            said = visit.t(f"overview.problem.{name}", span=lasting(visit, span.total_seconds()))
             yield Trouble(name, WARN, said, "#server")
 
 

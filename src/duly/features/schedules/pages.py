@@ -129,9 +129,9 @@ def _tick_row(visit: Visit, schedule: ScheduleSnapshot, tick: Tick) -> TickRow:
     due = _local_time(visit, schedule, tick.tick_at)
     delay = (tick.recorded_at - tick.tick_at).total_seconds()
     if tick.disposition is Disposition.MISSED:
-        return TickRow(tick, due, "missed", visit.t("schedules.missed.tick"), delay, None)
+        return TickRow(tick, due, "missed", visit.t("schedules.missed.run"), delay, None)
     if tick.status is None:
-        return TickRow(tick, due, "gone", visit.t("schedules.gone"), delay, None)
+        return TickRow(tick, due, "gone", visit.t("schedules.job_expired"), delay, None)
     duration = tick.started_at and tick.finished_at and (tick.finished_at - tick.started_at).total_seconds()
     return TickRow(tick, due, tick.status, visit.t(f"status.{tick.status}"), delay, duration or None)
 

@@ -36,7 +36,7 @@ async def drain(visit: Visit, form: Form) -> Response:
     asked = await visit.service.queues.drain(
         as_id(visit.params["worker_id"]), actor=visit.actor, reason=form.reason
     )
-    return visit.done("workers.drain.asked", to="/workers", name=asked.name)
+    return visit.done("workers.drain.requested", to="/workers", name=asked.name)
 
 
 ROUTES = (

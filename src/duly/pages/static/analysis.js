@@ -29,8 +29,8 @@ export const isNumber = (value) => typeof value === "number" || value instanceof
 
 /** Why a text could not be read, or what is wrong with a figure. @param {string} said */
 export function reason(said) {
-  const [, n, country, most] = /^(\d+) characters, (\w\w) has (\d+)$/.exec(said) ?? [];
-  return n ? t("found.iban_length", { n, country, most }) : tOr(`reason.${said}`, said);
+  const [, n, country, expected] = /^(\d+) characters, (\w\w) has (\d+)$/.exec(said) ?? [];
+  return n ? t("findings.iban_length", { n, country, expected }) : tOr(`reason.${said}`, said);
 }
 
 /** A date as the reader writes it. @param {string} iso */
@@ -45,7 +45,7 @@ function valueOf({ kind, value, currency }) {
 
 /** @param {{problem?: string, around: string}} figure */
 function place({ problem, around }) {
-  const doubt = problem ? [el("strong", { class: "doubt" }, t("found.doubt", { why: reason(problem) })), el("br")] : [];
+  const doubt = problem ? [el("strong", { class: "doubt" }, t("findings.doubt", { reason: reason(problem) })), el("br")] : [];
   return el("span", {}, ...doubt, around);
 }
 
@@ -55,7 +55,7 @@ function place({ problem, around }) {
  */
 export function figureTable(found, more = []) {
   const sorted = [...found].sort((one, other) => Boolean(other.problem) - Boolean(one.problem));
-  const head = ["kind", "value", "around", ...more].map((name) => t(`found.${name}`));
+  const head = ["kind", "value", "context", ...more].map((name) => t(`findings.${name}`));
   return foldedTable(
     head,
     sorted.map((one) => row(t(`figure.${one.kind}`), valueOf(one), place(one), ...more.map((name) => one[name]))),
@@ -67,22 +67,22 @@ const MODULES = {
   language: ({ mix }) => (mix.length ? languages(mix) : nothing()),
   size: (found) => [
     figures([
-      [t("found.words"), found.words],
-      [t("found.sentences"), found.sentences],
-      [t("found.paragraphs"), found.paragraphs],
-      [t("found.minutes"), found.reading_minutes],
+      [t("findings.words"), found.words],
+      [t("findings.sentences"), found.sentences],
+      [t("findings.paragraphs"), found.paragraphs],
+      [t("findings.minutes"), found.reading_minutes],
     ]),
-    found.readability ? el("p", {}, `${t("found.readability")}: ${readability(found.readability)}`) : "",
+    found.readability ? el("p", {}, `${t("findings.readability")}: ${readability(found.readability)}`) : "",
   ],
   terms: ({ terms }) =>
     terms.length
       ? el("ul", { class: "shares" }, ...terms.slice(0, TERMS).map((one) => share(one.term, one.score, `${one.count} ×`)))
       : nothing(),
   figures: (found) => figuresOf(found),
-  likeness: ({ runs }) => el("p", {}, t("found.runs", { n: runs })),
+  likeness: ({ runs }) => el("p", {}, t("findings.runs", { n: runs })),
 };
 
-const nothing = () => el("p", { class: "hint" }, t("found.none"));
+const nothing = () => el("p", { class: "hint" }, t("findings.none"));
 
 function figuresOf(found) {
   const all = Object.entries(found).flatMap(([kind, listed]) => listed.items.map((figure) => ({ kind, ...figure })));
@@ -104,7 +104,7 @@ export function titleOf(value) {
 /** @param {any} value */
 export function showFindings(value) {
   const module = moduleOf(value);
-  if (!module) return el("p", {}, `${t("found.unreadable")}: ${reason(value.unreadable)}`);
+  if (!module) return el("p", {}, `${t("findings.unreadable")}: ${reason(value.unreadable)}`);
   return el("div", {}, ...[MODULES[module](value[module])].flat());
 }
 
@@ -114,7 +114,7 @@ const FIGURES = ["dates", "money", "percentages", "emails", "ibans"];
 
 /** The name of a language by its code. @param {string} code */
 export function nameOf(code) {
-  if (code === "und") return t("found.unknown");
+  if (code === "und") return t("findings.unknown");
   try {
     return names.of(code) ?? code;
   } catch {
@@ -141,70 +141,70 @@ export function languages(mix) {
 /** @param {string} title @param {...(Node | string)} body */
 const section = (title, ...body) => el("section", { class: "card" }, el("h2", {}, title), ...body);
 
-const leftOut = (listed) => (listed.left_out ? [el("p", { class: "hint" }, t("found.left_out", { n: listed.left_out }))] : []);
+const leftOut = (listed) => (listed.left_out ? [el("p", { class: "hint" }, t("findings.left_out", { n: listed.left_out }))] : []);
 
 function overview({ totals }) {
   const said = [
-    [t("found.sources"), totals.sources],
-    [t("found.words"), totals.words],
-    [t("found.sentences"), totals.sentences],
-    [t("found.minutes"), totals.reading_minutes],
+    [t("findings.sources"), totals.sources],
+    [t("findings.words"), totals.words],
+    [t("findings.sentences"), totals.sentences],
+    [t("findings.minutes"), totals.reading_minutes],
   ];
-  if (totals.unreadable) said.push([t("found.unreadable"), totals.unreadable]);
-  return section(t("found.overview"), figures(said));
+  if (totals.unreadable) said.push([t("findings.unreadable"), totals.unreadable]);
+  return section(t("findings.overview"), figures(said));
 }
 
 /** How often a term comes. @param {{count: number, sources: number}} term @param {number} among so many texts */
 function often({ count, sources }, among) {
   if (among === 1) return `${count} ×`;
-  return t(sources === 1 ? "found.terms.one" : "found.terms.many", { n: count, sources });
+  return t(sources === 1 ? "findings.terms.one" : "findings.terms.many", { n: count, sources });
 }
 
 function terms(summary) {
   const told = summary.terms.map((one) => share(one.term, one.score, often(one, summary.totals.sources)));
-  return section(t("found.terms"), folded(el("ul", { class: "shares" }), told));
+  return section(t("findings.terms"), folded(el("ul", { class: "shares" }), told));
 }
 
 function counted(summary) {
   const kinds = summary.figures.with_problems ? [...FIGURES, "with_problems"] : FIGURES;
-  const counts = figures(kinds.map((kind) => [t(`found.${kind}`), summary.figures[kind]]));
+  const counts = figures(kinds.map((kind) => [t(`findings.${kind}`), summary.figures[kind]]));
   const listed = summary.listed_figures;
   const shown = listed?.items.length ? [figureTable(listed.items, ["source"]), ...leftOut(listed)] : [];
-  return section(t("found.figures"), counts, ...shown);
+  return section(t("findings.figures"), counts, ...shown);
 }
 
 function duplicates({ duplicates: listed }) {
   const rows = listed.items.map((pair) =>
-    row(pair.first, pair.second, pair.identical ? t("found.identical") : percent(pair.likeness)),
+    row(pair.first, pair.second, pair.identical ? t("findings.identical") : percent(pair.likeness)),
   );
-  const head = [t("found.source"), t("found.source"), t("found.likeness")];
-  return section(t("found.duplicates"), table(head, rows, { numbers: [2] }), ...leftOut(listed));
+  const head = [t("findings.source"), t("findings.source"), t("findings.likeness")];
+  return section(t("findings.duplicates"), table(head, rows, { numbers: [2] }), ...leftOut(listed));
 }
 
 function timeline({ timeline: listed }) {
   const items = listed.items.map((event) =>
     el("li", {}, dated(event.date), el("span", {}, event.around, " ", el("small", {}, event.source))),
   );
-  return section(t("found.timeline"), folded(el("ol", { class: "timeline" }), items), ...leftOut(listed));
+  return section(t("findings.timeline"), folded(el("ol", { class: "timeline" }), items), ...leftOut(listed));
 }
 
 function sources({ sources: listed }) {
   const rows = listed.items.map((one) =>
     row(
       one.name,
-      one.unreadable ? `${t("found.unreadable")}: ${reason(one.unreadable)}` : one.language ? nameOf(one.language) : "",
+      one.unreadable ? `${t("findings.unreadable")}: ${reason(one.unreadable)}` : one.language ? nameOf(one.language) : "",
       isNumber(one.words) ? number(one.words) : "",
       readability(one.readability),
       isNumber(one.figures) ? number(one.figures) : "",
     ),
   );
-  const head = ["source", "language", "words", "readability", "figures"].map((name) => t(`found.${name}`));
-  return section(t("found.sources"), table(head, rows, { numbers: [2, 4] }), ...leftOut(listed));
+  const head = ["source", "language", "words", "readability", "figures"].map((name) => t(`findings.${name}`));
+  return section(t("findings.sources"), table(head, rows, { numbers: [2, 4] }), ...leftOut(listed));
 }
 
 function failed({ failed: listed }) {
   const items = listed.items.map((key) => el("li", {}, key));
-  return el("section", { class: "notice warn" }, el("p", {}, t("found.failed")), el("ul", {}, ...items), ...leftOut(listed));
+  return el("section", { class: "notice warn" }, el("p", {}, t("findings.failed")), el("ul", {}, ...items), ...leftOut(listed));
 }
 
 /** Whether we know how to read it. @param {any} value */

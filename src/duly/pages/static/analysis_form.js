@@ -60,8 +60,8 @@ function wrong(limits, chosen) {
   const empty = files.find((file) => !file.size);
   if (!count) return t("analysis.nothing");
   if (!chosen.length) return t("analysis.no_module");
-  if (count > limits.sources) return t("analysis.too_many", { most: limits.sources });
-  if (large) return t("analysis.too_large", { name: large.name, most: bytes(limits.file) });
+  if (count > limits.sources) return t("analysis.too_many", { max: limits.sources });
+  if (large) return t("analysis.too_large", { name: large.name, max: bytes(limits.file) });
   return empty ? t("analysis.empty", { name: empty.name }) : "";
 }
 
@@ -81,7 +81,7 @@ async function collected(limits, report) {
   ];
   const kept = [];
   for (const [n, { name, content }] of uploads.entries()) {
-    report(t("analysis.uploading", { n: n + 1, most: uploads.length }));
+    report(t("analysis.uploading", { n: n + 1, total: uploads.length }));
     kept.push({ name, blob: await upload(content) });
   }
   return named([...kept, ...(inline ? given : [])]);

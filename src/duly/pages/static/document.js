@@ -67,13 +67,13 @@ export function newVersion(reload) {
       say(said, t("upload.done"));
       return reload();
     }
-    say(said, t(documentId === limits.document_id ? "version.same" : "version.there"));
+    say(said, t(documentId === limits.document_id ? "version.same" : "version.duplicate"));
     if (documentId !== limits.document_id) said.append(el("a", { href: `${base}/documents/${documentId}` }, t("version.open")));
   };
   takingFiles(drop, the("version-file"), async ([file]) => {
     if (!file || !bar.hidden) return;
     if (!file.size) return say(said, t("upload.empty"));
-    if (file.size > limits.file) return say(said, t("upload.too_large", { most: bytes(limits.file) }));
+    if (file.size > limits.file) return say(said, t("upload.too_large", { max: bytes(limits.file) }));
     try {
       await end(await upload(file, limits, report));
     } catch (error) {
@@ -95,10 +95,10 @@ export function askingElsewhere(path) {
 
 /** What it would cost. @param {number} cents a page @param {number | null} pages */
 function estimate(cents, pages) {
-  if (pages === null) return t("reading.price", { cents: number(cents) });
+  if (pages === null) return t("extraction.price", { cents: number(cents) });
   // As the service counts: whole cents, rounded up.
   const cost = Math.ceil(Number((pages * cents).toFixed(6)));
-  return t("reading.estimate", { cents: number(cost), pages: number(pages) });
+  return t("extraction.estimate", { cents: number(cost), pages: number(pages) });
 }
 
 /** Ask for it. @param {string} path of the document @param {object} json @param {HTMLElement} problem */
@@ -135,7 +135,7 @@ export function readingAgain(path, current, reload) {
     event.preventDefault();
     const [goes, consent] = [engine() in cents, the("consent").checked];
     if (!goes || consent) return ask(path, { engine: engine(), consent: goes && consent }, the("read-problem"), reload);
-    say(the("read-problem"), t("reading.no_consent"));
+    say(the("read-problem"), t("extraction.no_consent"));
     the("consent").focus();
   });
   the("recognize").addEventListener("click", () => ask(path, { engine: "hires" }, the("problem"), reload));

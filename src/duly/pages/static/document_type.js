@@ -12,20 +12,20 @@ export const typeWord = (type) => tOr(`doctype.${type}`, type);
 /** How sure it is; nothing where that is not sure enough. @param {any} found @param {any} said */
 function state(found, said) {
   if (!found.doc_type || (said.classifications[0]?.review && !found.doc_type_confirmed)) return "";
-  return found.doc_type_confirmed ? t("type.confirmed") : t("type.guessed", { share: percent(found.doc_type_confidence ?? 0) });
+  return found.doc_type_confirmed ? t("document_type.confirmed") : t("document_type.suggested", { share: percent(found.doc_type_confidence ?? 0) });
 }
 
 /** @param {any} found @param {any} said */
 function words(found, said) {
   const [last] = said.confirmations;
-  if (found.doc_type_confirmed && last) return t("type.by", { who: last.confirmed_by, time: fullTime(last.confirmed_at) });
-  return said.classifications[0]?.review && !found.doc_type_confirmed ? t("type.review") : "";
+  if (found.doc_type_confirmed && last) return t("document_type.confirmed_by", { name: last.confirmed_by, time: fullTime(last.confirmed_at) });
+  return said.classifications[0]?.review && !found.doc_type_confirmed ? t("document_type.review") : "";
 }
 
 /** @param {any} one @param {string} type that is shown */
 function evidence(one, type) {
   const where = one.page ? [el("a", { href: `#page-${one.page}` }, t("text.page", { n: one.page })), " · "] : [];
-  const other = one.doc_type === type ? "" : ` · ${t("type.speaks", { type: typeWord(one.doc_type) })}`;
+  const other = one.doc_type === type ? "" : ` · ${t("document_type.evidence_for", { type: typeWord(one.doc_type) })}`;
   const term = el("strong", {}, one.term.replaceAll("*", "…"));
   return el("li", {}, term, " ", el("q", {}, one.text), " ", el("small", {}, ...where, t(`zone.${one.zone}`), other));
 }
@@ -43,8 +43,8 @@ async function belonging(found, said, move) {
   the("belongs").hidden = true;
   if (!place || place === found.node_id) return;
   const folder = await get(`/v1/documents/folders/${place}`);
-  const button = move ? [" ", el("button", { type: "button", class: "plain", click: () => move(place) }, t("type.move"))] : [];
-  the("belongs").replaceChildren(t("type.belongs", { path: folder.path }), ...button);
+  const button = move ? [" ", el("button", { type: "button", class: "plain", click: () => move(place) }, t("document_type.move"))] : [];
+  the("belongs").replaceChildren(t("document_type.folder", { path: folder.path }), ...button);
   the("belongs").hidden = false;
 }
 
@@ -53,7 +53,7 @@ function offer(found) {
   const button = the("confirm");
   if (!button) return;
   button.hidden = !found.doc_type || found.doc_type_confirmed;
-  button.textContent = found.doc_type ? t("type.confirm", { type: typeWord(found.doc_type) }) : "";
+  button.textContent = found.doc_type ? t("document_type.confirm", { type: typeWord(found.doc_type) }) : "";
   button.dataset.type = found.doc_type ?? "";
 }
 
@@ -63,7 +63,7 @@ function offer(found) {
  * @param {((place: string) => void) | null} move puts it into another folder, if they may
  */
 export async function showType(found, said, move) {
-  the("type-word").textContent = found.doc_type ? typeWord(found.doc_type) : t("type.unknown");
+  the("type-word").textContent = found.doc_type ? typeWord(found.doc_type) : t("document_type.unknown");
   the("type-state").textContent = state(found, said);
   the("type-state").dataset.kind = found.doc_type_confirmed ? "final" : "partial";
   say(the("type-said"), words(found, said));
@@ -82,7 +82,7 @@ export function sayingType(path, reload) {
       await call("PUT", `${path}/doc_type`, { json: { doc_type: type } });
       form.reset();
       await reload();
-      say(the("type-said"), t("type.saved"));
+      say(the("type-said"), t("document_type.saved"));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       showProblem(the("type-problem"), error);

@@ -17,14 +17,14 @@ const isBusy = () => tally.done + tally.again + tally.bad < tally.all;
 
 function sum() {
   const n = tally.all - (tally.done + tally.again + tally.bad);
-  say(the("uploaded"), isBusy() ? t("upload.busy", { n: tally.all - n, most: tally.all }) : t("upload.summary", tally));
+  say(the("uploaded"), isBusy() ? t("upload.busy", { n: tally.all - n, total: tally.all }) : t("upload.summary", tally));
   the("refresh").hidden = isBusy() || !tally.done;
 }
 
 /** What is wrong with a file before it is sent. @param {File} file */
 function wrong(file) {
   if (!file.size) return t("upload.empty");
-  return file.size > limits.file ? t("upload.too_large", { most: bytes(limits.file) }) : "";
+  return file.size > limits.file ? t("upload.too_large", { max: bytes(limits.file) }) : "";
 }
 
 /** One file in the list: what happens to it, and how it ended. */
@@ -69,7 +69,7 @@ class Row {
   end({ documentId, isNew }) {
     tally[isNew ? "done" : "again"] += 1;
     this.item.dataset.end = isNew ? "done" : "again";
-    this.said.textContent = t(isNew ? "upload.done" : "upload.again");
+    this.said.textContent = t(isNew ? "upload.done" : "upload.duplicate");
     this.bar.hidden = true;
     this.name.replaceChildren(el("a", { href: `${base}/documents/${documentId}` }, this.file.name));
   }
@@ -92,7 +92,7 @@ class Row {
       this.show(t("upload.waiting"), 0);
       again();
     };
-    return el("button", { ...label, click: retry }, t("again.button"));
+    return el("button", { ...label, click: retry }, t("rerun.button"));
   }
 }
 
@@ -102,7 +102,7 @@ function choose(files) {
 }
 
 function receiving() {
-  the("files-hint").textContent = t("upload.hint", { most: bytes(limits.file) });
+  the("files-hint").textContent = t("upload.hint", { max: bytes(limits.file) });
   takingFiles(the("drop"), the("files"), choose);
   addEventListener("beforeunload", (event) => isBusy() && event.preventDefault());
 }

@@ -31,7 +31,7 @@ function line(one) {
     t(`engine.${one.engine}`),
     fullTime(one.created_at),
     one.actual_pages === null ? "" : `${t("documents.pages")}: ${number(one.actual_pages)}`,
-    one.actual_cost_cents ? `${t("reading.cost")}: ${t("reading.cents", { n: number(one.actual_cost_cents) })}` : "",
+    one.actual_cost_cents ? `${t("extraction.cost")}: ${t("extraction.cents", { n: number(one.actual_cost_cents) })}` : "",
   ];
   const chip = el("span", { class: "chip", "data-status": one.status }, t(`status.${one.status}`));
   const more = [FAILED.includes(one.status) ? reason(one) : "", ...one.warnings.map((code) => tOr(`reason.${code}`, code))];
@@ -45,7 +45,7 @@ function pictures(found, extractions, may) {
   const which = (found.status === "needs_ocr" && shown?.result_json?.needs_ocr) || [];
   const told = which.slice(0, PICTURES).join(", ") + (which.length > PICTURES ? " …" : "");
   the("pictures").hidden = which.length === 0;
-  the("pictures-which").textContent = t("reading.pictures", { pages: told });
+  the("pictures-which").textContent = t("extraction.images", { pages: told });
   the("recognize").hidden = !may.write;
 }
 
@@ -87,7 +87,7 @@ class Live {
   async show(job) {
     if (ended(job)) return this.end();
     if (current !== this) return;
-    the("says").textContent = t(job.status === "queued" ? "reading.queued" : "reading.running");
+    the("says").textContent = t(job.status === "queued" ? "extraction.queued" : "extraction.running");
     the("progress").value = job.progress_percent;
     the("percent").textContent = `${progress(job)} %`;
     if (job.result_id) await this.pages(job);

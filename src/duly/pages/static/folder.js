@@ -12,15 +12,15 @@ const LEVELS = ["read", "write", "manage"];
 
 /** Somebody, and what they may. */
 function line(grant) {
-  const who = el("input", { required: true, maxlength: "300", placeholder: "user:anna", autocomplete: "off", "aria-label": t("grants.who") });
+  const who = el("input", { required: true, maxlength: "300", placeholder: "user:anna", autocomplete: "off", "aria-label": t("grants.principal") });
   who.value = grant.principal;
   who.pattern = "(user|api_key):.+";
-  who.title = t("grants.who.hint");
+  who.title = t("grants.principal.hint");
   const level = el("select", { "aria-label": t("grants.level") }, ...LEVELS.map((one) => el("option", { value: one, selected: one === grant.level }, t(`grants.${one}`))));
   const item = el("li", {}, who, level);
   if (!write) [who, level].forEach((field) => (field.disabled = true));
   else {
-    const label = t("grants.drop", { who: grant.principal || t("grants.nobody") });
+    const label = t("grants.drop", { principal: grant.principal || t("grants.unnamed") });
     item.append(el("button", { type: "button", class: "plain", "aria-label": label, click: () => item.remove() }, "×"));
   }
   return item;

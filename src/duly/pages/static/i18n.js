@@ -18,7 +18,7 @@ const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
  * @param {Record<string, unknown>} [values]
  */
 export function t(key, values = {}) {
-  const text = Array.isArray(texts[key]) ? texts[key][values.n === 1 ? 0 : 1] : texts[key];
+  const text = Array.isArray(texts[key]) ? texts[key][String(values.n) === "1" ? 0 : 1] : texts[key];
   return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
 }
 

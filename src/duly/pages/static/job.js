@@ -10,15 +10,15 @@ import { Snapshots } from "./values.js";
 
 /** What to make of a failure. @param {any} job */
 function advice(job) {
-  if (job.outcome === "blocked") return t("failed.blocked");
-  if (job.reconciled) return t("failed.reconciled");
-  const passing = t(job.retryable ? "failed.retryable" : "failed.final");
-  return job.outcome === "dead" ? `${t("failed.dead")} ${job.retryable ? passing : ""}`.trim() : passing;
+  if (job.outcome === "blocked") return t("failure.blocked");
+  if (job.reconciled) return t("failure.reconciled");
+  const passing = t(job.retryable ? "failure.retryable" : "failure.final");
+  return job.outcome === "dead" ? `${t("failure.dead")} ${job.retryable ? passing : ""}`.trim() : passing;
 }
 
 /** Have the service do it again: it has kept what was asked for. @param {any} job */
 async function rerun(job) {
-  const answer = await call("POST", `/v1/jobs/${job.job_id}/rerun`, { json: { reason: t("again.reason") } });
+  const answer = await call("POST", `/v1/jobs/${job.job_id}/rerun`, { json: { reason: t("rerun.reason") } });
   go(`/jobs/${(await answer.json()).job_id}`);
 }
 
@@ -34,8 +34,8 @@ function wayOf(job, may) {
 function again(job, may, problem) {
   const worthwhile = job.status === "canceled" || job.retryable || job.reconciled;
   const way = worthwhile && wayOf(job, may);
-  if (!way) return may.write ? el("a", { class: "button", href: `${base}/submit` }, t("again.new")) : "";
-  const button = el("button", { type: "button", class: "main" }, t(job.status === "canceled" ? "again.new" : "again.button"));
+  if (!way) return may.write ? el("a", { class: "button", href: `${base}/submit` }, t("rerun.new")) : "";
+  const button = el("button", { type: "button", class: "main" }, t(job.status === "canceled" ? "rerun.new" : "rerun.button"));
   button.addEventListener("click", async () => {
     button.disabled = true;
     try {
@@ -52,16 +52,16 @@ function again(job, may, problem) {
 function failure(job) {
   const facts = el("dl", { class: "facts" });
   tell(facts, [
-    [t("failed.class"), [job.error_class, job.error_code].filter(Boolean).join(" · ")],
-    [t("failed.message"), job.error_message],
+    [t("failure.class"), [job.error_class, job.error_code].filter(Boolean).join(" · ")],
+    [t("failure.message"), job.error_message],
   ]);
   return [facts, el("p", {}, advice(job))];
 }
 
 /** @param {any} job */
 function canceled(job) {
-  const why = job.cancel_reason ? [el("p", {}, t("canceled.why", { reason: job.cancel_reason }))] : [];
-  return [...why, el("p", {}, t("canceled.anew"))];
+  const why = job.cancel_reason ? [el("p", {}, t("cancel.reason_given", { reason: job.cancel_reason }))] : [];
+  return [...why, el("p", {}, t("cancel.not_resumable"))];
 }
 
 /**
@@ -124,12 +124,12 @@ let snapshots = null;
 
 /** Its state in a sentence. @param {any} job */
 function says(job) {
-  if (job.cancel_requested_at && !ended(job)) return t("says.stopping");
+  if (job.cancel_requested_at && !ended(job)) return t("job_message.stopping");
   const later = Date.parse(job.run_at) > Date.now() + 1000;
-  if (job.status !== "queued" || !(later || job.error_code)) return t(`says.${job.status}`);
-  if (!later) return t("says.retried");
+  if (job.status !== "queued" || !(later || job.error_code)) return t(`job_message.${job.status}`);
+  if (!later) return t("job_message.retried");
   const how = job.error_code ? "retrying" : job.attempt ? "resumes" : "scheduled";
-  return t(`says.${how}`, { time: time(job.run_at) });
+  return t(`job_message.${how}`, { time: time(job.run_at) });
 }
 
 /** Why the last attempt failed, as long as others follow. @param {any} job */
@@ -146,8 +146,8 @@ function facts(job) {
     [t("job.subject"), job.subject_id],
     [t("job.created"), timeOf(job.created_at, time)],
     [t("job.started"), timeOf(job.started_at, time)],
-    [t("job.ended"), timeOf(job.completed_at, time)],
-    [t("job.attempt"), job.attempt ? t("job.attempt.of", { n: job.attempt, most: job.max_attempts }) : null],
+    [t("job.finished"), timeOf(job.completed_at, time)],
+    [t("job.col.attempt"), job.attempt ? t("job.attempt.of", { n: job.attempt, max: job.max_attempts }) : null],
     [t("job.counts"), counts.join(", ")],
   ];
 }
@@ -195,7 +195,7 @@ async function show(job) {
   if (job.status === "completed") return location.replace(`${base}/results/${job.result_id}`);
   if (ended(job)) {
     the("note").textContent = "";
-    the("partials-title").textContent = t("partials.kept");
+    the("partials-title").textContent = t("partials.final");
     the("ending").replaceChildren(ending(job, may, the("problem")));
     // Its last lines are written a moment after its end.
     setTimeout(() => showLog().catch(() => {}), LAST_LINES);

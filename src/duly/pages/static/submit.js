@@ -16,7 +16,7 @@ function object() {
     if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error(payload.value.slice(0, 40));
     return value;
   } catch (error) {
-    say(the("other-problem"), t("other.no_object", { why: error.message }));
+    say(the("other-problem"), t("other.no_object", { reason: error.message }));
     payload.focus();
     return null;
   }
