@@ -1,4 +1,4 @@
-"""Types by their words: right ones, with reasons that can be looked up."""
+"""The rules: correct types, with evidence from the text."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pytest
 from duly.apps.documents.classification import zones
 from duly.apps.documents.classification.classifier import classify
 from duly.apps.documents.classification.models import DOC_TYPES, check_type_name
-from duly.apps.documents.classification.phrases import phrases
-from duly.apps.documents.classification.zones import Part, parts
+from duly.apps.documents.classification.rules import phrases
+from duly.apps.documents.classification.zones import Zone, split_zones
 from duly.core.errors import ContractError
 from tests.apps.documents.classification.samples import samples
 
 
-def test_made_up_documents_of_all_types_are_told_apart_in_both_languages() -> None:
+def test_synthetic_documents_of_all_types_are_classified_in_both_languages() -> None:
     made = samples(6)
     assert {one.doc_type for one in made} == set(DOC_TYPES)
     verdicts = [(one, classify(one.pages, one.name)) for one in made]
@@ -24,7 +24,7 @@ def test_made_up_documents_of_all_types_are_told_apart_in_both_languages() -> No
     assert all(said.review == (said.doc_type == "other") for _, said in verdicts)
 
 
-def test_evidence_is_what_stands_there_and_where() -> None:
+def test_evidence_quotes_the_text_and_its_page() -> None:
     for one in samples(1, seed=5):
         for said in classify(one.pages, "Rechnung_März.pdf").evidence:
             place = "Rechnung März" if said.page == 0 else " ".join(one.pages[said.page - 1].split())
@@ -34,7 +34,7 @@ def test_evidence_is_what_stands_there_and_where() -> None:
             assert (said.zone == "name") == (said.page == 0)
 
 
-def test_the_head_of_a_page_counts_more_than_what_follows() -> None:
+def test_the_title_of_a_page_weighs_more_than_its_body() -> None:
     filler = "Heute schien die Sonne über dem Tal. " * 40
     above, below = classify(f"Kontoauszug {filler}"), classify(f"{filler} Kontoauszug")
     assert [one.zone for one in (*above.evidence, *below.evidence)] == ["title", "body"]
@@ -42,12 +42,12 @@ def test_the_head_of_a_page_counts_more_than_what_follows() -> None:
     assert above.confidence > below.confidence
 
 
-def test_a_word_inside_of_another_is_not_that_word() -> None:
+def test_a_phrase_inside_of_a_longer_word_does_not_match() -> None:
     assert not classify("Die Abrechnungsstelle bleibt geschlossen.").evidence
     assert [one.term for one in classify("Rechnung").evidence] == ["rechnung"]
 
 
-def test_what_speaks_for_two_types_alike_is_for_somebody_to_look_at() -> None:
+def test_equal_evidence_for_two_types_needs_review() -> None:
     torn = classify("Kontoauszug Gehaltsabrechnung")
     assert (torn.doc_type, torn.review) == ("other", True)
     nothing = classify("")
@@ -64,29 +64,27 @@ def test_what_speaks_for_two_types_alike_is_for_somebody_to_look_at() -> None:
         "\0\ud800" * 1_000,
     ],
 )
-def test_however_much_there_is_only_so_much_is_looked_at(
-    hostile: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked = 0
-    real = Part.find
+def test_only_a_bounded_part_of_a_document_is_searched(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = 0
+    real = Zone.find
 
-    def find(self: Part, phrase: str) -> int | None:
-        nonlocal looked
-        looked += len(self.low)
+    def find(self: Zone, phrase: str) -> int | None:
+        nonlocal searched
+        searched += len(self.lower)
         return real(self, phrase)
 
-    monkeypatch.setattr(Part, "find", find)
+    monkeypatch.setattr(Zone, "find", find)
     assert classify([hostile] * 500, "x" * 10_000).doc_type in DOC_TYPES
-    assert looked <= (zones.MOST + 1_000) * len(phrases())
+    assert searched <= (zones.MAX_CHARACTERS + 1_000) * len(phrases())
 
 
-def test_letters_keep_their_places_when_they_are_made_small() -> None:
-    [_, head, _] = parts(["İSTANBUL İŞ BANKASI Kontoauszug"])
-    assert len(head.text) == len(head.low)
+def test_lowercase_text_keeps_its_positions() -> None:
+    [_, head, _] = split_zones(["İSTANBUL İŞ BANKASI Kontoauszug"])
+    assert len(head.text) == len(head.lower)
     assert "Kontoauszug" in classify("İ" * 50 + " Kontoauszug").evidence[0].text
 
 
 @pytest.mark.parametrize("wrong", ["", "Invoice", "a b", "1st", "x" * 41, "rechnung\n"])
-def test_a_type_has_a_plain_name(wrong: str) -> None:
+def test_an_invalid_type_name_is_refused(wrong: str) -> None:
     with pytest.raises(ContractError, match="doc_type"):
         check_type_name(wrong)

@@ -1,1 +1,1 @@
-"""What documents are: by rules, by what an org's people have taught, by what they confirm; with reasons."""
+"""Classification: the type of a document, by rules, a model trained on confirmations, or a remote service."""

@@ -1,4 +1,4 @@
-"""How well documents were told apart: who was taken for whom."""
+"""Evaluate a classifier: confusion matrix, precision, recall, F1 and calibration error."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 
-class Judged(NamedTuple):
-    """A document whose type is known, and what it was taken for."""
+class Prediction(NamedTuple):
+    """The confirmed type of a document, and the type that a classifier predicted."""
 
     actual: str
     predicted: str
     confidence: float
 
 
-class ClassFigures(BaseModel):
-    """How well one type is known."""
+class TypeMetrics(BaseModel):
+    """The metrics of one type."""
 
     precision: float
     recall: float
@@ -29,40 +29,40 @@ class ClassFigures(BaseModel):
 
 
 class Measure(BaseModel):
-    """A confusion matrix, and what follows from it."""
+    """A confusion matrix and its metrics."""
 
     documents: int
     accuracy: float
     macro_f1: float
     calibration_error: float
-    """How far confidence lies from being right, on average."""
-    classes: dict[str, ClassFigures]
+    """The mean distance between confidence and accuracy."""
+    classes: dict[str, TypeMetrics]
     matrix: dict[str, dict[str, int]]
-    """By the actual type, then by what it was taken for; what never happened is left out."""
+    """Counts by actual, then predicted type; without zeros."""
 
 
-def measured(judged: Sequence[Judged]) -> Measure:
-    """The figures of some judgements."""
-    pairs = Counter((one.actual, one.predicted) for one in judged)
-    actual = Counter(one.actual for one in judged)
-    predicted = Counter(one.predicted for one in judged)
+def evaluate(predictions: Sequence[Prediction]) -> Measure:
+    """Compute the metrics of predictions."""
+    pairs = Counter((one.actual, one.predicted) for one in predictions)
+    actual = Counter(one.actual for one in predictions)
+    predicted = Counter(one.predicted for one in predictions)
     classes = {
-        label: _figures(pairs[label, label], predicted[label], actual[label])
+        label: _type_metrics(pairs[label, label], predicted[label], actual[label])
         for label in sorted(actual | predicted)
     }
-    known = [classes[label].f1 for label in actual]
+    scores = [classes[label].f1 for label in actual]
     return Measure(
-        documents=len(judged),
-        accuracy=_share(sum(pairs[label, label] for label in actual), len(judged)),
-        macro_f1=round(sum(known) / len(known), 4) if known else 0.0,
-        calibration_error=_calibration_error(judged),
+        documents=len(predictions),
+        accuracy=_ratio(sum(pairs[label, label] for label in actual), len(predictions)),
+        macro_f1=round(sum(scores) / len(scores), 4) if scores else 0.0,
+        calibration_error=_calibration_error(predictions),
         classes=classes,
         matrix={row: {col: pairs[row, col] for col in classes if pairs[row, col]} for row in sorted(actual)},
     )
 
 
-def as_csv(measures: dict[str, Measure]) -> bytes:
-    """The matrices as a table: a row for each pair that occurred."""
+def confusion_csv(measures: dict[str, Measure]) -> bytes:
+    """Return the confusion matrices as CSV: a row for each pair that occurred."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(["classifier", "actual", "predicted", "documents"])
@@ -72,22 +72,21 @@ def as_csv(measures: dict[str, Measure]) -> bytes:
     return text.getvalue().encode()
 
 
-def _figures(right: int, predicted: int, actual: int) -> ClassFigures:
-    return ClassFigures(
-        precision=_share(right, predicted),
-        recall=_share(right, actual),
-        f1=_share(2 * right, predicted + actual),
+def _type_metrics(correct: int, predicted: int, actual: int) -> TypeMetrics:
+    return TypeMetrics(
+        precision=_ratio(correct, predicted),
+        recall=_ratio(correct, actual),
+        f1=_ratio(2 * correct, predicted + actual),
         support=actual,
     )
 
 
-def _calibration_error(judged: Sequence[Judged], bins: int = 5) -> float:
-    """Confidence against being right, in bins of confidence."""
+def _calibration_error(predictions: Sequence[Prediction], bins: int = 5) -> float:
     gaps = [0.0] * bins
-    for one in judged:
+    for one in predictions:
         gaps[min(int(one.confidence * bins), bins - 1)] += one.confidence - (one.actual == one.predicted)
-    return _share(sum(abs(gap) for gap in gaps), len(judged))
+    return _ratio(sum(abs(gap) for gap in gaps), len(predictions))
 
 
-def _share(part: float, whole: float) -> float:
+def _ratio(part: float, whole: float) -> float:
     return round(part / whole, 4) if whole else 0.0

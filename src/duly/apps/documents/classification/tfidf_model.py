@@ -1,4 +1,4 @@
-"""What an org's confirmed documents have taught: weights of terms, kept as data and read without trust."""
+"""The model of an org: TF-IDF and logistic regression, stored as JSON and validated when it is loaded."""
 
 from __future__ import annotations
 
@@ -10,129 +10,129 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from duly.apps.documents.classification.models import OTHER, TYPE_NAME, Evidence, Verdict, best_type
-from duly.apps.documents.classification.tokenizer import Term, counted, found
+from duly.apps.documents.classification.tokenizer import count_terms, tokenize
 
 THRESHOLD = 0.6
-"""The least that it must be sure by."""
-MOST_TERMS = 20_000
-MOST_LABELS = 40
-MOST_BYTES = 16 * 2**20
-_SHOWN = 8
+"""The least probability of a type; below it, a person has to review the document."""
+MAX_TERMS = 20_000
+MAX_LABELS = 40
+MAX_MODEL_BYTES = 16 * 2**20
+_MAX_EVIDENCE = 8
 Label = Annotated[str, Field(pattern=TYPE_NAME)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 
 
-class ModelRefused(Exception):
-    """Data that is no model, or not the one that was trained."""
+class InvalidModel(Exception):
+    """The data is not a model, or not the one that was trained."""
 
 
-class Model(BaseModel):
-    """TF-IDF and logistic regression. Inference needs nothing but this."""
+class TfidfModel(BaseModel):
+    """The weights of a model; classification needs nothing else."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
-    labels: tuple[Label, ...] = Field(min_length=2, max_length=MOST_LABELS)
+    labels: tuple[Label, ...] = Field(min_length=2, max_length=MAX_LABELS)
     temperature: Annotated[Number, Field(gt=0)] = 1.0
-    """What scores are divided by, so that confidence is how often it is right."""
+    """Divides the scores, so that the confidence equals the accuracy."""
     mistrusted: tuple[str, ...] = ()
-    """What the rules say of documents that are mostly something else in this org."""
-    idf: dict[str, Number] = Field(max_length=MOST_TERMS)
+    """Types that the rules assign mostly to documents of other types in this org."""
+    idf: dict[str, Number] = Field(max_length=MAX_TERMS)
     weights: dict[str, tuple[Number, ...]]
 
     @model_validator(mode="after")
-    def _fits(self) -> Model:
-        fits = all(len(row) == len(self.labels) for row in self.weights.values())
-        if self.weights.keys() != self.idf.keys() or not fits:
-            raise ValueError("weights and labels do not fit")
+    def _check_shape(self) -> TfidfModel:
+        has_all_labels = all(len(row) == len(self.labels) for row in self.weights.values())
+        if self.weights.keys() != self.idf.keys() or not has_all_labels:
+            raise ValueError("the weights do not match the terms and labels")
         return self
 
     @classmethod
-    def read(cls, data: bytes, sha256: str) -> Model:
-        """A kept model, if it is what was kept."""
-        if len(data) > MOST_BYTES or hashlib.sha256(data).hexdigest() != sha256:
-            raise ModelRefused("it is not what was trained")
+    def load(cls, data: bytes, sha256: str) -> TfidfModel:
+        """Parse a stored model, or raise `InvalidModel` if it was changed."""
+        if len(data) > MAX_MODEL_BYTES or hashlib.sha256(data).hexdigest() != sha256:
+            raise InvalidModel("the checksum does not match")
         try:
             return cls.model_validate_json(data)
         except (ValidationError, ValueError) as error:
-            raise ModelRefused("it is no model") from error
+            raise InvalidModel("the data is not a model") from error
 
     @property
     def data(self) -> bytes:
-        """As it is kept."""
+        """The stored form."""
         return self.model_dump_json().encode()
 
     @property
     def sha256(self) -> str:
-        """Of what is kept."""
+        """The checksum of the stored form."""
         return hashlib.sha256(self.data).hexdigest()
 
     @property
     def version(self) -> str:
-        """Its name: the same labels and texts make the same one."""
+        """The name of the model: equal examples give an equal one."""
         return f"model-{self.sha256[:12]}"
 
     def scores(self, counts: Mapping[str, int]) -> list[float] | None:
-        """How much speaks for each label; nothing if it knows no word of the document."""
-        values = vector(counts, self.idf)
+        """Return the score of each label; None if the model knows no term of the document."""
+        values = tfidf_vector(counts, self.idf)
         if not values:
             return None
         sums = [0.0] * len(self.labels)
         for term, value in values.items():
-            for place, weight in enumerate(self.weights[term]):
-                sums[place] += value * weight
+            for index, weight in enumerate(self.weights[term]):
+                sums[index] += value * weight
         return sums
 
     def classify(self, pages: Sequence[str], name: str, version: str) -> Verdict | None:
-        """What it takes a document for, and the terms that made it so; None if it cannot say."""
-        scores = self.scores(counted(pages, name))
+        """Return the verdict and the terms that decided it; None if the model knows no term."""
+        scores = self.scores(count_terms(pages, name))
         if scores is None:
             return None
-        verdict = decided(scores, self.labels, self.temperature, version)
+        verdict = decide(scores, self.labels, self.temperature, version)
         guess = best_type(dict(zip(self.labels, scores, strict=True)))
         return verdict.model_copy(update={"evidence": self._evidence(pages, name, guess)})
 
     def _evidence(self, pages: Sequence[str], name: str, doc_type: str) -> tuple[Evidence, ...]:
-        """The terms that brought it furthest ahead of the average of all types, where they first stand."""
-        places = {term.term: term for term in reversed(list(found(pages, name)))}
-        mine, share = self.labels.index(doc_type), 1 / len(self.labels)
-        ahead = {
-            term: value * (self.weights[term][mine] - share * sum(self.weights[term]))
-            for term, value in vector(counted(pages, name), self.idf).items()
+        """Return the terms that contribute most over the mean of all types, at their first position."""
+        first_tokens = {token.term: token for token in reversed(list(tokenize(pages, name)))}
+        index, share = self.labels.index(doc_type), 1 / len(self.labels)
+        contributions = {
+            term: value * (self.weights[term][index] - share * sum(self.weights[term]))
+            for term, value in tfidf_vector(count_terms(pages, name), self.idf).items()
         }
-        top = sorted(ahead, key=lambda term: (-ahead[term], term))[:_SHOWN]
-        return tuple(_shown(doc_type, places[term], ahead[term]) for term in top if ahead[term] > 0)
+        top = sorted(contributions, key=lambda term: (-contributions[term], term))[:_MAX_EVIDENCE]
+        return tuple(
+            Evidence(
+                doc_type=doc_type,
+                term=term,
+                zone="body" if first_tokens[term].page else "name",
+                page=first_tokens[term].page,
+                text=first_tokens[term].excerpt,
+                weight=round(contributions[term], 4),
+            )
+            for term in top
+            if contributions[term] > 0
+        )
 
 
-def decided(scores: Sequence[float], labels: Sequence[str], temperature: float, version: str = "") -> Verdict:
-    """The likeliest type, or `other` if it is not likely enough."""
-    chances = dict(zip(labels, softmax(scores, temperature), strict=True))
-    doc_type = best_type(chances)
-    sure = chances[doc_type] >= THRESHOLD
+def decide(scores: Sequence[float], labels: Sequence[str], temperature: float, version: str = "") -> Verdict:
+    """Return the most probable type, or `other` if its probability is below the threshold."""
+    probabilities = dict(zip(labels, softmax(scores, temperature), strict=True))
+    doc_type = best_type(probabilities)
+    is_sure = probabilities[doc_type] >= THRESHOLD
     return Verdict(
-        doc_type=doc_type if sure else OTHER,
-        confidence=round(chances[doc_type], 4),
-        review=not sure,
+        doc_type=doc_type if is_sure else OTHER,
+        confidence=round(probabilities[doc_type], 4),
+        review=not is_sure,
         model_version=version,
     )
 
 
-def _shown(doc_type: str, term: Term, weight: float) -> Evidence:
-    return Evidence(
-        doc_type=doc_type,
-        term=term.term,
-        zone="body" if term.page else "name",
-        page=term.page,
-        text=term.around,
-        weight=round(weight, 4),
-    )
+def tfidf_vector(counts: Mapping[str, int], idf: Mapping[str, float]) -> dict[str, float]:
+    """Return the known terms with their weights: sublinear term frequency times inverse document frequency.
 
-
-def vector(counts: Mapping[str, int], idf: Mapping[str, float]) -> dict[str, float]:
-    """The known terms by weight: often counts little more than once, rare more than common.
-
-    All terms together have the length one, those that were never seen among them as rare ones: of a document
-    unlike all others little is known, and little is said.
+    The vector of all terms has length 1, and unknown terms count as rare: a document unlike the training set
+    gets low scores.
     """
     rarest = max(idf.values(), default=0.0)
     values = {term: (1 + math.log(count)) * idf.get(term, rarest) for term, count in counts.items()}
@@ -141,7 +141,7 @@ def vector(counts: Mapping[str, int], idf: Mapping[str, float]) -> dict[str, flo
 
 
 def softmax(scores: Sequence[float], temperature: float) -> list[float]:
-    """Scores as chances."""
+    """Return scores as probabilities."""
     top = max(scores)
     powers = [math.exp((score - top) / temperature) for score in scores]
     return [power / sum(powers) for power in powers]

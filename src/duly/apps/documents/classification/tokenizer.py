@@ -1,4 +1,4 @@
-"""The terms of a document that an org's model knows: words and pairs of them, without figures."""
+"""Tokenize a document for the model: words and word pairs, without numbers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from duly.apps.documents.classification.zones import around
+from duly.apps.documents.classification.zones import excerpt
 
-MOST = 8_000
-"""Characters of a document that a model reads."""
+_MAX_CHARACTERS = 8_000
+"""Characters of a document that the model reads."""
 _WORD = re.compile(r"[^\W\d_]{2,30}")
 
 
-class Term(NamedTuple):
-    """A term where it stands."""
+class TokenPosition(NamedTuple):
+    """A term at its position in a page."""
 
     term: str
     page: int
@@ -25,38 +25,39 @@ class Term(NamedTuple):
     end: int
 
     @property
-    def around(self) -> str:
-        """The place, with a little of what stands about it."""
-        return around(self.text, self.start, self.end)
+    def excerpt(self) -> str:
+        """The text around the term."""
+        return excerpt(self.text, self.start, self.end)
 
 
-def found(pages: Sequence[str], name: str = "") -> Iterator[Term]:
-    """Every term of the name (page 0) and of the first pages, in order."""
-    for page, text in _bounded(pages, name):
-        before: re.Match[str] | None = None
+def tokenize(pages: Sequence[str], name: str = "") -> Iterator[TokenPosition]:
+    """Yield the terms of the name (page 0) and of the first pages, in order."""
+    for page, text in _truncate(pages, name):
+        previous: re.Match[str] | None = None
         for word in _WORD.finditer(text):
-            yield Term(word[0].lower(), page, text, word.start(), word.end())
-            if before is not None:
-                yield Term(f"{before[0]} {word[0]}".lower(), page, text, before.start(), word.end())
-            before = word
+            yield TokenPosition(word[0].lower(), page, text, word.start(), word.end())
+            if previous is not None:
+                pair = f"{previous[0]} {word[0]}".lower()
+                yield TokenPosition(pair, page, text, previous.start(), word.end())
+            previous = word
 
 
-def counted(pages: Sequence[str], name: str = "") -> Counter[str]:
-    """How often each term stands there."""
-    return Counter(term.term for term in found(pages, name))
+def count_terms(pages: Sequence[str], name: str = "") -> Counter[str]:
+    """Return how often each term occurs."""
+    return Counter(token.term for token in tokenize(pages, name))
 
 
-def digest(pages: Sequence[str]) -> str:
-    """The same for the same words: copies are one example, and the order of examples is theirs alone."""
-    return hashlib.sha256("\f".join(text for _, text in _bounded(pages, "")).encode()).hexdigest()
+def content_digest(pages: Sequence[str]) -> str:
+    """Return a hash of the words: copies are one example, and the order of examples is deterministic."""
+    return hashlib.sha256("\f".join(text for _, text in _truncate(pages, "")).encode()).hexdigest()
 
 
-def _bounded(pages: Sequence[str], name: str) -> Iterator[tuple[int, str]]:
+def _truncate(pages: Sequence[str], name: str) -> Iterator[tuple[int, str]]:
     yield 0, name[:255].rpartition(".")[0]
-    left = MOST
+    remaining = _MAX_CHARACTERS
     for number, page in enumerate(pages, 1):
-        text = " ".join(page[: 2 * left].split())[:left]
-        left -= len(text)
+        text = " ".join(page[: 2 * remaining].split())[:remaining]
+        remaining -= len(text)
         yield number, text.encode(errors="replace").decode()
-        if left <= 0:
+        if remaining <= 0:
             return

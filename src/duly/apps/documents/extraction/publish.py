@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from duly.apps.documents.classification.store import classify_pages, save_classification
+from duly.apps.documents.classification.classifier import classify_pages, save_classification
 from duly.apps.documents.elements import PageElements, Passage
 from duly.apps.documents.extraction import store
 from duly.apps.documents.extraction.passages import passages

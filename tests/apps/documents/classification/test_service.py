@@ -1,4 +1,4 @@
-"""Classification with a worker at work: kept, confirmed, taught, measured; each org by itself."""
+"""Classification with a running worker: stored, confirmed, trained, evaluated; orgs are isolated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from duly import Duly, Outcome
-from duly.apps.documents.classification import store as classifying
+from duly.apps.documents.classification import classifier
 from duly.apps.documents.classification.jobs import declare
 from duly.apps.documents.classification.models import Training
 from duly.apps.documents.classification.service import ClassificationService
@@ -22,7 +22,7 @@ from tests.apps.documents.classification.samples import Sample, samples
 from tests.apps.documents.classification.shelf import Sql, folder, put, shown, visitor
 from tests.worker.working import PATIENCE, done, until, working
 
-_SOMEBODY_WAITS = """
+_A_SESSION_WAITS = """
     select exists (select from pg_locks l join pg_database d on d.oid = l.database
                    where d.datname = current_database() and l.locktype = 'advisory' and not l.granted)
 """
@@ -94,9 +94,9 @@ async def test_what_somebody_confirmed_stays_whatever_is_found_out_later(
     await classes.confirm(who, document_id, "letter")
     await classes.confirm(who, document_id, "contract")
     page = PageElements(number=1, state="text", elements=(Element(type="Title", text=_INVOICE.pages[0]),))
-    verdict = await classifying.classify_pages(app, who, "a.pdf", [page])
+    verdict = await classifier.classify_pages(app, who, "a.pdf", [page])
     async with app.tenant_session(acting) as conn:  # as an extraction does
-        said = await classifying.save_classification(conn, who, document_id, verdict)
+        said = await classifier.save_classification(conn, who, document_id, verdict)
     assert said.doc_type == "invoice"
     assert shown(sql, document_id) == ("contract", True)
     history = await classes.history(who, document_id)
@@ -191,7 +191,7 @@ async def test_a_model_that_was_tampered_with_is_not_used(
         file.write_bytes(file.read_bytes().replace(b'"temperature":', b'"temperature": '))
         said = await (await classes.classify(visitor(acting), document_id)).result(PATIENCE)
     assert (said.doc_type, said.model_version) == ("invoice", "rules-1")
-    assert "it is not what was trained" in caplog.text
+    assert "the checksum does not match" in caplog.text
 
 
 async def test_a_later_training_takes_over_and_old_weights_go(
@@ -222,7 +222,7 @@ async def test_two_trainings_at_once_leave_a_model_whose_file_is_there(
     async def slow(store: BlobStore, *what: Any) -> TenantFile:
         kept = await keep(store, *what)
         if next(held, False):
-            await until(sql, _SOMEBODY_WAITS)
+            await until(sql, _A_SESSION_WAITS)
         return kept
 
     monkeypatch.setattr(BlobStore, "write_file", slow)
@@ -230,7 +230,7 @@ async def test_two_trainings_at_once_leave_a_model_whose_file_is_there(
         for handle in [await classes.train(visitor(acting)) for _ in range(2)]:
             assert (await handle.wait(PATIENCE)).outcome is Outcome.SUCCEEDED
     async with app.tenant_session(acting) as conn:
-        assert await classifying.active_model(conn, (await app.resources()).blobs, acting) is not None
+        assert await classifier.load_active_model(conn, (await app.resources()).blobs, acting) is not None
 
 
 async def test_an_evaluation_says_who_is_taken_for_whom(
@@ -246,7 +246,7 @@ async def test_an_evaluation_says_who_is_taken_for_whom(
     assert (nothing.outcome, nothing.error_code) == (Outcome.BLOCKED, "classes.too_few")
     assert early.rules.matrix == {"letter": {"invoice": 1}}
     assert early.model is None
-    assert "it takes 30 documents" in str(early.why_no_model)
+    assert "training needs 30 documents" in str(early.why_no_model)
     assert report.model is not None
     for measure in (report.rules, report.model):
         assert sum(sum(row.values()) for row in measure.matrix.values()) == report.documents == 48

@@ -12,7 +12,7 @@ import pytest
 
 from duly import Duly, Outcome, Status
 from duly.apps.documents.classification.jobs import declare
-from duly.apps.documents.classification.remote_classifier import Asked, ChatEndpoint
+from duly.apps.documents.classification.remote_classifier import ChatEndpoint, RemoteClassifierError
 from duly.apps.documents.classification.service import ClassificationService
 from tests.apps.documents.classification.shelf import Sql, put, shown, visitor
 from tests.worker.working import PATIENCE, working
@@ -71,16 +71,16 @@ async def test_only_quotes_that_stand_in_the_document_are_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "passes"),
+    ("content", "status", "is_retryable"),
     [("no json", 200, False), ({"doc_type": "spy", "confidence": 1}, 200, False), ("", 401, False),
      ("", 429, True), ({"doc_type": "invoice", "confidence": 7}, 200, False), ("x" * 300_000, 200, False)],
 )  # fmt: skip
-async def test_what_is_no_answer_is_said_to_be_none(content: Any, status: int, passes: bool) -> None:
+async def test_an_invalid_response_is_an_error(content: Any, status: int, is_retryable: bool) -> None:
     async with Service(content, status) as service:
-        with pytest.raises(Asked) as refused:
+        with pytest.raises(RemoteClassifierError) as refused:
             await service.endpoint.classify(["text"], "a.pdf")
-    assert refused.value.passes is passes
-    assert refused.value.after == (9.0 if status != 200 else None)
+    assert refused.value.is_retryable is is_retryable
+    assert refused.value.retry_after == (9.0 if status != 200 else None)
 
 
 async def test_nothing_is_sent_without_consent(app: Duly, acting: uuid.UUID, sql: Sql) -> None:
