@@ -13,9 +13,9 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
+from duly.apps.documents.classification.classifier import save_classification
 from duly.apps.documents.classification.models import DOC_TYPES, Evidence, Verdict
 from duly.apps.documents.classification.remote_classifier import ChatEndpoint
-from duly.apps.documents.classification.classifier import save_classification
 from duly.apps.documents.elements import Engine, PageState, Passage
 from duly.apps.documents.engines.error_codes import CODES, WARNINGS
 from duly.apps.documents.folders.access import DocumentPrincipal
