@@ -15,7 +15,7 @@ from bench.console.tour import Stop, tour
 from duly import Actor, Duly
 from duly.console import install
 from duly.core.job import SYSTEM_ORG
-from duly.features.api_keys.service import Keys
+from duly.features.api_keys.service import ApiKeys
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
 
@@ -41,8 +41,8 @@ async def _serve(url: str, stock: Stock, home: str, parent: Connection) -> None:
     async with app:
         by = {"actor": Actor.system("bench"), "reason": "bench"}
         scopes = ["jobs:read", "jobs:write", "operate", "admin"]
-        admin = await Keys(app).create(stock.large, "bench", scopes, **by)
-        platform = await Keys(app).create(SYSTEM_ORG, "bench", ["platform"], **by)
+        admin = await ApiKeys(app).create(stock.large, "bench", scopes, **by)
+        platform = await ApiKeys(app).create(SYSTEM_ORG, "bench", ["platform"], **by)
         api = create_app(app, HttpOptions(requests_per_second=1e9, burst=10**9))
         install(api)
         listener = socket.create_server(("127.0.0.1", 0))

@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from duly import Actor, Context, Duly, context
-from duly.features.api_keys.service import Keys
+from duly.features.api_keys.service import ApiKeys
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
 
@@ -49,7 +49,9 @@ async def _serve(url: str, org: uuid.UUID, home: str, parent: Connection) -> Non
 
     async with app:
         await app.create_org(org, "Bench")
-        key = await Keys(app).create(org, "bench", ["jobs:read"], actor=Actor.system("bench"), reason="bench")
+        key = await ApiKeys(app).create(
+            org, "bench", ["jobs:read"], actor=Actor.system("bench"), reason="bench"
+        )
         with context(org_id=org, actor=Actor.user("u")):
             jobs = [await run.enqueue(number) for number in range(JOBS)]
         async with app.worker(drain=timedelta(0)):

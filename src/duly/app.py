@@ -25,7 +25,7 @@ from duly.core.invariants import RunConditions, raise_violations, violations
 from duly.core.job import DEVELOPMENT_ORG, Actor
 from duly.db import migrate
 from duly.features.alerts.service import Alerts
-from duly.features.api_keys.service import Keys
+from duly.features.api_keys.service import ApiKeys
 from duly.features.audit import enrichment, verification
 from duly.features.audit.service import Audit
 from duly.features.dead_letters.service import DeadLetters
@@ -175,12 +175,12 @@ class Duly(App):
         return Members(self)
 
     @cached_property
-    def api_keys(self) -> Keys:
+    def api_keys(self) -> ApiKeys:
         """Manage API keys."""
-        return Keys(self)
+        return ApiKeys(self)
 
     @property
-    def keys(self) -> Keys:
+    def keys(self) -> ApiKeys:
         """Return `api_keys`; deprecated."""
         warnings.warn("app.keys is deprecated: use app.api_keys", DeprecationWarning, stacklevel=2)
         return self.api_keys

@@ -80,7 +80,7 @@ async def test_keys_of_the_installation_belong_to_the_platform(
         (("members", "set", "eve", "owner", *WHY), 2, "viewer"),
         (("members", "remove", "eve", *WHY), 3, "eve"),
         (("orgs", "show", uuid.UUID(int=7)), 3, "no org"),
-        (("orgs", "suspend", SYSTEM_ORG, *WHY), 4, "Duly's own"),
+        (("orgs", "suspend", SYSTEM_ORG, *WHY), 4, "this id is reserved"),
     ],
 )
 async def test_an_error_is_one_line(duly: Run, words: tuple[object, ...], code: int, part: str) -> None:

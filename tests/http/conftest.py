@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from duly import Actor, Duly
-from duly.features.api_keys.service import Keys
+from duly.features.api_keys.service import ApiKeys
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
 
@@ -24,7 +24,7 @@ ANNA = Actor.operator("anna")
 
 async def key_of(app: Duly, org: uuid.UUID, *scopes: str) -> str:
     """The text of a new key."""
-    made = await Keys(app).create(org, "tests", scopes or ALL, actor=ANNA, reason="a test")
+    made = await ApiKeys(app).create(org, "tests", scopes or ALL, actor=ANNA, reason="a test")
     return made.text
 
 

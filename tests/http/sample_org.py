@@ -12,7 +12,8 @@ from duly.apps.analyze import JOB_TYPE
 from duly.core.principal import Role
 from duly.features.alerts.alerter import Alerter
 from duly.features.alerts.thresholds import Thresholds
-from duly.features.api_keys.service import Keys, NewKey
+from duly.features.api_keys.models import NewApiKey
+from duly.features.api_keys.service import ApiKeys
 from duly.features.jobs.service import Jobs
 from duly.features.members.service import Members
 from duly.features.schedules.service import Schedules
@@ -40,7 +41,7 @@ class SampleOrg:
     blob: str
     schedule: str
     member: str
-    key: NewKey
+    key: NewApiKey
     webhook: NewSecret
     message: str
     """What the webhook is told; it is never sent."""
@@ -109,7 +110,7 @@ async def create_sample_org(app: Duly, name: str) -> SampleOrg:
         blob=str(ref),
         schedule=schedule,
         member=f"{name}-member",
-        key=await Keys(app).create(org_id, f"{name}-key", ALL, actor=ANNA, reason=name),
+        key=await ApiKeys(app).create(org_id, f"{name}-key", ALL, actor=ANNA, reason=name),
         webhook=webhook,
         notification=sent.notification_id,
         subscription=subscription.subscription_id,

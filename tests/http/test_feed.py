@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.features.api_keys.service import Keys
+from duly.features.api_keys.service import ApiKeys
 from duly.http.options import HttpOptions
 from tests.db.settling import settle
 from tests.features.events.test_feed_store import old_events
@@ -137,6 +137,6 @@ async def test_a_feed_stream_resumes_and_ends_when_its_key_is_revoked(
             await anext(events)
             seen = await happened(events)
             assert json.loads(seen["data"])["job_id"] == str(second.job_id)
-            await Keys(app).revoke(org, key.split("_")[2], actor=ANNA, reason="lost")
+            await ApiKeys(app).revoke(org, key.split("_")[2], actor=ANNA, reason="lost")
             async for event in events:
                 assert set(event) == {"id"}

@@ -18,7 +18,7 @@ from duly.apps.analyze.modules.figures import figures
 from duly.core.job import SUMMARY_KEYS, SYSTEM_ORG
 from duly.core.principal import Principal
 from duly.core.states import Status
-from duly.features.api_keys.service import Keys
+from duly.features.api_keys.service import ApiKeys
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
 from duly.i18n import LANGUAGES, messages
@@ -184,7 +184,7 @@ async def test_what_is_unknown_foreign_or_over_looks_the_same(
 
 
 async def test_who_may_not_is_told_so_on_a_page(app: Duly, api: FastAPI) -> None:
-    made = await Keys(app).create(SYSTEM_ORG, "platform", ["platform"], actor=ANNA, reason="r")
+    made = await ApiKeys(app).create(SYSTEM_ORG, "platform", ["platform"], actor=ANNA, reason="r")
     async with browser(api, made.text) as client:
         answer = await client.get("/jobs", headers={"accept-language": "de"})
         assert answer.status_code == 403

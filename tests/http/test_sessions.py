@@ -14,7 +14,7 @@ from duly import Duly
 from duly.core.errors import Unauthenticated
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.core.principal import ROLE_SCOPES, Principal, Role, Scope
-from duly.features.api_keys.service import Keys
+from duly.features.api_keys.service import ApiKeys
 from duly.features.members.service import Members
 from duly.features.sessions.service import Sessions
 from duly.http import rate_limit
@@ -132,7 +132,7 @@ async def test_all_failed_sign_ins_look_the_same(app: Duly, api: FastAPI, org: u
 async def test_a_session_ends_with_its_key_or_member_and_at_its_expiry(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    keys, members, sessions = Keys(app), Members(app), Sessions(app)
+    keys, members, sessions = ApiKeys(app), Members(app), Sessions(app)
     made = await keys.create(org, "k", ["jobs:read"], environment="test", actor=ANNA, reason="r")
     of_key = await sessions.open(await keys.authenticate(made.text))
     assert await sessions.authenticate(of_key.token) == await keys.authenticate(made.text)
@@ -175,7 +175,7 @@ async def test_an_operator_of_the_installation_signs_in_with_a_key_or_for_an_hou
 ) -> None:
     key = await key_of(app, SYSTEM_ORG, "platform")
     operator = Principal(SYSTEM_ORG, Actor.operator("o"), frozenset({Scope.PLATFORM}))
-    for who, hours in ((await Keys(app).authenticate(key), 12), (operator, 1)):
+    for who, hours in ((await ApiKeys(app).authenticate(key), 12), (operator, 1)):
         made = await Sessions(app).open(who)
         left = made.expires_at - datetime.now(UTC)
         assert timedelta(hours=hours, minutes=-1) < left < timedelta(hours=hours, minutes=1)

@@ -129,7 +129,8 @@ def _fields(value: Any) -> Mapping[str, Any]:
         case Mapping():
             return value
         case BaseModel():
-            return {name: getattr(value, name) for name in type(value).model_fields}
+            described = type(value).model_fields.items()
+            return {field.serialization_alias or name: getattr(value, name) for name, field in described}
         case _ if is_dataclass(value) and not isinstance(value, type):
             return {field.name: getattr(value, field.name) for field in fields(value)}
         case _:

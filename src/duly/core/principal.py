@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -25,6 +26,11 @@ class Scope(StrEnum):
     """Manage API keys, members and webhooks of the org; read its audit trail."""
     PLATFORM = "platform"
     """Manage the installation: orgs, queues, limits, workers."""
+
+
+def known_scopes(names: Iterable[str]) -> frozenset[Scope]:
+    """Return the scopes of these names; a scope of a later version grants nothing here."""
+    return frozenset(Scope(name) for name in names if name in set(Scope))
 
 
 class Role(StrEnum):

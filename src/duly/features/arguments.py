@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from duly.jobs.request_context import as_uuid, checked_text
 
 T = TypeVar("T")
 _MAX_COUNT = 1000
+_MAX_OVERLAP = timedelta(days=90)
 
 
 def org_uuid(org_id: UUID | str) -> UUID:
@@ -61,6 +62,13 @@ def require(row: T | None, unknown: type[NotFound], resource: str, *, field: str
     if row is None:
         raise unknown(f"no {resource} in this org", field=field, fix=f"check {field} and the org")
     return row
+
+
+def checked_overlap(overlap: timedelta) -> timedelta:
+    """Return how long a rotated secret stays valid beside its successor; raise if it is out of range."""
+    if type(overlap) is not timedelta or not timedelta(0) <= overlap <= _MAX_OVERLAP:
+        raise ContractError(f"{overlap} is out of range", field="overlap", fix="use 0 to 90 days")
+    return overlap
 
 
 def checked_count(n: int) -> int:

@@ -18,7 +18,7 @@ from duly.core.errors import Forbidden, LimitExceeded, UnknownJob
 from duly.core.job import JobSnapshot
 from duly.core.principal import Principal, Scope
 from duly.features.alerts.service import Alerts
-from duly.features.api_keys.service import Keys
+from duly.features.api_keys.service import ApiKeys
 from duly.features.audit.service import Audit
 from duly.features.bulk.service import Bulk
 from duly.features.dead_letters.service import DeadLetters
@@ -68,7 +68,7 @@ class Service:
         self.subscriptions = Subscriptions(app)
         self.orgs = Orgs(app)
         self.members = Members(app)
-        self.api_keys = Keys(app)
+        self.api_keys = ApiKeys(app)
         self.sessions = Sessions(app)
         self.audit = Audit(app)
         self.alerts = Alerts(app)

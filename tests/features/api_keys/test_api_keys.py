@@ -1,4 +1,4 @@
-"""What is done with API keys, and who is believed."""
+"""API keys: create, rotate, revoke and authenticate."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from duly.core import payload
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import Scope
 from duly.core.redaction import redact
-from duly.features.api_keys import service as control
-from duly.features.api_keys import store as access
-from duly.features.api_keys.service import Keys, NewKey
+from duly.features.api_keys import service, store
+from duly.features.api_keys.models import NewApiKey
+from duly.features.api_keys.service import ApiKeys
 from tests.features.schedules.ticking import NOON, Clock
 
 ANNA = Actor.operator("anna")
@@ -28,15 +28,15 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def keys(app: Duly) -> Keys:
+def keys(app: Duly) -> ApiKeys:
     return app.api_keys
 
 
-async def make(keys: Keys, org: uuid.UUID, name: str = "ci", **more: Any) -> NewKey:
+async def make(keys: ApiKeys, org: uuid.UUID, name: str = "ci", **more: Any) -> NewApiKey:
     return await keys.create(org, name, ["jobs:read"], **more, **WHY)
 
 
-async def refusal(keys: Keys, text: str) -> tuple[Any, ...]:
+async def refusal(keys: ApiKeys, text: str) -> tuple[Any, ...]:
     with pytest.raises(errors.Unauthenticated) as caught:
         await keys.authenticate(text)
     error = caught.value
@@ -49,29 +49,31 @@ def audited(sql: psycopg.Connection) -> list[tuple[Any, ...]]:
     return sql.execute(query).fetchall()
 
 
-async def test_whoever_holds_a_key_is_believed_to_act_for_its_org_with_its_scopes(
-    keys: Keys, org: uuid.UUID
-) -> None:
+async def test_a_key_authenticates_its_org_with_its_scopes(keys: ApiKeys, org: uuid.UUID) -> None:
     scopes = ["jobs:write", Scope.READ, "jobs:read"]
     new = await keys.create(org, "ci", scopes, environment="test", **WHY)
     assert new.key.scopes == ("jobs:read", "jobs:write")
     assert (new.key.created_by, new.key.alive, new.key.last_used_at) == ("operator:anna", True, None)
     assert new.text.startswith(f"duly_test_{new.key.key_id}_")
-    who = await keys.authenticate(new.text)
-    assert (who.org_id, who.actor, who.environment) == (org, Actor.api_key(new.key.key_id), "test")
-    assert who.scopes == {Scope.READ, Scope.WRITE}
+    principal = await keys.authenticate(new.text)
+    assert (principal.org_id, principal.actor, principal.environment) == (
+        org,
+        Actor.api_key(new.key.key_id),
+        "test",
+    )
+    assert principal.scopes == {Scope.READ, Scope.WRITE}
 
 
-async def test_a_scope_of_a_later_version_gives_no_right(
-    keys: Keys, org: uuid.UUID, sql: psycopg.Connection
+async def test_a_scope_of_a_later_version_grants_nothing(
+    keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     new = await make(keys, org)
     sql.execute("update duly.api_keys set scopes = scopes || '{jobs:own}'::text[]")
     assert (await keys.authenticate(new.text)).scopes == {Scope.READ}
 
 
-async def test_nothing_tells_why_a_credential_is_not_believed(
-    app: Duly, keys: Keys, org: uuid.UUID, sql: psycopg.Connection
+async def test_every_rejected_key_gets_the_same_error(
+    app: Duly, keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     clock = Clock(sql, NOON)
     good, revoked, foreign = await make(keys, org), await make(keys, org), await make(keys, org)
@@ -99,7 +101,7 @@ async def test_nothing_tells_why_a_credential_is_not_believed(
 
 
 async def test_the_secret_is_in_no_table_no_log_no_repr_and_no_error(
-    keys: Keys, org: uuid.UUID, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
+    keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     first = await make(keys, org)
@@ -123,8 +125,8 @@ async def test_the_secret_is_in_no_table_no_log_no_repr_and_no_error(
             payload.check_payload({"note": f"use {new.text}"}, 100)
 
 
-async def test_a_rotated_key_counts_beside_its_successor_until_the_overlap_is_over(
-    keys: Keys, org: uuid.UUID, sql: psycopg.Connection
+async def test_a_rotated_key_works_beside_its_successor_until_the_overlap_ends(
+    keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     clock = Clock(sql, NOON)
     old = await make(keys, org, "ci", environment="test", expires_at=NOON + 10 * HOUR)
@@ -147,8 +149,8 @@ async def test_a_rotated_key_counts_beside_its_successor_until_the_overlap_is_ov
     await refusal(keys, new.text)
 
 
-async def test_a_key_is_revoked_at_once_and_no_rotation_makes_it_live_longer(
-    keys: Keys, org: uuid.UUID, sql: psycopg.Connection
+async def test_a_key_is_revoked_at_once_and_no_rotation_extends_it(
+    keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     clock = Clock(sql, NOON)
     old = await make(keys, org)
@@ -164,7 +166,9 @@ async def test_a_key_is_revoked_at_once_and_no_rotation_makes_it_live_longer(
     assert [entry[1] for entry in audited(sql)].count("key.revoked") == 1
 
 
-async def test_each_change_is_audited_in_the_org(keys: Keys, org: uuid.UUID, sql: psycopg.Connection) -> None:
+async def test_each_change_is_audited_in_the_org(
+    keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
     Clock(sql, NOON)
     old = await make(keys, org, expires_at=NOON + 48 * HOUR)
     new = await keys.rotate(org, old.key.key_id, overlap=HOUR, actor=Actor.user("u1"), reason="leaked")
@@ -187,22 +191,22 @@ async def test_each_change_is_audited_in_the_org(keys: Keys, org: uuid.UUID, sql
     ]  # fmt: skip
 
 
-async def test_the_use_of_a_key_is_noted_once_a_minute_however_many_use_it(
-    app: Duly, keys: Keys, org: uuid.UUID, sql: psycopg.Connection
+async def test_the_use_of_a_key_is_recorded_once_a_minute(
+    app: Duly, keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     clock, new, noted = Clock(sql, NOON), await make(keys, org), []
     for seconds in (0, 59, 60, 61):
         clock.set(NOON + timedelta(seconds=seconds))
         await keys.authenticate(new.text)
         async with (await app.resources()).database.engine() as conn:
-            await access.touch_key(conn, new.key)  # somebody else, who read the key before its first use
+            await store.touch_key(conn, new.key)  # another request that read the key before its first use
         noted.append((await keys.list(org)).keys[0].last_used_at)
     later = NOON + timedelta(seconds=60)
     assert noted == [NOON, NOON, later, later]
 
 
-async def test_no_lock_and_no_missing_right_keeps_whoever_holds_a_key(
-    keys: Keys, org: uuid.UUID, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
+async def test_a_lock_or_a_missing_privilege_does_not_delay_authentication(
+    keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     new = await make(keys, org)
     for held in ("select from duly.api_keys for update", "lock table duly.api_keys in share mode"):
@@ -217,7 +221,7 @@ async def test_no_lock_and_no_missing_right_keeps_whoever_holds_a_key(
     assert new.text[-48:] not in caplog.text
 
 
-async def test_another_orgs_key_answers_like_an_unknown_one(app: Duly, keys: Keys, org: uuid.UUID) -> None:
+async def test_a_key_of_another_org_is_unknown(app: Duly, keys: ApiKeys, org: uuid.UUID) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     theirs = await make(keys, other)
@@ -232,9 +236,7 @@ async def test_another_orgs_key_answers_like_an_unknown_one(app: Duly, keys: Key
     assert (await keys.authenticate(theirs.text)).org_id == other
 
 
-async def test_only_the_systems_org_has_keys_for_the_platform_and_only_such(
-    keys: Keys, org: uuid.UUID
-) -> None:
+async def test_only_keys_of_the_system_org_have_the_scope_platform(keys: ApiKeys, org: uuid.UUID) -> None:
     new = await keys.create(SYSTEM_ORG, "ops", ["platform"], **WHY)
     assert (await keys.authenticate(new.text)).scopes == {Scope.PLATFORM}
     for whose, scopes in ((org, ["platform"]), (org, [*Scope]), (SYSTEM_ORG, ["platform", "jobs:read"])):
@@ -243,12 +245,12 @@ async def test_only_the_systems_org_has_keys_for_the_platform_and_only_such(
         assert caught.value.field == "scopes"
 
 
-async def test_an_org_has_no_more_keys_that_count_than_it_may(
-    keys: Keys, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+async def test_an_org_has_a_maximum_of_live_keys(
+    keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "MOST_KEYS", 3)
+    monkeypatch.setattr(service, "MAX_KEYS_PER_ORG", 3)
     made = await asyncio.gather(*(make(keys, org) for _ in range(5)), return_exceptions=True)
-    kept = [new for new in made if isinstance(new, NewKey)]
+    kept = [new for new in made if isinstance(new, NewApiKey)]
     refused = [error for error in made if isinstance(error, errors.Conflict)]
     assert (len(kept), len(refused), bool(refused[0].fix)) == (3, 2, True)
     with pytest.raises(errors.Conflict):
@@ -275,8 +277,8 @@ async def test_an_org_has_no_more_keys_that_count_than_it_may(
         ({"reason": None}, "reason", errors.MissingField),
     ],
 )
-async def test_what_is_wrong_is_named_with_what_to_do(
-    keys: Keys,
+async def test_an_invalid_argument_is_named_with_a_fix(
+    keys: ApiKeys,
     org: uuid.UUID,
     sql: psycopg.Connection,
     changes: dict[str, Any],
@@ -289,7 +291,7 @@ async def test_what_is_wrong_is_named_with_what_to_do(
     assert (audited(sql), (await keys.list(org)).keys) == ([], ())
 
 
-async def test_keys_are_listed_page_by_page_also_those_that_have_ended(keys: Keys, org: uuid.UUID) -> None:
+async def test_keys_are_listed_in_pages_including_ended_ones(keys: ApiKeys, org: uuid.UUID) -> None:
     made = [await make(keys, org, f"key {n}") for n in range(5)]
     await keys.revoke(org, made[0].key.key_id, **WHY)
     seen, after, pages = [], None, 0

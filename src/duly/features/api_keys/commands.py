@@ -1,4 +1,4 @@
-"""`duly api-keys`."""
+"""Commands of API keys: `duly api-keys`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from duly.cli.command import Group
 from duly.cli.options import Change, Owner, Paging, argument, time_option
 from duly.cli.output import Output, columns
 from duly.core.principal import Scope
-from duly.features.api_keys.service import KeyPage
-from duly.features.api_keys.store import ApiKey
+from duly.features.api_keys.models import ApiKey, ApiKeyPage
 
 api_keys = Group("api-keys", "Manage API keys.")
 KeyId = Annotated[str, argument("Select the key by its id, the third part of its text.")]
@@ -26,7 +25,7 @@ KeyId = Annotated[str, argument("Select the key by its id, the third part of its
         *("created_by", "created_at"),
     ),
 )
-async def list_keys(duly: Duly, org: Owner, paging: Paging) -> KeyPage:
+async def list_keys(duly: Duly, org: Owner, paging: Paging) -> ApiKeyPage:
     """List the API keys of an org, also expired and revoked ones."""
     return await duly.api_keys.list(org, **paging)
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from duly.core.principal import Scope
-from duly.features.api_keys.service import ApiKey, KeyPage, NewKey
+from duly.features.api_keys.models import ApiKey, ApiKeyPage, NewApiKey
 from duly.http.params import NUMERIC, After, PageSize, ReasonBody, Text, Timestamp
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -50,7 +50,7 @@ def routes(service: Service) -> APIRouter:
     api_keys = service.api_keys
 
     @api.get("", response_model=KeyPageResponse, responses=problem_responses())
-    async def list_keys(requester: administers, limit: PageSize = 50, after: After = None) -> KeyPage:
+    async def list_keys(requester: administers, limit: PageSize = 50, after: After = None) -> ApiKeyPage:
         """List the API keys of the org, including expired and revoked ones."""
         return await api_keys.list(requester.org_id, limit=limit, after=after)
 
@@ -100,7 +100,7 @@ def check_scopes(requester: Requester, scopes: Iterable[str]) -> None:
         requester.principal.require(Scope(scope))
 
 
-def key_secret_response(requester: Requester, created: NewKey) -> Response:
+def key_secret_response(requester: Requester, created: NewApiKey) -> Response:
     """Return 201 with the secret of a new key: no other response contains it."""
     body = KeySecretResponse.model_validate({**dict(created.key), "text": created.text})
     headers = {"location": requester.link(f"/v1/keys/{created.key.key_id}"), "cache-control": "no-store"}

@@ -1,65 +1,41 @@
-"""API keys: made, listed, rotated, revoked and believed. Each change is audited in its transaction."""
+"""API keys: create, list, rotate, revoke and authenticate. Each change is audited in its transaction."""
 
 from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
-from duly.core.errors import Conflict, StoreError, Unauthenticated, UnknownKey
-from duly.core.job import Actor
-from duly.core.principal import Principal, Scope
+from duly.core.errors import Conflict, ContractError, StoreError, Unauthenticated, UnknownKey
+from duly.core.job import SYSTEM_ORG, Actor
+from duly.core.principal import Principal, Scope, known_scopes
 from duly.db.pool import Connection
-from duly.features.api_keys import store as access
-from duly.features.api_keys.rules import (
-    KeyText,
-    check_expiry,
-    checked_environment,
-    checked_moment,
-    checked_overlap,
-    checked_scopes,
-)
-from duly.features.api_keys.store import ApiKey, FoundKey
-from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.api_keys import store
+from duly.features.api_keys.models import ApiKey, ApiKeyPage, KeyText, NewApiKey
+from duly.features.api_keys.store import StoredKey
+from duly.features.arguments import checked_overlap, org_uuid, required_text
 from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
 from duly.features.orgs.service import lock_org
-from duly.features.pagination import decode_cursor, page_size, split_page, text_cursor
+from duly.features.pagination import decode_cursor, read_org_page, text_cursor
 from duly.jobs.application import App
 
-__all__ = ["ApiKey", "KeyPage", "Keys", "NewKey"]
-
 log = logging.getLogger("duly.api_keys")
-MOST_KEYS = 1_000
-"""Keys of an org that count at a time."""
-_NOTES_APART = timedelta(minutes=1)
-_AT_ONCE = timedelta(0)
-_NOBODYS = bytes(32)
+MAX_KEYS_PER_ORG = 1_000
+"""The keys of an org that are neither expired nor revoked."""
+_MAX_LIFETIME = timedelta(days=3653)
+_TOUCH_INTERVAL = timedelta(minutes=1)
+_ENVIRONMENT = re.compile(r"[a-z]{1,20}")
+_NO_HASH = bytes(32)
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """A key and its text, which is shown this once and kept nowhere."""
-
-    key: ApiKey
-    text: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPage:
-    """Some keys; `after` asks for those that follow, and is None at the end."""
-
-    keys: tuple[ApiKey, ...]
-    after: str | None
-
-
-class Keys:
-    """The API keys of the orgs of an application. Those of the installation are the system's org's."""
+class ApiKeys:
+    """The API keys of the orgs of an application. Keys for operators belong to the system org."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -74,48 +50,50 @@ class Keys:
         expires_at: datetime | None = None,
         actor: Actor,
         reason: str,
-    ) -> NewKey:
-        """Make a key; its text is told here and never again."""
-        whose, who = org_uuid(org_id), change_request(actor, reason)
-        end = checked_moment(expires_at)
-        wanted = {
-            "org_id": whose,
+    ) -> NewApiKey:
+        """Create a key; its text is returned only here."""
+        org, request = org_uuid(org_id), change_request(actor, reason)
+        if expires_at is not None and expires_at.tzinfo is None:
+            raise ContractError("has no time zone", field="expires_at", fix="pass a time with its zone")
+        values = {
+            "org_id": org,
             "name": required_text("name", name),
-            "scopes": checked_scopes(whose, scopes),
-            "environment": checked_environment(environment),
+            "scopes": _checked_scopes(org, scopes),
+            "environment": _checked_environment(environment),
         }
 
-        async def change(conn: Connection) -> NewKey:
-            await lock_org(conn, whose)
-            return await _made(conn, wanted, end, who)
+        async def change(conn: Connection) -> NewApiKey:
+            await lock_org(conn, org)
+            return await _create_key(conn, values, expires_at, request)
 
         return await audited_transaction(self._app, change)
 
-    async def list(self, org_id: UUID | str, *, limit: int = 50, after: str | None = None) -> KeyPage:
-        """The keys of an org, also those that have ended; an unknown org raises."""
-        whose, size, start = org_uuid(org_id), page_size(limit), decode_cursor(after, text_cursor) or ""
-        async with self._app.tenant_session(whose) as conn:
-            found = await access.list_keys(conn, whose, start, limit=size + 1)
-            if not found:
-                await check_org_exists(conn, whose)
-        return KeyPage(*split_page(found, size, lambda last: last.key_id))
+    async def list(self, org_id: UUID | str, *, limit: int = 50, after: str | None = None) -> ApiKeyPage:
+        """Return the keys of an org, including expired and revoked ones; an unknown org raises."""
+        org, start = org_uuid(org_id), decode_cursor(after, text_cursor) or ""
+
+        async def read(conn: Connection, size: int) -> Sequence[ApiKey]:
+            return await store.list_keys(conn, org, start, limit=size)
+
+        return ApiKeyPage(*await read_org_page(self._app, org, read, lambda last: last.key_id, limit=limit))
 
     async def get(self, org_id: UUID | str, key_id: str) -> ApiKey:
-        """One key; an unknown id raises."""
-        whose, which = org_uuid(org_id), required_text("key_id", key_id)
-        async with self._app.tenant_session(whose) as conn:
-            return _found(await access.read_key(conn, whose, which))
+        """Return one key; an unknown id raises."""
+        org, key = org_uuid(org_id), required_text("key_id", key_id)
+        async with self._app.tenant_session(org) as conn:
+            return _require(await store.read_key(conn, org, key))
 
     async def revoke(self, org_id: UUID | str, key_id: str, *, actor: Actor, reason: str) -> ApiKey:
-        """End a key at once, whichever overlap it has. Asked again, it changes nothing."""
-        whose, which, who = org_uuid(org_id), required_text("key_id", key_id), change_request(actor, reason)
+        """Revoke a key at once, even during an overlap. A second call changes nothing."""
+        org, request = org_uuid(org_id), change_request(actor, reason)
+        required_text("key_id", key_id)
 
         async def change(conn: Connection) -> ApiKey:
-            key = await _locked(conn, whose, which)
-            ended = await access.end_key(conn, key, _AT_ONCE)
-            if ended.revoked_at != key.revoked_at:
-                await record_entry(conn, who, whose, "key.revoked", which, name=key.name)
-            return ended
+            key = _require(await store.lock_key(conn, org, key_id))
+            revoked = await store.revoke_key(conn, key, timedelta(0))
+            if revoked.revoked_at != key.revoked_at:
+                await record_entry(conn, request, org, "key.revoked", key_id, name=key.name)
+            return revoked
 
         return await audited_transaction(self._app, change)
 
@@ -127,53 +105,54 @@ class Keys:
         overlap: timedelta = timedelta(days=1),
         actor: Actor,
         reason: str,
-    ) -> NewKey:
-        """Make a successor that may do the same, for as long as the old key was made for.
+    ) -> NewApiKey:
+        """Create a successor with the same scopes and the same lifetime.
 
-        The old one counts beside it until the overlap is over, and can still be revoked before that.
+        The old key works until the overlap is over, and can still be revoked before that.
         """
-        whose, which, who = org_uuid(org_id), required_text("key_id", key_id), change_request(actor, reason)
-        beside = checked_overlap(overlap)
+        org, request = org_uuid(org_id), change_request(actor, reason)
+        required_text("key_id", key_id)
+        checked_overlap(overlap)
 
-        async def change(conn: Connection) -> NewKey:
-            await lock_org(conn, whose)
-            old = await _locked(conn, whose, which)
+        async def change(conn: Connection) -> NewApiKey:
+            await lock_org(conn, org)
+            old = _require(await store.lock_key(conn, org, key_id))
             if not old.alive:
                 raise Conflict("this key has ended", field="key_id", fix="create a new key")
             lifetime = old.expires_at - old.created_at if old.expires_at else None
-            ending = await access.end_key(conn, old, beside)
-            new = await _made(conn, _same_rights(old), lifetime, who, successor_of=which)
-            said = {**_said(ending, "name", "revoked_at"), "successor": new.key.key_id}
-            await record_entry(conn, who, whose, "key.rotated", which, **said)
+            revoked = await store.revoke_key(conn, old, overlap)
+            values = {**dict(old), "scopes": [*old.scopes]}
+            new = await _create_key(conn, values, lifetime, request, successor_of=key_id)
+            detail = {**_audit_detail(revoked, "name", "revoked_at"), "successor": new.key.key_id}
+            await record_entry(conn, request, org, "key.rotated", key_id, **detail)
             return new
 
         return await audited_transaction(self._app, change)
 
     async def authenticate(self, text: str) -> Principal:
-        """Whoever holds this key. What is no key, unknown, over or wrong raises, always in the same way."""
-        given = KeyText.read(text)
-        if given is None:
+        """Return the principal of a key. Invalid, unknown, expired and revoked keys raise the same error."""
+        parsed = KeyText.parse(text)
+        if parsed is None:
             raise unknown_credential()
         async with (await self._app.resources()).database.engine() as conn:
-            found = _proven(given, await access.find_key(conn, given.key_id))
-        last = found.key.last_used_at
-        if last is None or last <= found.now - _NOTES_APART:
-            await self._note_use(found.key)
-        # One that a later version knows gives no right here.
-        scopes = frozenset(Scope(scope) for scope in found.key.scopes if scope in set(Scope))
-        return Principal(found.key.org_id, Actor.api_key(given.key_id), scopes, given.environment)
+            stored = _verify(parsed, await store.find_key(conn, parsed.key_id))
+        last_used_at = stored.key.last_used_at
+        if last_used_at is None or last_used_at <= stored.now - _TOUCH_INTERVAL:
+            await self._touch(stored.key)
+        scopes = known_scopes(stored.key.scopes)
+        return Principal(stored.key.org_id, Actor.api_key(parsed.key_id), scopes, parsed.environment)
 
-    async def _note_use(self, key: ApiKey) -> None:
-        """In a transaction of its own, that waits for no lock: whoever came in must not be kept by it."""
+    async def _touch(self, key: ApiKey) -> None:
+        """Record the use in a transaction that waits for no lock: it must not delay the request."""
         try:
             async with (await self._app.resources()).database.engine() as conn:
-                await access.touch_key(conn, key)
+                await store.touch_key(conn, key)
         except (psycopg.Error, StoreError) as error:
-            log.warning("the use of key %s is not noted: %s", key.key_id, error)
+            log.warning("could not record the use of key %s: %s", key.key_id, error)
 
 
 def unknown_credential() -> Unauthenticated:
-    """The same answer whatever is wrong with it."""
+    """Return the one error for every invalid credential: it does not tell what is wrong."""
     return Unauthenticated(
         "this credential is not known",
         field="authorization",
@@ -181,51 +160,76 @@ def unknown_credential() -> Unauthenticated:
     )
 
 
-def _proven(given: KeyText, found: FoundKey | None) -> FoundKey:
-    """What was found, if it is the key that was given."""
+def _verify(parsed: KeyText, stored: StoredKey | None) -> StoredKey:
+    """Return the stored key if the secret is right and the key is alive, or raise."""
     # The same work for an unknown id as for a wrong secret: the time does not tell which it was.
-    right = hmac.compare_digest(found.secret_hash if found else _NOBODYS, given.digest)
-    if not right or found is None or not found.key.alive or found.key.environment != given.environment:
+    right = hmac.compare_digest(stored.secret_hash if stored else _NO_HASH, parsed.digest)
+    if not right or stored is None or not stored.key.alive or stored.key.environment != parsed.environment:
         raise unknown_credential()
-    return found
+    return stored
 
 
-async def _made(
+async def _create_key(
     conn: Connection,
-    wanted: Mapping[str, Any],
-    end: datetime | timedelta | None,
-    who: ChangeRequest,
+    values: Mapping[str, Any],
+    expiry: datetime | timedelta | None,
+    request: ChangeRequest,
     **detail: Any,
-) -> NewKey:
-    """A new key of a locked org; with an end, or with a lifetime."""
-    live, now = await access.count_live_keys(conn, wanted["org_id"])
-    if live >= MOST_KEYS:
-        raise Conflict(f"this org has {live} keys", field="org_id", fix="revoke those that nobody uses")
-    expires_at = now + end if isinstance(end, timedelta) else end
-    check_expiry(expires_at, now)
-    made = KeyText.new(wanted["environment"])
-    kept = {"key_id": made.key_id, "secret_hash": made.digest, "created_by": who.by, "expires_at": expires_at}
-    key = await access.create_key(conn, {**wanted, **kept})
-    said = _said(key, "name", "environment", "scopes", "expires_at")
-    await record_entry(conn, who, key.org_id, "key.created", key.key_id, **said, **detail)
-    return NewKey(key, made.write())
+) -> NewApiKey:
+    """Create a key of a locked org; `expiry` is a time or a lifetime."""
+    live, now = await store.count_live_keys(conn, values["org_id"])
+    if live >= MAX_KEYS_PER_ORG:
+        raise Conflict(f"this org has {live} keys", field="org_id", fix="revoke unused keys")
+    expires_at = now + expiry if isinstance(expiry, timedelta) else expiry
+    if expires_at is not None and not now < expires_at <= now + _MAX_LIFETIME:
+        raise ContractError(
+            f"{expires_at.isoformat()} is in the past, or more than ten years ahead",
+            field="expires_at",
+            fix="pass a future time, or None for a key that does not expire",
+        )
+    text = KeyText.generate(values["environment"])
+    key = await store.create_key(
+        conn,
+        {
+            **values,
+            "key_id": text.key_id,
+            "secret_hash": text.digest,
+            "created_by": request.by,
+            "expires_at": expires_at,
+        },
+    )
+    detail |= _audit_detail(key, "name", "environment", "scopes", "expires_at")
+    await record_entry(conn, request, key.org_id, "key.created", key.key_id, **detail)
+    return NewApiKey(key, text.reveal())
 
 
-def _same_rights(key: ApiKey) -> dict[str, Any]:
-    return {**key.model_dump(include={"org_id", "name", "environment"}), "scopes": [*key.scopes]}
-
-
-async def _locked(conn: Connection, org_id: UUID, key_id: str) -> ApiKey:
-    return _found(await access.lock_key(conn, org_id, key_id))
-
-
-def _found(key: ApiKey | None) -> ApiKey:
+def _require(key: ApiKey | None) -> ApiKey:
     if key is None:
-        # Without the id: somebody may have passed the whole text of a key.
+        # Without the id: the caller may have passed the whole text of a key.
         raise UnknownKey("no key of this id in this org", field="key_id", fix="check the id and the org")
     return key
 
 
-def _said(key: ApiKey, *names: str) -> dict[str, Any]:
-    """Some of it for the audit trail."""
-    return key.model_dump(mode="json", include={*names})
+def _audit_detail(key: ApiKey, *fields: str) -> dict[str, Any]:
+    return key.model_dump(mode="json", include={*fields})
+
+
+def _checked_scopes(org_id: UUID, scopes: Iterable[Scope | str]) -> list[str]:
+    """Return the scopes, each once. The system org has the scope `platform` and no other."""
+    allowed = [scope.value for scope in Scope if (scope is Scope.PLATFORM) == (org_id == SYSTEM_ORG)]
+    requested = [str(scope) for scope in scopes]
+    invalid = [scope for scope in requested if scope not in allowed]
+    if invalid or not requested:
+        problem = f"{invalid[0]!r} is not a scope of this org" if invalid else "empty"
+        raise ContractError(problem, field="scopes", fix=f"use some of {', '.join(allowed)}")
+    return [scope for scope in allowed if scope in requested]
+
+
+def _checked_environment(environment: str) -> str:
+    if not _ENVIRONMENT.fullmatch(required_text("environment", environment)):
+        raise ContractError(
+            f"{environment!r} is not an environment",
+            field="environment",
+            fix="use up to 20 lower-case letters, as in live",
+        )
+    return environment

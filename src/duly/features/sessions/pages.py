@@ -1,6 +1,8 @@
-"""Who is logged in here and elsewhere, and the way out."""
+"""Console page of the account: the principal, its sessions, and signing out."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from starlette.responses import RedirectResponse, Response
 
@@ -10,36 +12,27 @@ from duly.console.visit import Page, Visit
 from duly.http.authentication import cookies
 
 
-async def page(visit: Visit) -> Page:
-    """Who they are, until when, and where else."""
+async def account_page(visit: Visit) -> Page:
+    """Show the principal, its scopes and its sessions."""
     service, request = visit.service, visit.request
-    # As whoever they have logged in: an operator of the installation looks at orgs under another name.
-    who = await service.authenticator.principal(request)
+    # The principal that signed in: an operator of the installation visits orgs under another name.
+    principal = await service.authenticator.principal(request)
     token = cookies.session_token(request, secure=service.secure)
-    sessions = await service.sessions.list(who, token)
-    return visit.page("account.html", title=visit.t("account.title"), who=who, sessions=sessions)
+    sessions = await service.sessions.list(principal, token)
+    return visit.page("account.html", title=visit.t("account.title"), principal=principal, sessions=sessions)
 
 
-async def sign_out(visit: Visit, form: Form) -> Response:
-    """End this log-in."""
-    return await _left(visit, everywhere=False)
-
-
-async def sign_out_everywhere(visit: Visit, form: Form) -> Response:
-    """End all log-ins that stand for the same key, member or operator."""
-    return await _left(visit, everywhere=True)
-
-
-async def _left(visit: Visit, *, everywhere: bool) -> Response:
+async def sign_out(visit: Visit, form: Form, *, all_sessions: bool = False) -> Response:
+    """End this session, or all sessions of the same key, member or operator."""
     service, request = visit.service, visit.request
-    await service.authenticator.sign_out(request, all_sessions=everywhere)
-    answer = RedirectResponse(visit.outside("/login"), 303)
-    cookies.clear_cookie(answer, request, secure=service.secure)
-    return answer
+    await service.authenticator.sign_out(request, all_sessions=all_sessions)
+    response = RedirectResponse(visit.outside("/login"), 303)
+    cookies.clear_cookie(response, request, secure=service.secure)
+    return response
 
 
 ROUTES = (
-    Show("/account", page, every=30.0),
+    Show("/account", account_page, every=30.0),
     Act("/sign-out", sign_out, None),
-    Act("/sign-out-everywhere", sign_out_everywhere, None),
+    Act("/sign-out-everywhere", partial(sign_out, all_sessions=True), None),
 )

@@ -1,4 +1,4 @@
-"""Log-ins of browsers."""
+"""SQL of browser sessions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from duly.db.pool import Connection
 from duly.db.rows import first, rows
 
 
-class Holder(NamedTuple):
-    """Whom log-ins stand for: a key, a member, or who looks after the installation."""
+class SessionOwner(NamedTuple):
+    """The owner of sessions: an API key, a member, or an operator of the installation."""
 
     org_id: UUID
     key_id: str | None = None
@@ -20,8 +20,8 @@ class Holder(NamedTuple):
     operator_id: str | None = None
 
 
-class Login(NamedTuple):
-    """A log-in, and what it is worth now: the rights of its key, or the role of its member."""
+class SessionRights(NamedTuple):
+    """A session with the current rights of its owner: the scopes of the key, or the role of the member."""
 
     org_id: UUID
     key_id: str | None
@@ -33,8 +33,8 @@ class Login(NamedTuple):
     role: Role | None
 
 
-class Kept(NamedTuple):
-    """A log-in that is not over."""
+class StoredSession(NamedTuple):
+    """A session that has not expired."""
 
     session_hash: bytes
     created_at: datetime
@@ -42,31 +42,31 @@ class Kept(NamedTuple):
 
 
 async def open_session(
-    conn: Connection, holder: Holder, session_hash: bytes, *, lasts: timedelta
+    conn: Connection, owner: SessionOwner, session_hash: bytes, *, lifetime: timedelta
 ) -> datetime:
-    """Keep a log-in; when it ends."""
-    values = {**holder._asdict(), "session_hash": session_hash, "lasts": lasts}
+    """Write a session; return when it expires."""
+    values = {**owner._asdict(), "session_hash": session_hash, "lifetime": lifetime}
     [row] = await rows(conn, "sessions/open", values)
-    ends: datetime = row["expires_at"]
-    return ends
+    expires_at: datetime = row["expires_at"]
+    return expires_at
 
 
-async def find_session(conn: Connection, session_hash: bytes) -> Login | None:
-    """The log-in of that hash, of whichever active org; None if it is over, or what it stands for is."""
+async def find_session(conn: Connection, session_hash: bytes) -> SessionRights | None:
+    """Return the session of a hash in any active org; None if it has expired, or its owner has."""
     row = await first(conn, "sessions/find", {"session_hash": session_hash})
-    return Login(**{**row, "role": row["role"] and Role(row["role"])}) if row else None
+    return SessionRights(**{**row, "role": row["role"] and Role(row["role"])}) if row else None
 
 
-async def list_sessions(conn: Connection, holder: Holder) -> list[Kept]:
-    """The log-ins that stand for them, the newest first."""
-    return [Kept(**row) for row in await rows(conn, "sessions/list", holder._asdict())]
+async def list_sessions(conn: Connection, owner: SessionOwner) -> list[StoredSession]:
+    """Return the sessions of an owner, newest first."""
+    return [StoredSession(**row) for row in await rows(conn, "sessions/list", owner._asdict())]
 
 
 async def close_session(conn: Connection, org_id: UUID, session_hash: bytes) -> bool:
-    """End a log-in; whether it was there."""
+    """Delete a session; return whether it existed."""
     return await first(conn, "sessions/close", {"org_id": org_id, "session_hash": session_hash}) is not None
 
 
-async def close_sessions(conn: Connection, holder: Holder) -> list[bytes]:
-    """End all that stand for them; their hashes."""
-    return [row["session_hash"] for row in await rows(conn, "sessions/close_all", holder._asdict())]
+async def close_sessions(conn: Connection, owner: SessionOwner) -> list[bytes]:
+    """Delete all sessions of an owner; return their hashes."""
+    return [row["session_hash"] for row in await rows(conn, "sessions/close_all", owner._asdict())]

@@ -11,8 +11,7 @@ from uuid import UUID
 from duly.core.errors import Conflict
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.api_keys.rules import checked_overlap
-from duly.features.arguments import check_org_exists, org_uuid
+from duly.features.arguments import check_org_exists, checked_overlap, org_uuid
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, page_size, split_page

@@ -13,7 +13,7 @@ from fastapi import Request
 from duly.core.errors import Unauthenticated
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.core.principal import ROLE_SCOPES, Principal, Scope
-from duly.features.api_keys.service import Keys, unknown_credential
+from duly.features.api_keys.service import ApiKeys, unknown_credential
 from duly.features.members.service import Members
 from duly.features.sessions.service import Sessions
 from duly.http.authentication import cookies
@@ -28,7 +28,7 @@ class Authenticator:
     """Turns credentials into principals."""
 
     def __init__(self, app: App, tokens: TokenVerifier, *, cache_ttl: float, secure: bool = False) -> None:
-        self._keys = Keys(app)
+        self._keys = ApiKeys(app)
         self._members = Members(app)
         self._sessions = Sessions(app)
         self.tokens = tokens

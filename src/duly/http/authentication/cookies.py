@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from duly.core.errors import Forbidden
 from duly.features.api_keys.service import unknown_credential
-from duly.features.sessions.service import LASTS
+from duly.features.sessions.service import SESSION_LIFETIME
 
 SECURE, PLAIN = "__Host-duly", "duly"
 CSRF_HEADER = "x-csrf-token"
@@ -61,7 +61,12 @@ def set_cookie(response: Response, request: Request, token: str, *, secure: bool
     if name is None:
         raise https_required()
     response.set_cookie(
-        name, token, max_age=int(LASTS.total_seconds()), secure=name == SECURE, httponly=True, samesite="lax"
+        name,
+        token,
+        max_age=int(SESSION_LIFETIME.total_seconds()),
+        secure=name == SECURE,
+        httponly=True,
+        samesite="lax",
     )
 
 

@@ -1,5 +1,6 @@
 -- name: count_live
--- Purpose: how many keys of an org count, and the database's time. Index: the primary key.
+-- Purpose: count the keys of an org that are neither expired nor revoked; return the database's time.
+-- Index: the primary key.
 select count(*) as live, duly.now() as now
 from duly.api_keys
 where org_id = %(org_id)s
@@ -7,22 +8,14 @@ where org_id = %(org_id)s
   and (revoked_at is null or revoked_at > duly.now())
 
 -- name: create
--- Purpose: keep a new key; its secret is nowhere. Index: the primary key.
+-- Purpose: write a new key with the hash of its secret; the secret is stored nowhere. Index: the primary key.
 insert into duly.api_keys (org_id, key_id, name, environment, secret_hash, scopes, created_by, expires_at)
 values (%(org_id)s, %(key_id)s, %(name)s, %(environment)s, %(secret_hash)s, %(scopes)s, %(created_by)s, %(expires_at)s)
 returning org_id, key_id, name, environment, scopes, created_by, created_at, expires_at, revoked_at, last_used_at,
           duly.now() as now
 
--- name: end
--- Purpose: end a key now or later, never later than it would have ended. Locks: its row. Index: the primary key.
-update duly.api_keys set revoked_at = least(revoked_at, duly.now() + %(overlap)s::interval)
-where org_id = %(org_id)s and key_id = %(key_id)s
-returning org_id, key_id, name, environment, scopes, created_by, created_at, expires_at, revoked_at, last_used_at,
-          duly.now() as now
-
 -- name: find
--- Purpose: the key that a caller names, of whichever active org, with the hash of its secret.
--- Index: api_keys_by_key.
+-- Purpose: find the key of an id in any active org, with the hash of its secret. Index: api_keys_by_key.
 select k.org_id, k.key_id, k.name, k.environment, k.scopes, k.created_by, k.created_at, k.expires_at, k.revoked_at,
        k.last_used_at, k.secret_hash, duly.now() as now
 from duly.api_keys k
@@ -30,7 +23,7 @@ join duly.organizations o on o.org_id = k.org_id and o.status = 'active'
 where k.key_id = %(key_id)s
 
 -- name: list
--- Purpose: the keys of an org, in the order of their ids. Index: the primary key.
+-- Purpose: list the keys of an org by id. Index: the primary key.
 select org_id, key_id, name, environment, scopes, created_by, created_at, expires_at, revoked_at, last_used_at,
        duly.now() as now
 from duly.api_keys
@@ -39,20 +32,39 @@ order by key_id
 limit %(limit)s
 
 -- name: lock
--- Purpose: one key of an org, to be changed. Locks: its row. Index: the primary key.
+-- Purpose: lock a key of an org for a change. Locks: its row. Index: the primary key.
 select org_id, key_id, name, environment, scopes, created_by, created_at, expires_at, revoked_at, last_used_at,
        duly.now() as now
 from duly.api_keys
 where org_id = %(org_id)s and key_id = %(key_id)s
 for update
 
--- name: open_notes
--- Purpose: be sure that the next statement waits for nobody. Locks: the table, as every write does, or an error at once.
+-- name: lock_table
+-- Purpose: make sure that the next statement does not wait. Locks: the table, as every write does, or an error at once.
 lock table duly.api_keys in row exclusive mode nowait
 
 -- name: read
--- Purpose: one key of an org. Index: the primary key.
+-- Purpose: read a key of an org. Index: the primary key.
 select org_id, key_id, name, environment, scopes, created_by, created_at, expires_at, revoked_at, last_used_at,
        duly.now() as now
 from duly.api_keys
 where org_id = %(org_id)s and key_id = %(key_id)s
+
+-- name: revoke
+-- Purpose: revoke a key now or after an overlap, never later than it would have ended. Locks: its row.
+-- Index: the primary key.
+update duly.api_keys set revoked_at = least(revoked_at, duly.now() + %(overlap)s::interval)
+where org_id = %(org_id)s and key_id = %(key_id)s
+returning org_id, key_id, name, environment, scopes, created_by, created_at, expires_at, revoked_at, last_used_at,
+          duly.now() as now
+
+-- name: touch
+-- Purpose: record the use of a key, unless another request did, or the key is being changed.
+-- Locks: its row, skipped if held. Index: the primary key.
+with free as materialized (
+    select org_id, key_id from duly.api_keys
+    where org_id = %(org_id)s and key_id = %(key_id)s and last_used_at is not distinct from %(last_used_at)s
+    for no key update skip locked
+)
+update duly.api_keys k set last_used_at = duly.now()
+from free where k.org_id = free.org_id and k.key_id = free.key_id
