@@ -61,11 +61,11 @@ async def test_the_search_box_says_what_is_asked_and_what_is_wrong(viewer: Perso
     page = await viewer.get("/console/jobs", params={"status": "failed", "payload.region": "DE"})
     assert 'value="status:failed payload.region:DE"' in page.text
     for wrong, said in (
-        ("colour:red", "is no filter"),
+        ("colour:red", "unknown filter 'colour'"),
         ("payload.password:x", "are redacted"),
         ("payload.mail:anna@example.org", "cannot be filtered by"),
-        ("status:lost", "is no status"),
-        ("since:noon", "is no time"),
+        ("status:lost", "unknown status 'lost'"),
+        ("since:noon", "is not a time"),
     ):
         answer = await viewer.get("/console/jobs", params={"q": wrong})
         assert (answer.status_code, JOB.findall(answer.text)) == (422, [])

@@ -91,7 +91,7 @@ async def test_five_hundred_restless_readers_see_every_event_once_and_in_order(
             await looks.next()  # there are readers who wait
             beat.set()
         await asyncio.gather(*reading)
-        await api.state.service.status_watcher._looking  # it ends: nobody waits any more
+        await api.state.service.status_watcher._poller  # it ends: nobody waits any more
     events = 3 + PARTS  # queued, started, completed
     assert {tuple(one.seen) for one in readers} == {tuple(range(1, events + 1))}
     assert sum(one.connections for one in readers) > 2 * len(readers)

@@ -13,7 +13,7 @@ from duly import Actor, Context, Duly, Handle, Retry, RetryPolicy, context, erro
 from duly.core.freshness import Freshness, FreshnessLabel
 from duly.db.database import Database
 from duly.db.pool import PoolSize
-from duly.features.jobs.service import Glance, Jobs
+from duly.features.jobs.service import Jobs, JobStatusReading
 from duly.jobs.status_batcher import read_status
 from duly.testing import FreshDatabase
 from tests.features.overview.filled import all_of, fill
@@ -25,9 +25,9 @@ def jobs(app: Duly) -> Jobs:
     return Jobs(app)
 
 
-async def look(jobs: Jobs, handle: Handle[object]) -> Glance:
+async def look(jobs: Jobs, handle: Handle[object]) -> JobStatusReading:
     """The job as it is, which other ways of looking see as well."""
-    seen = await jobs.glance(str(handle.org_id), str(handle.job_id))
+    seen = await jobs.status(str(handle.org_id), str(handle.job_id))
     assert seen.job == await handle.status()
     shown = await jobs.show(handle.org_id, handle.job_id)
     assert seen.event_seq == shown.events[-1].event_seq == len(shown.events)
@@ -49,15 +49,15 @@ async def test_it_tells_what_is_so_through_a_whole_life(app: Duly, jobs: Jobs, o
     with context(org_id=org, actor=Actor.user("u1")):
         handle = await pages.enqueue()
     seen = await look(jobs, handle)
-    assert (seen.event_seq, seen.latest_result_seq, seen.freshness.state) == (1, None, Freshness.FRESH)
+    assert (seen.event_seq, seen.job.latest_result_seq, seen.freshness.state) == (1, 0, Freshness.FRESH)
     async with working(app, poll=SOON):
         await kept.wait()
         seen = await look(jobs, handle)
-        assert (seen.job.status, seen.event_seq, seen.latest_result_seq) == ("partial", 3, 1)
+        assert (seen.job.status, seen.event_seq, seen.job.latest_result_seq) == ("partial", 3, 1)
         go_on.set()
         await handle.wait(60)
     seen = await look(jobs, handle)
-    assert (seen.job.status, seen.latest_result_seq, seen.freshness.state) == ("completed", 3, "terminal")
+    assert (seen.job.status, seen.job.latest_result_seq, seen.freshness.state) == ("completed", 3, "terminal")
 
 
 async def test_it_says_what_cannot_be_believed(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
@@ -69,7 +69,7 @@ async def test_it_says_what_cannot_be_believed(app: Duly, jobs: Jobs, sql: psyco
     judged = await jobs.freshness(org, page.jobs)
     assert judged.keys() == {job.job_id for job in page.jobs}
     for job in page.jobs:
-        seen = await jobs.glance(org, job.job_id)
+        seen = await jobs.status(org, job.job_id)
         assert seen.freshness.state is judged[job.job_id].state
     assert "lease_ended_at" in judged[held].evidence
     assert judged[held].shown is FreshnessLabel.LIKELY_STALE
@@ -81,9 +81,9 @@ async def test_a_foreign_job_is_as_unknown_as_none(app: Duly, jobs: Jobs) -> Non
     [handle] = await enqueue(Site(app).build, theirs, [1])
     for job in (handle.job_id, uuid.uuid4()):
         with pytest.raises(errors.UnknownJob) as caught:
-            await jobs.glance(mine, job)
+            await jobs.status(mine, job)
         assert caught.value.message == f"no job {job} in this org"
-    foreign = await Jobs(app).glance(theirs, handle.job_id)
+    foreign = await Jobs(app).status(theirs, handle.job_id)
     assert await jobs.freshness(mine, [foreign.job]) == {}
 
 
@@ -91,10 +91,10 @@ async def test_the_job_is_read_with_the_rights_of_its_org(
     app: Duly, jobs: Jobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     [handle] = await enqueue(Site(app).build, org, [1])
-    await jobs.glance(org, handle.job_id)
+    await jobs.status(org, handle.job_id)
     sql.execute("alter policy tenant_isolation on duly.job_records using (false)")
     with pytest.raises(errors.UnknownJob):
-        await jobs.glance(org, handle.job_id)
+        await jobs.status(org, handle.job_id)
 
 
 async def test_a_connection_that_rolled_back_still_serves(

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from duly import Duly, Handle, errors
-from duly.features.jobs.service import Glance, Jobs
+from duly.features.jobs.service import Jobs, JobStatusReading
 from duly.jobs import status_batcher
 from duly.jobs.status_batcher import JobStatusReading
 from tests.features.jobs.test_status_watcher import cancel
@@ -47,8 +47,8 @@ def jobs(app: Duly) -> Jobs:
     return Jobs(app)
 
 
-def asking(jobs: Jobs, handle: Handle[Any]) -> asyncio.Task[Glance]:
-    return asyncio.create_task(jobs.glance(handle.org_id, handle.job_id))
+def asking(jobs: Jobs, handle: Handle[Any]) -> asyncio.Task[JobStatusReading]:
+    return asyncio.create_task(jobs.status(handle.org_id, handle.job_id))
 
 
 async def test_who_asks_during_a_look_shares_the_next_one_and_sees_what_was_so_by_then(
@@ -62,7 +62,7 @@ async def test_who_asks_during_a_look_shares_the_next_one_and_sees_what_was_so_b
     await looks.looked.wait()
     await cancel(one)
     later = [asking(jobs, handle) for handle in (one, one, two, three)]
-    unknown = asyncio.create_task(jobs.glance(mine, foreign.job_id))
+    unknown = asyncio.create_task(jobs.status(mine, foreign.job_id))
     other = asking(jobs, foreign)
     looks.open.set()
     assert (await first).job.status == "queued"
@@ -75,7 +75,7 @@ async def test_who_asks_during_a_look_shares_the_next_one_and_sees_what_was_so_b
     said = [sorted(names[job] for job in some) for some in looks.jobs]
     assert said[0] == ["one"]
     assert sorted(said[1:]) == [["foreign"], ["foreign", "three"], ["one", "two"]]
-    assert (await jobs.glance(mine, two.job_id)).event_seq == 1
+    assert (await jobs.status(mine, two.job_id)).event_seq == 1
 
 
 async def test_one_who_leaves_takes_nothing_from_the_others(app: Duly, jobs: Jobs, looks: Looks) -> None:
@@ -91,7 +91,7 @@ async def test_one_who_leaves_takes_nothing_from_the_others(app: Duly, jobs: Job
     gone = await asyncio.gather(leading, going, return_exceptions=True)
     assert [type(error) for error in gone] == [asyncio.CancelledError] * 2
     assert (await staying).job.job_id == two.job_id
-    assert (await jobs.glance(org, one.job_id)).job.job_id == one.job_id
+    assert (await jobs.status(org, one.job_id)).job.job_id == one.job_id
 
 
 async def test_what_goes_wrong_goes_wrong_for_each_and_is_over_then(
@@ -109,4 +109,4 @@ async def test_what_goes_wrong_goes_wrong_for_each_and_is_over_then(
     wrong = await asyncio.gather(*others, return_exceptions=True)
     assert [type(error) for error in wrong] == [psycopg.errors.UndefinedColumn] * 2
     sql.execute("alter table duly.workers rename column gone to heartbeat_at")
-    assert (await jobs.glance(org, two.job_id)).event_seq == 1
+    assert (await jobs.status(org, two.job_id)).event_seq == 1

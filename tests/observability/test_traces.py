@@ -21,7 +21,7 @@ from opentelemetry.trace import NoOpTracer, SpanContext, Tracer
 from duly import Actor, Duly, Fail, SyncContext, context
 from duly.core.errors import ConfigurationError, DulyError
 from duly.db.traced_cursor import statement_name
-from duly.features.jobs.status_watcher import Watch
+from duly.features.jobs.status_watcher import StatusWatcher
 from duly.observability.traces import Traces
 from duly.testing import FreshDatabase
 from tests.http.conftest import caller, key_of
@@ -158,8 +158,8 @@ async def test_a_worker_traces_its_attempts_whatever_is_around_it_and_nothing_el
             with context(traceparent=ELSEWHERE):
                 handle = await one.enqueue()
             await handle.wait()
-            watch = Watch(app)  # looks for all who wait, in the name of none
-            assert (await watch.news(acting, handle.job_id, 0)).event_seq
+            watch = StatusWatcher(app)  # looks for all who wait, in the name of none
+            assert (await watch.wait_for_event(acting, handle.job_id, 0)).event_seq
             await watch.close()
     attempt = spans.only("attempt a.one")
     assert parent(attempt) == traceparent(spans.only("enqueue a.one"))

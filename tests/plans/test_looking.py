@@ -18,10 +18,10 @@ from duly.db.database import Database
 from duly.db.pool import Connection, PoolSize
 from duly.db.rows import PREFER_INDEX_ORDER, rows
 from duly.features.dead_letters import store as dead_letters
-from duly.features.job_detail import store as stories
-from duly.features.jobs import all_orgs_store as everywhere
-from duly.features.jobs import store as listing
-from duly.features.jobs.filter_store import NEWEST, Choice, Place
+from duly.features.job_detail import store as job_detail_store
+from duly.features.jobs import all_orgs_store
+from duly.features.jobs import store as job_lists
+from duly.features.jobs.filter import NEWEST, JobCursor, JobFilter
 from duly.features.metrics.store import read_totals
 from duly.features.orgs import store as orgs
 from duly.features.overview import store as overview
@@ -106,7 +106,7 @@ def check(seen: Seen, **bounds: int) -> None:
 
 
 ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARTIAL)
-CHOICES: list[dict[str, Any]] = [
+FILTERS: list[dict[str, Any]] = [
     {},
     {"subject_id": "doc-8"},
     {"subject_id": "doc-8", "statuses": ACTIVE, "freshness": Freshness.FRESH},
@@ -131,14 +131,14 @@ NOTHING: list[dict[str, Any]] = [
 async def test_no_list_reads_more_rows_than_its_page(rich: Rich, plans: str) -> None:
     async with watched(rich.url, plans) as (database, seen):
         # Of queues, one step to each lane and priority is read in any case.
-        for chosen, most in [*((one, 51) for one in CHOICES), *((one, 0) for one in NOTHING)]:
-            choice = Choice(rich.org, **chosen)
+        for chosen, most in [*((one, 51) for one in FILTERS), *((one, 0) for one in NOTHING)]:
+            job_filter = JobFilter(rich.org, **chosen)
             each = {"job_records": most, "job_states": max(most, 100), "claims": 1}
-            async with session(database, choice) as conn:
+            async with session(database, job_filter) as conn:
                 await conn.execute(PREFER_INDEX_ORDER)
                 seen.plans.clear()
-                found, _ = await listing.look(conn, choice, NEWEST, most=51)
-            of_none = choice.statuses in ((Status.PARTIAL,), (Status.CANCELED,))
+                found, _ = await job_lists.scan(conn, job_filter, NEWEST, limit=51)
+            of_none = job_filter.statuses in ((Status.PARTIAL,), (Status.CANCELED,))
             assert bool(found) == (most > 0 and not of_none)
             check(seen, ready=10 + 3 * most, scheduled=most, dead_letters=most, **each)
 
@@ -146,21 +146,21 @@ async def test_no_list_reads_more_rows_than_its_page(rich: Rich, plans: str) -> 
 @pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
 async def test_no_list_of_all_orgs_reads_more_rows_than_its_page(rich: Rich, plans: str) -> None:
     async with watched(rich.url, plans) as (database, seen):
-        for chosen in CHOICES:
-            choice = Choice(None, **chosen)
+        for chosen in FILTERS:
+            job_filter = JobFilter(None, **chosen)
             async with database.engine() as conn:
                 await conn.execute(PREFER_INDEX_ORDER)
                 await conn.execute(f"set local plan_cache_mode = {plans}")
                 seen.plans.clear()
-                found, end = await listing.look(conn, choice, NEWEST, most=51)
+                found, end = await job_lists.scan(conn, job_filter, NEWEST, limit=51)
                 while end is not None and not found:
-                    found, end = await listing.look(conn, choice, end, most=51)
-            assert bool(found) == (choice.statuses != (Status.PARTIAL,)), chosen
+                    found, end = await job_lists.scan(conn, job_filter, end, limit=51)
+            assert bool(found) == (job_filter.statuses != (Status.PARTIAL,)), chosen
             # One more of each partition.
             check(seen, event_log=51 + 10, ready=60, scheduled=51, dead_letters=51, job_states=200, claims=1)
             seen.plans.clear()
             async with database.engine() as conn:
-                read = await listing.read_everywhere(conn, found)
+                read = await all_orgs_store.read_jobs(conn, found)
             assert len(read) == len(found)
             if found:
                 check(seen, job_records=51, job_states=51)
@@ -171,13 +171,13 @@ async def test_jobs_are_counted_by_status_up_to_the_limit(rich: Rich) -> None:
         for org in (rich.org, None):
             seen.plans.clear()
             async with database.engine() as conn:
-                found = await listing.count_by_status(conn, org, most=MOST)
+                found = await job_lists.count_by_status(conn, org, limit=MOST)
             assert found[Status.QUEUED] == found[Status.FAILED] == Count(count=MOST, at_least=True)
             most = 2 * (MOST + 1)
             check(seen, ready=most, scheduled=most, event_log=most, job_states=3 * (MOST + 1) + 200, claims=1)
 
 
-async def test_whose_job_it_is_takes_one_step_for_each_org(rich: Rich) -> None:
+async def test_finding_the_org_of_a_job_takes_one_step_per_org(rich: Rich) -> None:
     [job] = rich.some("job_records")
     rich.sql.execute(
         "insert into duly.organizations (org_id, name) values (%s, 'o') on conflict do nothing", [rich.org]
@@ -185,12 +185,12 @@ async def test_whose_job_it_is_takes_one_step_for_each_org(rich: Rich) -> None:
     async with watched(rich.url) as (database, seen):
         async with database.engine() as conn:
             seen.plans.clear()
-            assert await everywhere.find(conn, job) == rich.org
+            assert await all_orgs_store.find_org(conn, job) == rich.org
         check(seen, organizations=5_002, job_records=1)
 
 
 @pytest.mark.parametrize("plans", ["force_custom_plan", "force_generic_plan"])
-async def test_whether_jobs_fit_is_read_once_of_each(rich: Rich, plans: str) -> None:
+async def test_matching_reads_each_job_once(rich: Rich, plans: str) -> None:
     jobs = rich.some("job_records", count=50)
     async with watched(rich.url, plans) as (database, seen):
         for chosen, states in (
@@ -199,21 +199,21 @@ async def test_whether_jobs_fit_is_read_once_of_each(rich: Rich, plans: str) -> 
             ({"statuses": (Status.FAILED,), "outcome": Outcome.FAILED}, 100),
             ({"statuses": ACTIVE, "job_type": "type.2"}, 0),
             ({"payload": '[{"path": ["region"], "value": "DE"}]', "type_prefix": "type."}, 0),
-            ({"error_code": "e", "fingerprint": "f1", "subject_id": "doc-8", "open_letter": True}, 50),
+            ({"error_code": "e", "fingerprint": "f1", "subject_id": "doc-8", "open_dead_letter": True}, 50),
         ):
-            choice = Choice(rich.org, **chosen)
-            async with session(database, choice) as conn:
+            job_filter = JobFilter(rich.org, **chosen)
+            async with session(database, job_filter) as conn:
                 await conn.execute(PREFER_INDEX_ORDER)
                 seen.plans.clear()
-                await listing.fit(conn, choice, [Place(None, job, rich.org) for job in jobs])
+                await job_lists.match(conn, job_filter, [JobCursor(None, job, rich.org) for job in jobs])
             check(seen, job_records=50, job_states=states, dead_letters=50)
 
 
-def session(database: Database, choice: Choice) -> AbstractAsyncContextManager[Connection]:
-    return database.engine() if choice.of_the_engine else database.tenant(choice.org_id)
+def session(database: Database, job_filter: JobFilter) -> AbstractAsyncContextManager[Connection]:
+    return database.engine() if job_filter.needs_engine else database.tenant(job_filter.org_id)
 
 
-async def test_a_glance_reads_one_row_of_each_job(rich: Rich) -> None:
+async def test_a_status_reads_one_row_of_each_job(rich: Rich) -> None:
     waiting = [*rich.some("ready"), *rich.some("scheduled")]
     others = [*rich.some("job_states", "finished_at is null"), *rich.some("job_states", "status = 'failed'")]
     assert len({*waiting, *others}) == 4
@@ -328,7 +328,7 @@ async def test_snapshots_and_heads_are_read_by_their_keys(rich: Rich) -> None:
         check(seen, job_states=100)
 
 
-async def test_the_story_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
+async def test_the_detail_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
     [job], org = rich.some("result_partials"), rich.org
     [[events]] = rich.sql.execute("select count(*) from duly.event_log where job_id = %s", [job]).fetchall()
     rich.sql.execute("update duly.job_states set partial_count = 99 where job_id = %s", [job])
@@ -343,7 +343,7 @@ async def test_the_story_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
     async with watched(rich.url) as (database, seen), database.tenant(org) as conn:
         for _ in range(8):  # until the plan is kept
             seen.plans.clear()
-            found = await stories.read(conn, org, job, compared=[])
+            found = await job_detail_store.read_job_record(conn, org, job, compared=[])
         check(
             seen,
             job_records=1,
@@ -356,7 +356,7 @@ async def test_the_story_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
         assert found is not None
         for _ in range(8):
             seen.plans.clear()
-            await stories.relatives(conn, *found[:2], NOW)
+            await job_detail_store.list_relatives(conn, *found[:2], NOW)
         check(seen, job_records=1_000 + 20, job_states=20, ledger=2)
 
 

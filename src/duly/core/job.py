@@ -145,6 +145,11 @@ class JobSnapshot(BaseModel):
         """Whether the reconciler ended the job instead of its worker."""
         return any(record.status == self.status for record in self.reconciliations if self.status.terminal)
 
+    @property
+    def latest_result_seq(self) -> int:
+        """The number of the latest result, partial or final; 0 without one."""
+        return self.partial_count + (self.status is Status.COMPLETED)
+
 
 class JobEvent(BaseModel):
     """One event of a job."""

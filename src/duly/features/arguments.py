@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import UUID
 
-from duly.core.errors import ContractError, MissingField, NotFound, UnknownOrg
+from duly.core.errors import ContractError, MissingField, NotFound, UnknownJob, UnknownOrg
 from duly.db.pool import Connection
 from duly.db.statements import statement
 from duly.jobs.request_context import as_uuid, checked_text
@@ -42,6 +42,11 @@ async def check_org_active(conn: Connection, org_id: UUID) -> datetime:
     row = await cursor.fetchone()
     assert row is not None
     return row[0]  # type: ignore[no-any-return]
+
+
+def unknown_job(job_id: UUID) -> UnknownJob:
+    """Return the one error of a job that is unknown, of another org, or invisible to the requester."""
+    return UnknownJob(f"no job {job_id} in this org", field="job_id", fix="check the id and the org")
 
 
 def unknown_org(org_id: UUID) -> UnknownOrg:

@@ -14,18 +14,19 @@ from uuid import UUID
 from fastapi import Depends, Request
 
 from duly.apps.documents.service import Documents
-from duly.core.errors import Forbidden, LimitExceeded, UnknownJob
+from duly.core.errors import Forbidden, LimitExceeded
 from duly.core.job import JobSnapshot
 from duly.core.principal import Principal, Scope
 from duly.features.alerts.service import Alerts
 from duly.features.api_keys.service import ApiKeys
+from duly.features.arguments import unknown_job
 from duly.features.audit.service import Audit
 from duly.features.bulk.service import Bulk
 from duly.features.dead_letters.service import DeadLetters
 from duly.features.events.service import Feed
 from duly.features.job_results.service import Results
 from duly.features.jobs.service import Jobs
-from duly.features.jobs.status_watcher import Watch
+from duly.features.jobs.status_watcher import StatusWatcher
 from duly.features.limits.service import Limits
 from duly.features.members.service import Members
 from duly.features.metrics.service import DatabaseMetrics
@@ -55,7 +56,7 @@ class Service:
         self.options = options
 
         self.jobs = Jobs(app)
-        self.status_watcher = Watch(app)
+        self.status_watcher = StatusWatcher(app)
         self.results = Results(app, options.keep)
         self.dead_letters = DeadLetters(app)
         self.bulk = Bulk(app)
@@ -207,8 +208,3 @@ def _rule_of(may: May) -> SubjectRule:
         return {subject_id for subject_id in subject_ids if await may(principal, subject_id, action)}
 
     return rule
-
-
-def unknown_job(job_id: UUID) -> UnknownJob:
-    """Return the one error of a job that is unknown, of another org, or invisible to the requester."""
-    return UnknownJob(f"no job {job_id} in this org", field="job_id", fix="check the id and the org")

@@ -91,7 +91,7 @@ class _Site:
 
     async def job(self, request: Request, job_id: str) -> Response:
         async def visit(who: Requester) -> Response:
-            found = (await self._service.jobs.glance(who.org_id, _id(job_id))).job
+            found = (await self._service.jobs.status(who.org_id, _id(job_id))).job
             await self._service.check_subject(who, found)
             return self._pages.page(
                 request,

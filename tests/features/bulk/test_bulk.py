@@ -45,7 +45,7 @@ async def test_all_that_fit_are_canceled_batch_after_batch_and_nobody_else(
     calls = [mail.call(str(n), "DE" if n % 2 else "FR") for n in range(20)]
     await app.enqueue_many(calls)
     await app.enqueue_many([mail.options(org_id=theirs).call("x") for _ in range(5)])
-    monkeypatch.setattr(job, "_BATCH", 3)
+    monkeypatch.setattr(job, "_BATCH_SIZE", 3)
     wanted: Any = {"payload": {"region": "DE"}, "job_type": "mail.*"}
     seen = await bulk.impact(acting, "cancel", wanted, actor=OPS)
     assert (seen.jobs, seen.by_status, seen.left) == (exactly(10), {Status.QUEUED: exactly(10)}, {})
@@ -100,7 +100,7 @@ async def test_replays_come_due_at_a_pace(
 ) -> None:  # fmt: skip
     for _ in range(5):
         await end("failed")
-    monkeypatch.setattr(job, "_BATCH", 2)
+    monkeypatch.setattr(job, "_BATCH_SIZE", 2)
     handle = await bulk.start(acting, "replay", {"error_code": "refused"}, **WHY, per_second=0.01)
     async with maintained():
         await handle.wait(30)
@@ -108,7 +108,7 @@ async def test_replays_come_due_at_a_pace(
     assert len(due) == 4  # the first may run at once
     assert all(90 < (b - a).total_seconds() < 110 for a, b in pairwise(due))
     for wrong in ("cancel", "discard"):
-        with pytest.raises(errors.ContractError, match="only replays are paced"):
+        with pytest.raises(errors.ContractError, match="only replays have a rate, not"):
             await bulk.start(acting, wrong, {}, **WHY, per_second=1.0)
 
 
@@ -132,8 +132,8 @@ async def test_it_goes_on_where_it_stopped(
     app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, maintained: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await app.enqueue_many([mail.call(str(n)) for n in range(9)])
-    monkeypatch.setattr(job, "_BATCH", 2)
-    real, batches = job.act, [0]
+    monkeypatch.setattr(job, "_BATCH_SIZE", 2)
+    real, batches = job.change_jobs, [0]
 
     async def act(*asked: Any, **more: Any) -> Any:
         batches[0] += 1
@@ -142,7 +142,7 @@ async def test_it_goes_on_where_it_stopped(
             raise Snooze(0)  # after its work, before its transaction: as if it had died here
         return tally
 
-    monkeypatch.setattr(job, "act", act)
+    monkeypatch.setattr(job, "change_jobs", act)
     handle = await bulk.start(acting, "cancel", {"job_type": "mail.send"}, **WHY)
     async with maintained():
         await handle.wait(30)
@@ -160,7 +160,7 @@ async def test_an_attempt_that_is_no_longer_ours_changes_nothing(
         tries[0] += 1
         return set()
 
-    monkeypatch.setattr(job.work, "write_progress", keep_progress)
+    monkeypatch.setattr(job.settle_store, "write_progress", keep_progress)
     await bulk.start(acting, "cancel", {"job_type": "mail.send"}, **WHY)
     async with maintained() as [worker]:
         await worker.loop_events.wait("idle", worker.loop_events.counts["idle"] + 2)
@@ -175,15 +175,15 @@ async def test_it_can_be_stopped_by_whoever_may_cancel_and_that_is_put_down(
     await app.enqueue_many([mail.call(str(n)) for n in range(4)])
     waiting = await bulk.start(acting, "cancel", {"job_type": "mail.send"}, **WHY)
     assert await Jobs(app).cancel(acting, waiting.job_id, actor=OPS, reason="no") is Status.CANCELED
-    monkeypatch.setattr(job, "_BATCH", 1)
-    real, looks = job.look, iter(range(4))
+    monkeypatch.setattr(job, "_BATCH_SIZE", 1)
+    real, looks = job.find_jobs, iter(range(4))
 
     async def look(*asked: Any) -> Any:
         if next(looks) == 3:
             raise Cancel("enough")  # as if it had heard of it before this batch
         return await real(*asked)
 
-    monkeypatch.setattr(job, "look", look)
+    monkeypatch.setattr(job, "find_jobs", look)
     handle = await bulk.start(acting, "cancel", {"job_type": "mail.*"}, **WHY)
     async with maintained():
         assert (await handle.wait(30)).status is Status.CANCELED

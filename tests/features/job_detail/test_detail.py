@@ -22,7 +22,7 @@ def jobs(app: Duly) -> Jobs:
     return Jobs(app)
 
 
-async def test_a_job_with_parts_tells_how_they_came_and_of_its_children(
+async def test_the_detail_has_partial_results_logs_and_children(
     app: Duly, jobs: Jobs, acting: uuid.UUID
 ) -> None:
     @app.job("tell.child")
@@ -38,32 +38,32 @@ async def test_a_job_with_parts_tells_how_they_came_and_of_its_children(
     other = await child.enqueue(9)
     handle = await parts.enqueue("DE")
     await done(app, handle)
-    told = await jobs.story(acting, handle.job_id)
-    [row] = told.waterfall.rows
+    detail = await jobs.full_detail(acting, handle.job_id)
+    [row] = detail.timeline.rows
     assert row.run is not None
-    assert [chunk.last_seq for chunk in row.run.chunks] == [1, 2, 3]
-    assert [event.event_seq for event in told.events] == list(range(1, len(told.events) + 1))
-    assert not told.more_events
-    assert [(one.result_seq, one.chunk_key, one.payload) for one in told.snapshots] == [
+    assert [chunk.last_seq for chunk in row.run.results] == [1, 2, 3]
+    assert [event.event_seq for event in detail.events] == list(range(1, len(detail.events) + 1))
+    assert not detail.more_events
+    assert [(one.result_seq, one.chunk_key, one.payload) for one in detail.partial_results] == [
         (1, "k0", None),
         (2, "k1", {"n": 1, "same": True}),
         (3, "k2", {"n": 2, "same": True}),
     ]
-    chosen = (await jobs.story(acting, handle.job_id, compared=[1])).snapshots
+    chosen = (await jobs.full_detail(acting, handle.job_id, compared=[1])).partial_results
     assert [one.payload is not None for one in chosen] == [True, False, False]
-    assert told.payload == {"region": "DE"}
-    assert [line.message for line in told.lines] == ["here we go"]
-    assert [one.relation for one in told.relatives] == ["child", "child"]
-    assert other.job_id not in {one.job_id for one in told.relatives}
-    below = await jobs.story(acting, told.relatives[0].job_id)
+    assert detail.payload == {"region": "DE"}
+    assert [line.message for line in detail.log_lines] == ["here we go"]
+    assert [one.relation for one in detail.relatives] == ["child", "child"]
+    assert other.job_id not in {one.job_id for one in detail.relatives}
+    below = await jobs.full_detail(acting, detail.relatives[0].job_id)
     assert [(one.relation, one.job_id, one.subject_id) for one in below.relatives] == [
         ("parent", handle.job_id, "doc-1")
     ]
-    assert told.letter is told.schedule is None
-    assert told.explanation[0].startswith("Succeeded at")
+    assert detail.dead_letter is detail.schedule is None
+    assert detail.explanation[0].startswith("Succeeded at")
 
 
-async def test_a_zombie_is_seen_lost_taken_over_and_refused(
+async def test_a_zombie_attempt_is_marked_lost_taken_over_and_refused(
     app: Duly, jobs: Jobs, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     started, go_on = asyncio.Event(), asyncio.Event()
@@ -83,7 +83,7 @@ async def test_a_zombie_is_seen_lost_taken_over_and_refused(
             await handle.wait(20)
         go_on.set()
         await old.loop_events.wait("lost")
-    rows = (await jobs.story(acting, handle.job_id)).waterfall.rows
+    rows = (await jobs.full_detail(acting, handle.job_id)).timeline.rows
     assert [[mark.kind.value for mark in row.marks] for row in rows] == [
         ["lease_lost", "refused"],
         ["taken_over"],
@@ -96,7 +96,7 @@ async def test_a_zombie_is_seen_lost_taken_over_and_refused(
     assert first.ghost.end >= second.end
 
 
-async def test_repetitions_are_told_in_both_directions(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
+async def test_replays_are_related_in_both_directions(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
     @app.job("tell.breaks", retry=TWICE)
     async def breaks() -> None:
         raise ValueError("no")
@@ -109,37 +109,37 @@ async def test_repetitions_are_told_in_both_directions(app: Duly, jobs: Jobs, ac
             chain.append(await box.replay(acting, chain[-1].job_id, OPS, "again"))
             await chain[-1].wait(20)
     again = await box.rerun(acting, chain[0].job_id, OPS, "once more")
-    middle = await jobs.story(acting, chain[1].job_id)
+    middle = await jobs.full_detail(acting, chain[1].job_id)
     assert [(one.relation, one.depth, one.job_id) for one in middle.relatives] == [
         ("replay_of", 1, chain[0].job_id),
         ("replayed_by", 1, chain[2].job_id),
     ]
-    first = await jobs.story(acting, chain[0].job_id)
+    first = await jobs.full_detail(acting, chain[0].job_id)
     assert {(one.depth, one.job_id) for one in first.relatives} == {
         (1, chain[1].job_id),
         (2, chain[2].job_id),
         (1, again.job_id),
     }
-    assert first.letter is not None
-    assert (first.letter.resolution, first.letter.successor_job_id) == ("replayed", chain[1].job_id)
-    assert [row.run.ended for row in first.waterfall.rows if row.run] == ["job.retried", "job.failed"]
+    assert first.dead_letter is not None
+    assert (first.dead_letter.resolution, first.dead_letter.successor_job_id) == ("replayed", chain[1].job_id)
+    assert [row.run.ended for row in first.timeline.rows if row.run] == ["job.retried", "job.failed"]
 
 
-async def test_a_job_that_came_from_a_schedule_names_it(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
+async def test_a_job_of_a_schedule_names_it(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
     @app.job("tell.daily", schedulable=True)
     async def daily() -> None: ...
 
     name = "every-morning"
     made = await app.schedules.create(acting, name, cron="0 7 * * *", job_type="tell.daily", actor=OPS)
     handle = await app.schedules.run_now(acting, name, OPS, "now")
-    told = await jobs.story(acting, handle.job_id)
-    assert told.schedule is not None
-    assert (told.schedule.name, told.schedule.schedule_id) == (name, made.schedule_id)
+    detail = await jobs.full_detail(acting, handle.job_id)
+    assert detail.schedule is not None
+    assert (detail.schedule.name, detail.schedule.schedule_id) == (name, made.schedule_id)
     odd = await daily.options(metadata={"schedule_id": "7 o'clock"}).enqueue()
-    assert (await jobs.story(acting, odd.job_id)).schedule is None
+    assert (await jobs.full_detail(acting, odd.job_id)).schedule is None
 
 
-async def test_what_is_long_is_told_in_part(
+async def test_large_payloads_and_many_events_are_left_out(
     app: Duly, jobs: Jobs, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("tell.long", retry=RetryPolicy(max_attempts=1))
@@ -154,38 +154,36 @@ async def test_what_is_long_is_told_in_part(
         [handle.job_id],
     )
     sql.execute("update duly.job_states set event_seq = 702 where job_id = %s", [handle.job_id])
-    told = await jobs.story(acting, handle.job_id)
-    assert told.payload is None
+    detail = await jobs.full_detail(acting, handle.job_id)
+    assert detail.payload is None
     assert await jobs.payload(acting, handle.job_id) == {"text": "ä" * 40_000}
-    assert told.more_events
-    assert len(told.events) == 100
-    assert told.waterfall.rows[0].run is not None
-    assert not told.waterfall.shortened
+    assert detail.more_events
+    assert len(detail.events) == 100
+    assert detail.timeline.rows[0].run is not None
+    assert not detail.timeline.shortened
 
 
-async def test_another_orgs_job_and_an_unknown_one_are_the_same(
-    app: Duly, jobs: Jobs, acting: uuid.UUID
-) -> None:
+async def test_a_job_of_another_org_is_unknown(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
     @app.job("tell.mine")
     async def mine() -> None: ...
 
     handle = await mine.enqueue()
     theirs = uuid.uuid4()
     await app.create_org(theirs, "Other")
-    said: list[Any] = []
+    messages: list[Any] = []
     for org, job in ((theirs, handle.job_id), (acting, theirs)):
         with pytest.raises(errors.UnknownJob) as caught:
-            await jobs.story(org, job)
-        said.append(str(caught.value).replace(str(job), "X"))
-    assert said[0] == said[1]
+            await jobs.full_detail(org, job)
+        messages.append(str(caught.value).replace(str(job), "X"))
+    assert messages[0] == messages[1]
 
 
-async def test_a_story_is_explained_in_both_languages(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
+async def test_a_job_is_explained_in_both_languages(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
     @app.job("tell.waits")
     async def waits() -> None: ...
 
     handle = await waits.enqueue()
-    assert (await jobs.story(acting, handle.job_id, language="de")).explanation == (
+    assert (await jobs.full_detail(acting, handle.job_id, language="de")).explanation == (
         "Kein aktiver Worker bedient die Warteschlange q:default.",
     )
     with pytest.raises(errors.UnknownJob):

@@ -1,4 +1,4 @@
-"""A job's life as it is drawn."""
+"""The timeline of a job."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from duly.core.job import ActorType, JobEvent
 from duly.core.states import EventType, Status
-from duly.features.job_detail.timeline import waterfall
-from duly.features.job_detail.timeline_models import MarkKind, Refusal, WaitKind, Waterfall
+from duly.features.job_detail.timeline import MarkKind, Refusal, Timeline, WaitKind, build_timeline
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 JOB = uuid.uuid4()
@@ -38,15 +37,15 @@ def event(seq: int, what: str, seconds: float, attempt: int = 1, who: str = "w1"
     )
 
 
-def drawn(*told: JobEvent, now: float = 100, **more: Any) -> Waterfall:
-    return waterfall(told, created_at=NOON, now=at(now), **more)
+def timeline(*events: JobEvent, now: float = 100, **more: Any) -> Timeline:
+    return build_timeline(events, created_at=NOON, now=at(now), **more)
 
 
-def waits(found: Waterfall, row: int = 0) -> list[tuple[str, float, bool]]:
-    return [(one.kind.value, one.lasted.total_seconds(), one.open) for one in found.rows[row].waits]
+def waits(found: Timeline, row: int = 0) -> list[tuple[str, float, bool]]:
+    return [(one.kind.value, one.duration.total_seconds(), one.open) for one in found.rows[row].waits]
 
 
-def marks(found: Waterfall, row: int = 0) -> list[str]:
+def marks(found: Timeline, row: int = 0) -> list[str]:
     return [mark.kind.value for mark in found.rows[row].marks]
 
 
@@ -54,7 +53,7 @@ QUEUED = event(1, "queued", 0, 0)
 
 
 def test_a_plain_job_waits_then_runs() -> None:
-    found = drawn(QUEUED, event(2, "started", 4), event(3, "completed", 10))
+    found = timeline(QUEUED, event(2, "started", 4), event(3, "completed", 10))
     assert (found.start, found.end) == (NOON, at(10))
     [row] = found.rows
     assert waits(found) == [("waiting", 4, False)]
@@ -63,23 +62,23 @@ def test_a_plain_job_waits_then_runs() -> None:
     assert not row.run.open
 
 
-def test_a_job_that_nobody_has_taken_waits_up_to_a_rounded_now() -> None:
-    found = drawn(QUEUED, now=43)
+def test_a_job_without_a_worker_waits_until_a_rounded_now() -> None:
+    found = timeline(QUEUED, now=43)
     assert waits(found) == [("waiting", 50, True)]
     assert found.rows[0].run is None
-    assert found == drawn(QUEUED, now=44), "it does not change with every look"
-    assert drawn(QUEUED, now=0).end == at(1)
+    assert found == timeline(QUEUED, now=44), "it does not change with every read"
+    assert timeline(QUEUED, now=0).end == at(1)
 
 
 def test_a_delayed_job_waits_for_its_time_and_then_for_a_worker() -> None:
-    told = (QUEUED, event(2, "started", 10), event(3, "completed", 12))
-    assert waits(drawn(*told, scheduled_for=at(8))) == [("delayed", 8, False), ("waiting", 2, False)]
-    assert waits(drawn(QUEUED, now=5, scheduled_for=at(3600))) == [("delayed", 5, True)]
-    assert waits(drawn(*told, scheduled_for=at(-5))) == [("waiting", 10, False)]
+    events = (QUEUED, event(2, "started", 10), event(3, "completed", 12))
+    assert waits(timeline(*events, scheduled_for=at(8))) == [("delayed", 8, False), ("waiting", 2, False)]
+    assert waits(timeline(QUEUED, now=5, scheduled_for=at(3600))) == [("delayed", 5, True)]
+    assert waits(timeline(*events, scheduled_for=at(-5))) == [("waiting", 10, False)]
 
 
 def test_retries_and_snoozes_are_rows_of_their_own_with_the_wait_before_them() -> None:
-    found = drawn(
+    found = timeline(
         QUEUED,
         event(2, "started", 0),
         event(3, "retried", 2, run_at=at(7).isoformat(), error_code="boom"),
@@ -100,12 +99,14 @@ def test_retries_and_snoozes_are_rows_of_their_own_with_the_wait_before_them() -
 
 
 def test_a_job_in_backoff_shows_that_it_waits_for_its_time() -> None:
-    found = drawn(QUEUED, event(2, "started", 0), event(3, "retried", 2, run_at=at(3600).isoformat()), now=9)
+    found = timeline(
+        QUEUED, event(2, "started", 0), event(3, "retried", 2, run_at=at(3600).isoformat()), now=9
+    )
     assert waits(found, 1) == [("backoff", 8, True)]
 
 
 def test_a_lost_lease_is_taken_over_and_the_zombie_is_refused() -> None:
-    found = drawn(
+    found = timeline(
         QUEUED,
         event(2, "started", 1),
         event(3, "lease_lost", 10, who="reaper"),
@@ -120,19 +121,19 @@ def test_a_lost_lease_is_taken_over_and_the_zombie_is_refused() -> None:
     assert lost.ghost is not None
     assert (lost.ghost.start, lost.ghost.end) == (at(10), at(20))
     refused = found.rows[0].marks[-1]
-    assert refused.detail == {"what": "completed"}
+    assert refused.detail == {"outcome": "completed"}
     assert refused.left == lost.ghost.left + lost.ghost.width
 
 
-def test_a_zombie_that_is_refused_after_the_end_makes_the_picture_longer() -> None:
-    told = (QUEUED, event(2, "started", 1), event(3, "lease_lost", 2), event(4, "started", 3, 2))
-    found = drawn(*told, event(5, "completed", 4, 2), refusals=[Refusal(1, at(8)), Refusal(9, at(99))])
+def test_a_refusal_after_the_end_extends_the_timeline() -> None:
+    events = (QUEUED, event(2, "started", 1), event(3, "lease_lost", 2), event(4, "started", 3, 2))
+    found = timeline(*events, event(5, "completed", 4, 2), refusals=[Refusal(1, at(8)), Refusal(9, at(99))])
     assert found.end == at(8)
     assert found.rows[0].marks[-1].left == 1
 
 
 def test_a_lost_lease_that_was_the_last_attempt_leaves_no_wait_behind() -> None:
-    found = drawn(
+    found = timeline(
         QUEUED,
         event(2, "started", 1),
         event(3, "lease_lost", 5, who="reaper"),
@@ -143,23 +144,23 @@ def test_a_lost_lease_that_was_the_last_attempt_leaves_no_wait_behind() -> None:
     assert marks(found) == ["lease_lost", "dead"]
 
 
-def test_what_was_ended_while_it_waited_is_a_row_without_an_attempt() -> None:
-    found = drawn(QUEUED, event(2, "reconciled", 9, 0, reconciliation={}), event(3, "failed", 9, 0))
+def test_a_job_that_ended_while_queued_is_a_row_without_an_attempt() -> None:
+    found = timeline(QUEUED, event(2, "reconciled", 9, 0, reconciliation={}), event(3, "failed", 9, 0))
     assert waits(found) == [("waiting", 9, False)]
     assert found.rows[0].run is None
     assert marks(found) == ["reconciled"]
-    assert waits(drawn(QUEUED, event(2, "canceled", 3, 0))) == [("waiting", 3, False)]
+    assert waits(timeline(QUEUED, event(2, "canceled", 3, 0))) == [("waiting", 3, False)]
 
 
-def test_a_cancel_is_marked_where_it_was_asked_for() -> None:
-    found = drawn(
+def test_a_cancellation_is_marked_at_its_request() -> None:
+    found = timeline(
         QUEUED, event(2, "started", 0), event(3, "cancel_requested", 5), event(4, "canceled", 10), now=10
     )
     assert [(mark.kind, mark.left) for mark in found.rows[0].marks] == [(MarkKind.CANCEL_REQUESTED, 0.5)]
 
 
-def test_a_running_attempt_reaches_to_the_edge() -> None:
-    found = drawn(event(1, "queued", 0, 0), event(2, "replayed", 0, 0), event(3, "started", 3), now=7)
+def test_a_running_attempt_extends_to_the_right_edge() -> None:
+    found = timeline(event(1, "queued", 0, 0), event(2, "replayed", 0, 0), event(3, "started", 3), now=7)
     [row] = found.rows
     assert row.run is not None
     assert row.run.open
@@ -167,64 +168,64 @@ def test_a_running_attempt_reaches_to_the_edge() -> None:
     assert marks(found) == ["replayed"]
 
 
-def test_chunks_lie_inside_of_their_attempt_one_after_the_other() -> None:
+def test_partial_results_lie_within_their_attempt_in_order() -> None:
     partials = [event(3 + n, "partial", 2 + n, result_seq=n + 1) for n in range(3)]
-    found = drawn(QUEUED, event(2, "started", 1), *partials, event(9, "completed", 9))
+    found = timeline(QUEUED, event(2, "started", 1), *partials, event(9, "completed", 9))
     run = found.rows[0].run
     assert run is not None
-    assert [(c.count, c.last_seq, c.lasted.total_seconds()) for c in run.chunks] == [
+    assert [(c.count, c.last_seq, c.duration.total_seconds()) for c in run.results] == [
         (1, 1, 1), (1, 2, 1), (1, 3, 1),
     ]  # fmt: skip
-    assert run.chunks[0].left == run.left
+    assert run.results[0].left == run.left
 
 
-def test_hundreds_of_chunks_are_drawn_in_groups() -> None:
+def test_hundreds_of_partial_results_are_grouped() -> None:
     partials = [event(3 + n, "partial", 2 + n / 100, result_seq=n + 1) for n in range(1_001)]
-    run = drawn(QUEUED, event(2, "started", 1), *partials).rows[0].run
+    run = timeline(QUEUED, event(2, "started", 1), *partials).rows[0].run
     assert run is not None
-    assert len(run.chunks) <= 40
-    assert sum(group.count for group in run.chunks) == 1_001
-    assert run.chunks[-1].last_seq == 1_001
+    assert len(run.results) <= 40
+    assert sum(group.count for group in run.results) == 1_001
+    assert run.results[-1].last_seq == 1_001
 
 
-def test_without_its_beginning_it_says_that_it_is_shortened() -> None:
-    found = drawn(event(80, "started", 50, 40), event(81, "retried", 51, 40), event(82, "started", 52, 41))
+def test_a_timeline_without_its_first_events_is_marked_as_shortened() -> None:
+    found = timeline(event(80, "started", 50, 40), event(81, "retried", 51, 40), event(82, "started", 52, 41))
     assert found.shortened
     assert found.start == at(50)
     assert [row.run.attempt for row in found.rows if row.run] == [40, 41]
-    assert not drawn(QUEUED).shortened
+    assert not timeline(QUEUED).shortened
 
 
-def test_a_start_without_the_end_before_it_is_drawn_all_the_same() -> None:
-    found = drawn(QUEUED, event(2, "started", 1), event(5, "started", 5, 2, "w2"), now=6)
+def test_a_start_ends_the_attempt_before_it_whose_end_is_missing() -> None:
+    found = timeline(QUEUED, event(2, "started", 1), event(5, "started", 5, 2, "w2"), now=6)
     assert [(row.run.attempt, row.run.ended) for row in found.rows if row.run] == [
         (1, "job.lease_lost"),
         (2, "running"),
     ]
 
 
-def test_a_part_without_the_start_before_it_begins_its_attempt() -> None:
-    found = drawn(event(900, "partial", 5, 2, result_seq=700), event(901, "completed", 6, 2))
+def test_a_partial_result_starts_an_attempt_whose_start_is_missing() -> None:
+    found = timeline(event(900, "partial", 5, 2, result_seq=700), event(901, "completed", 6, 2))
     assert [(row.run.attempt, row.run.start) for row in found.rows if row.run] == [(2, at(5))]
     assert found.shortened
 
 
-def test_clocks_that_go_back_do_not_turn_the_picture_round() -> None:
-    found = drawn(QUEUED, event(2, "started", -5), event(3, "completed", -9), now=-20)
+def test_clocks_that_go_back_do_not_reverse_the_timeline() -> None:
+    found = timeline(QUEUED, event(2, "started", -5), event(3, "completed", -9), now=-20)
     assert found.start == found.end == NOON
     run = found.rows[0].run
     assert run is not None
     assert (run.start, run.end, run.width) == (NOON, NOON, 0)
 
 
-def test_nothing_is_known_of_a_job_whose_events_are_gone() -> None:
-    found = drawn()
+def test_a_job_without_events_has_one_row_without_an_attempt() -> None:
+    found = timeline()
     assert [row.run for row in found.rows] == [None]
 
 
-def test_odd_times_in_events_are_passed_over() -> None:
+def test_invalid_times_in_events_are_ignored() -> None:
     for odd in (None, 7, "soon", "2026-11-16T12:00:00"):
-        found = drawn(QUEUED, event(2, "started", 0), event(3, "retried", 2, run_at=odd), now=4)
+        found = timeline(QUEUED, event(2, "started", 0), event(3, "retried", 2, run_at=odd), now=4)
         assert waits(found, 1) == [("waiting", 2, True)]
 
 
@@ -233,17 +234,17 @@ STEPS = st.lists(st.tuples(KINDS, st.floats(-5, 1e5), st.integers(0, 4)), max_si
 
 
 @given(STEPS, st.floats(0, 1e6), st.booleans())
-def test_whatever_happened_is_drawn_within_the_line(
+def test_every_position_lies_within_the_timeline(
     steps: list[tuple[str, float, int]], now: float, begun: bool
 ) -> None:
     times = list(accumulate(step[1] for step in steps))
-    told = [
+    events = [
         event(n + (1 if begun else 7), what, when, attempt)
         for n, ((what, _, attempt), when) in enumerate(zip(steps, times, strict=True))
     ]
-    found = drawn(*told, now=now, refusals=[Refusal(1, at(now)), Refusal(2, at(-now))])
+    found = timeline(*events, now=now, refusals=[Refusal(1, at(now)), Refusal(2, at(-now))])
     for row in found.rows:
-        parts = [*row.waits, *([row.run, *row.run.chunks] if row.run else [])]
+        parts = [*row.waits, *([row.run, *row.run.results] if row.run else [])]
         assert all(part.left >= 0 and part.left + part.width <= 1.0002 for part in parts)
         assert all(part.start <= part.end for part in parts)
         assert all(0 <= mark.left <= 1 for mark in row.marks)

@@ -134,7 +134,7 @@ async def test_snapshots_are_listed_in_order_and_large_values_are_left_out(
         (6, "final", {"n": 5}, False),
     ]
     assert await results.list(org, which, after=6) == []
-    monkeypatch.setattr(control, "_PAGE_BYTES", 2 * len('{"n": 0}'))
+    monkeypatch.setattr(control, "_MAX_PAGE_BYTES", 2 * len('{"n": 0}'))
     assert [one.value for one in await results.list(org, which, after=1)] == [
         {"n": 1},
         {"n": 2},

@@ -16,7 +16,7 @@ from duly import Duly, errors
 from duly.core.freshness import Freshness
 from duly.core.job import JobSnapshot
 from duly.core.states import Outcome, Status
-from duly.features.jobs import walk as job_walk
+from duly.features.jobs import listing
 from duly.features.jobs.service import Jobs
 from duly.jobs import store as job_store
 from tests.features.jobs.test_jobs import ids, walk
@@ -121,13 +121,13 @@ async def test_all_orgs_together_have_the_jobs_that_each_of_them_has(
         expected = [row["job_id"] for row in everything if all(fits(row) for *_, fits in some)]
         size, found, after = len(expected) // 2 or 1, [], None
         while after is not None or not found:
-            page = await jobs.list_everywhere(limit=size, after=after, **wanted)
+            page = await jobs.list_all_orgs(limit=size, after=after, **wanted)
             found, after = [*found, [job.job_id for job in page.jobs]], page.after
         assert sorted(one for page in found for one in page) == sorted(expected), wanted
         assert {len(page) for page in found[:-1]} <= {size}, wanted
         nonempty += bool(expected)
     assert nonempty > 50
-    failed = (await jobs.list_everywhere(status="failed")).jobs
+    failed = (await jobs.list_all_orgs(status="failed")).jobs
     assert [job.finished_at for job in failed] == sorted((job.finished_at for job in failed), reverse=True)
     assert {job.org_id for job in failed} == set(orgs)
 
@@ -163,14 +163,14 @@ async def test_named_jobs_are_listed_as_far_as_they_are_the_orgs_own(
     failed = [row["job_id"] for row in rows if row["status"] == "failed"]
     assert ids(await walk(jobs, mine, job_ids=named, status="failed")) == failed
     keys = [f"{mine}/{rows[0]['job_id']}", f"{theirs}/{others[0]['job_id']}", f"{mine}/{others[1]['job_id']}"]
-    found = (await jobs.list_everywhere(job_ids=keys)).jobs
+    found = (await jobs.list_all_orgs(job_ids=keys)).jobs
     assert {job.job_id for job in found} == {rows[0]["job_id"], others[0]["job_id"]}
     for org, wrong in ((mine, keys[:1]), (mine, ["x"]), (mine, [uuid.uuid4()] * 501)):
         with pytest.raises(errors.ContractError) as caught:
             await jobs.list(org, job_ids=wrong)
         assert caught.value.field == "job_ids"
-    with pytest.raises(errors.ContractError, match="no job"):
-        await jobs.list_everywhere(job_ids=[rows[0]["job_id"]])
+    with pytest.raises(errors.ContractError, match="invalid job id"):
+        await jobs.list_all_orgs(job_ids=[rows[0]["job_id"]])
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ async def test_named_jobs_are_listed_as_far_as_they_are_the_orgs_own(
 async def test_what_is_never_shown_cannot_be_asked_for(
     jobs: Jobs, org: uuid.UUID, path: str, value: Any
 ) -> None:
-    for asked in (jobs.list(org, payload={path: value}), jobs.list_everywhere(payload={path: value})):
+    for asked in (jobs.list(org, payload={path: value}), jobs.list_all_orgs(payload={path: value})):
         with pytest.raises(errors.ContractError) as caught:
             await asked
         assert caught.value.field.startswith("payload")
@@ -276,10 +276,10 @@ async def test_a_page_is_refused_by_every_other_list(app: Duly, jobs: Jobs, sql:
     page = await jobs.list(mine, status="failed", limit=1)
     others = [{name: value} for name, value, _ in FILTERS if (name, value) != ("status", "failed")]
     for wanted in [{}, *others, {"status": "failed", "outcome": "dead"}]:
-        with pytest.raises(errors.ContractError, match="of another list") as caught:
+        with pytest.raises(errors.ContractError, match="belongs to another list") as caught:
             await jobs.list(mine, **wanted, after=page.after)
         assert caught.value.field == "after"
-    with pytest.raises(errors.ContractError, match="of another list"):
+    with pytest.raises(errors.ContractError, match="belongs to another list"):
         await jobs.list(theirs, status="failed", after=page.after)
     assert len((await jobs.list(mine, status="failed", limit=5, after=page.after)).jobs) == 5
 
@@ -289,8 +289,8 @@ async def test_so_many_are_judged_and_no_more_and_the_rest_is_found_by_paging_on
 ) -> None:
     [org] = await make_orgs(app, 1)
     fill(sql, org)
-    monkeypatch.setattr(job_walk, "_JUDGED", 2)
-    monkeypatch.setattr(job_walk, "_LOOKS", 2)
+    monkeypatch.setattr(listing, "_ASSESSED_PER_SCAN", 2)
+    monkeypatch.setattr(listing, "_MAX_SCANS", 2)
     page = await jobs.list(org, freshness="likely_stale")
     assert (page.jobs, page.after is None) == ((), False)
     stale = [row["job_id"] for row in all_of(sql, org) if freshness(row) == "likely_stale"]

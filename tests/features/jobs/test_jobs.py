@@ -14,7 +14,7 @@ import pytest
 from duly import Actor, Duly, Fail, Handle, RetryPolicy, context, errors
 from duly.core.job import JobSnapshot
 from duly.db.statements import statement
-from duly.features.jobs import walk as job_walk
+from duly.features.jobs import listing
 from duly.features.jobs.service import Jobs
 from duly.features.limits.service import Limits
 from duly.features.queues.service import Queues
@@ -99,8 +99,8 @@ async def test_jobs_are_found_by_type_and_by_subject(jobs: Jobs, site: Site, org
 async def test_a_rare_type_costs_no_more_than_so_many_looks_and_is_found_by_paging_on(
     jobs: Jobs, site: Site, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_walk, "_AT_ONCE", 2)
-    monkeypatch.setattr(job_walk, "_LOOKS", 3)
+    monkeypatch.setattr(listing, "_MATCHED_PER_SCAN", 2)
+    monkeypatch.setattr(listing, "_MAX_SCANS", 3)
     rare = await enqueue(site.dig, org, [1])
     await enqueue(site.build, org, range(20))
     page = await jobs.list(org, job_type="site.dig")

@@ -13,8 +13,8 @@ import pytest
 
 from duly import Actor, Context, Duly, Handle, RetryPolicy, Snooze, context, errors
 from duly.features.dead_letters.service import DeadLetters
-from duly.features.jobs import status_watcher as control
-from duly.features.jobs.status_watcher import Head, Watch
+from duly.features.jobs import status_watcher
+from duly.features.jobs.status_watcher import EventHead, StatusWatcher
 from duly.jobs import store as job_store
 from tests.worker.site import SOON, Site, enqueue, make_orgs, working
 
@@ -32,7 +32,7 @@ class Looks:
         self.open = asyncio.Event()
         self.open.set()
         self._news = asyncio.Condition()
-        monkeypatch.setattr(control.job_store, "read_event_heads", self._heads)
+        monkeypatch.setattr(status_watcher.job_store, "read_event_heads", self._heads)
 
     async def _heads(self, conn: Any, keys: Sequence[tuple[uuid.UUID, uuid.UUID]]) -> Any:
         try:
@@ -55,8 +55,8 @@ class Looks:
 
 
 @pytest.fixture
-async def watch(app: Duly) -> AsyncIterator[Watch]:
-    made = Watch(app, pace=0.005, after_trouble=0.005)
+async def watch(app: Duly) -> AsyncIterator[StatusWatcher]:
+    made = StatusWatcher(app, poll_interval=0.005, error_pause=0.005)
     yield made
     await made.close()
 
@@ -72,12 +72,12 @@ async def cancel(*handles: Handle[Any]) -> None:
             await handle.cancel("no longer needed")
 
 
-def waiting(watch: Watch, handle: Handle[Any], seen: int) -> asyncio.Task[Head]:
-    return asyncio.create_task(watch.news(handle.org_id, handle.job_id, seen))
+def waiting(watch: StatusWatcher, handle: Handle[Any], seen: int) -> asyncio.Task[EventHead]:
+    return asyncio.create_task(watch.wait_for_event(handle.org_id, handle.job_id, seen))
 
 
 async def test_everybody_is_told_by_one_look_for_all_and_nobody_looks_when_nobody_waits(
-    app: Duly, watch: Watch, looks: Looks
+    app: Duly, watch: StatusWatcher, looks: Looks
 ) -> None:
     mine, theirs = await make_orgs(app, 2)
     site = Site(app)
@@ -91,12 +91,12 @@ async def test_everybody_is_told_by_one_look_for_all_and_nobody_looks_when_nobod
     assert not any(task.done() for task in tasks[2:])
     await cancel(*handles[1:])
     assert await asyncio.gather(*tasks) == [(2, "canceled")] * 12
-    assert watch._looking is not None
-    await watch._looking
+    assert watch._poller is not None
+    await watch._poller
     count = len(looks.sizes)
-    assert await watch.news(mine, handles[0].job_id, 0) == (2, "canceled")
+    assert await watch.wait_for_event(mine, handles[0].job_id, 0) == (2, "canceled")
     # One who has seen it all is told that there is nothing to come.
-    assert await watch.news(mine, handles[0].job_id, 2) == (2, "canceled")
+    assert await watch.wait_for_event(mine, handles[0].job_id, 2) == (2, "canceled")
     assert looks.sizes[count:] == [1, 1]
 
 
@@ -134,7 +134,7 @@ async def test_the_head_is_the_last_event_of_a_job_whatever_happened_to_it(
 
 
 async def test_who_comes_during_a_look_is_looked_for_by_the_next(
-    app: Duly, watch: Watch, looks: Looks, org: uuid.UUID
+    app: Duly, watch: StatusWatcher, looks: Looks, org: uuid.UUID
 ) -> None:
     [first, second] = await enqueue(Site(app).build, org, [1, 2])
     looks.open.clear()
@@ -149,7 +149,7 @@ async def test_who_comes_during_a_look_is_looked_for_by_the_next(
 
 
 async def test_one_who_leaves_takes_nothing_from_the_others(
-    app: Duly, watch: Watch, looks: Looks, org: uuid.UUID
+    app: Duly, watch: StatusWatcher, looks: Looks, org: uuid.UUID
 ) -> None:
     [handle, left] = await enqueue(Site(app).build, org, [1, 2])
     going, staying, gone = waiting(watch, handle, 1), waiting(watch, handle, 1), waiting(watch, left, 1)
@@ -164,7 +164,7 @@ async def test_one_who_leaves_takes_nothing_from_the_others(
 
 
 async def test_no_trouble_ends_the_looks(
-    app: Duly, watch: Watch, looks: Looks, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, watch: StatusWatcher, looks: Looks, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     [handle] = await enqueue(Site(app).build, org, [1])
     sql.execute("alter table duly.job_states rename column event_seq to gone")
@@ -179,12 +179,14 @@ async def test_no_trouble_ends_the_looks(
     assert await task == (2, "canceled")
 
 
-async def test_whoever_still_waits_at_the_end_is_told_so(app: Duly, watch: Watch, looks: Looks) -> None:
-    task = asyncio.create_task(watch.news(uuid.uuid4(), uuid.uuid4(), 1))
+async def test_whoever_still_waits_at_the_end_is_told_so(
+    app: Duly, watch: StatusWatcher, looks: Looks
+) -> None:
+    task = asyncio.create_task(watch.wait_for_event(uuid.uuid4(), uuid.uuid4(), 1))
     await looks.more(2)
     await watch.close()
     with pytest.raises(errors.StoreUnavailable):
         await task
     with pytest.raises(errors.StoreUnavailable):
-        await watch.news(uuid.uuid4(), uuid.uuid4(), 1)
+        await watch.wait_for_event(uuid.uuid4(), uuid.uuid4(), 1)
     await watch.close()

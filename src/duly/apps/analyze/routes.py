@@ -21,7 +21,7 @@ from duly.features.job_submission.routes import IdempotencyKey, call_of, enqueue
 from duly.features.jobs.models import Accepted, CancelRequest, CurrentJobStatus, JobRequest, JobStatus
 from duly.features.jobs.responses import accepted, cancel_response, status_response, visible_job
 from duly.features.jobs.routes import IfNoneMatch, Prefer
-from duly.features.jobs.service import Glance
+from duly.features.jobs.service import JobStatusReading
 from duly.http import sse as streams
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -145,7 +145,7 @@ async def _at_once(service: Service, who: Requester, request: AnalyzeRequest) ->
 class _Words:
     """Events in the words of analyses."""
 
-    def __init__(self, seen: Glance) -> None:
+    def __init__(self, seen: JobStatusReading) -> None:
         self._job = seen.job
 
     def __call__(self, event: JobEvent) -> AnalyzeEvent:

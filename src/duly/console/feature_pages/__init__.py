@@ -2,6 +2,7 @@
 
 from duly.apps.documents.library import console_pages as documents
 from duly.features.audit import pages as audit
+from duly.features.bulk import pages as bulk
 from duly.features.dead_letters import pages as dead
 from duly.features.job_detail import fix_page as job_fix
 from duly.features.job_detail import pages as job
@@ -17,6 +18,7 @@ from duly.features.workers import pages as workers
 PAGES = (
     overview,
     jobs,
+    bulk,
     job,
     job_fix,
     dead,

@@ -1,4 +1,4 @@
-"""`duly jobs bulk`: change all jobs that match."""
+"""`duly jobs bulk`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from duly.cli.options import ActorOption, LoadedApp, OptionalOrg, OptionalReason
 from duly.cli.output import Output, columns, print_table
 from duly.features.bulk.plan import Verb
 from duly.features.bulk.service import Impact
-from duly.features.jobs.filter import Filters
-from duly.features.jobs.search_query import filters, parse
+from duly.features.jobs.filter import JobFilterKeywords
+from duly.features.jobs.search_query import parse_query, term_filters
 from duly.jobs.handle import Handle
 
 Match = Annotated[
@@ -25,11 +25,11 @@ Match = Annotated[
 ]
 
 
-def matching(query: str) -> Filters:
-    """Return the filters of a query; a word alone is the beginning of a job type."""
-    found = parse(query)
-    word: dict[str, Any] = {} if found.word is None else {"job_type": f"{found.word.rstrip('*')}*"}
-    return cast(Filters, word | filters(found.terms))
+def parse_match(text: str) -> JobFilterKeywords:
+    """Return the filters of a query; a word alone is the prefix of a job type."""
+    query = parse_query(text)
+    word: dict[str, Any] = {} if query.word is None else {"job_type": f"{query.word.rstrip('*')}*"}
+    return cast(JobFilterKeywords, word | term_filters(query.terms))
 
 
 async def bulk(
@@ -46,14 +46,14 @@ async def bulk(
     """Cancel, replay or discard all jobs that match, in a job; print its id."""
     if (org is None) != all_orgs:
         raise typer.BadParameter("name an org, or use --all-orgs", param_hint="--org")
-    chosen = matching(match)
+    filters = parse_match(match)
     if not dry_run and reason is None:
         raise typer.BadParameter("give a reason, or use --dry-run", param_hint="--reason")
     async with app:
         if dry_run or reason is None:
-            impact = await app.bulk.impact(org, verb, chosen, actor=actor)
+            impact = await app.bulk.impact(org, verb, filters, actor=actor)
             return Output(impact, lambda: _print(impact))
-        return await app.bulk.start(org, verb, chosen, actor=actor, reason=reason, per_second=per_second)
+        return await app.bulk.start(org, verb, filters, actor=actor, reason=reason, per_second=per_second)
 
 
 def _print(impact: Impact) -> None:

@@ -1,15 +1,14 @@
-"""The job type `duly.bulk`: batch after batch, each one transaction with the place that it came to."""
+"""The job type `duly.bulk`: batch after batch, each in one transaction with its cursor."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import AliasChoices, BaseModel, Field
 
 from duly.core.errors import LeaseLost
 from duly.core.job import SYSTEM_ORG
@@ -17,53 +16,54 @@ from duly.core.outcome import Cancel
 from duly.core.policy import Category
 from duly.db.pool import Connection
 from duly.features.audit.entries import audited_transaction
-from duly.features.bulk.plan import JOB_TYPE, Verb, fenced, restored, touched
-from duly.features.bulk.steps import Orders, act
+from duly.features.bulk.plan import (
+    JOB_TYPE,
+    Verb,
+    filter_created_before,
+    filters_from_json,
+    lists_to_change,
+)
+from duly.features.bulk.steps import BulkOrder, change_jobs
 from duly.features.dead_letters.service import count_enqueued
 from duly.features.dead_letters.store import ReplayedJob
-from duly.features.jobs.filter import cursor_of, start_of
-from duly.features.jobs.filter_store import Choice, Place
-from duly.features.jobs.walk import look
+from duly.features.jobs.filter import JobFilter
+from duly.features.jobs.listing import decode_start, encode_end, find_jobs
 from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.job import Job
-from duly.worker import settle_store as work
+from duly.worker import settle_store
 from duly.worker.context.context import Context
 from duly.worker.settle_store import ProgressUpdate
 
 _TIMEOUT = timedelta(hours=6)
-_BATCH = 200
+_BATCH_SIZE = 200
 
 
-class Progress(BaseModel):
-    """How far it came: kept with every batch."""
+def _stored_as(name: str, stored: str) -> Any:
+    """Return an argument whose field in stored payloads has another name."""
+    return Field(validation_alias=AliasChoices(name, stored), serialization_alias=stored)
+
+
+class BulkProgress(BaseModel):
+    """The progress of a bulk action: its checkpoint."""
 
     stage: int = 0
-    """Which of the lists."""
+    """The index of the current list."""
     after: str | None = None
-    """Where in it."""
+    """The cursor in it."""
     done: int = 0
     left: dict[str, int] = {}
-    """How many were left alone, by the reason."""
+    """The number of unchanged jobs by reason."""
     over: bool = False
 
     @property
-    def seen(self) -> int:
-        """How many were looked at."""
+    def processed(self) -> int:
+        """The number of jobs, changed or not."""
         return self.done + sum(self.left.values())
-
-    def further(self, done: int, left: Counter[str], choice: Choice, end: Place | None) -> Progress:
-        """After one more batch, which ended there, or at the end of the list."""
-        return Progress(
-            stage=self.stage + (end is None),
-            after=cursor_of(choice, end),
-            done=self.done + done,
-            left=dict(Counter(self.left) + left),
-        )
 
 
 def declare(app: App) -> Job[..., Any]:
-    """Add the job type to an application, or find it there."""
+    """Return the job type of an application; declare it if needed."""
     if JOB_TYPE in app.registry:
         return app.registry.get(JOB_TYPE)
 
@@ -71,87 +71,88 @@ def declare(app: App) -> Job[..., Any]:
     async def bulk(
         ctx: Context,
         verb: Verb,
-        wanted: dict[str, Any],
-        everywhere: bool,
+        filters: Annotated[dict[str, Any], _stored_as("filters", "wanted")],
+        all_orgs: Annotated[bool, _stored_as("all_orgs", "everywhere")],
         reason: str,
         per_second: float | None,
         expected: int,
     ) -> dict[str, Any]:
-        run = _Run(ctx, app, Orders(verb, ctx.job, reason, per_second), wanted, expected)
-        # Only Duly's own org may look into those of others, whatever a payload says.
-        alone = not everywhere or ctx.job.org_id != SYSTEM_ORG
-        return await run.to_the_end(ctx.job.org_id if alone else None)
+        run = _BulkRun(ctx, app, BulkOrder(verb, ctx.job, reason, per_second), filters, expected)
+        # Only Duly's own org may change the jobs of other orgs, whatever a payload says.
+        every_org = all_orgs and ctx.job.org_id == SYSTEM_ORG
+        return await run.run(None if every_org else ctx.job.org_id)
 
     return bulk
 
 
-class _Run:
-    """One attempt to go through all of them."""
+class _BulkRun:
+    """One attempt of a bulk action."""
 
     def __init__(
-        self, ctx: Context, app: App, orders: Orders, wanted: Mapping[str, Any], expected: int
+        self, ctx: Context, app: App, order: BulkOrder, filters: Mapping[str, Any], expected: int
     ) -> None:
         self._ctx = ctx
         self._app = app
-        self._orders = orders
-        self._wanted = wanted
+        self._order = order
+        self._filters = filters
         self._expected = expected
 
-    async def to_the_end(self, org_id: UUID | None) -> dict[str, Any]:
-        """What was done, and what was left alone and why."""
-        kept = self._ctx.checkpointed
-        now = Progress() if kept is None else Progress.model_validate(kept)
+    async def run(self, org_id: UUID | None) -> dict[str, Any]:
+        """Change all jobs; return how many were changed, and how many not and why."""
+        checkpoint = self._ctx.checkpointed
+        progress = BulkProgress() if checkpoint is None else BulkProgress.model_validate(checkpoint)
         lists = await self._lists(org_id)
         try:
-            while now.stage < len(lists):
+            while progress.stage < len(lists):
                 self._ctx.check_canceled()
-                now = await self._batch(lists, now)
+                progress = await self._change_batch(lists[progress.stage], progress)
         except Cancel:
-            await self._end(now, stopped=True)
+            await self._finish(progress, stopped=True)
             raise
-        await self._end(now, stopped=False)
-        self._ctx.count(total=now.seen, succeeded=now.done, skipped=now.seen - now.done)
-        return {"verb": self._orders.verb, "done": now.done, "left": now.left}
+        await self._finish(progress, stopped=False)
+        skipped = progress.processed - progress.done
+        self._ctx.count(total=progress.processed, succeeded=progress.done, skipped=skipped)
+        return {"verb": self._order.verb, "done": progress.done, "left": progress.left}
 
-    async def _lists(self, org_id: UUID | None) -> list[Choice]:
-        """Only jobs that were there when it was asked for."""
+    async def _lists(self, org_id: UUID | None) -> list[JobFilter]:
+        """Return the lists of the jobs that existed when the bulk action was requested."""
         job = self._ctx.job
         async with self._app.tenant_session(job.org_id) as conn:
             own = await job_store.read_job(conn, job.org_id, job.job_id)
         if own is None:
-            raise LeaseLost("the job is gone", fix="stop")
-        choice = fenced(org_id, restored(self._wanted), own.created_at)
-        return touched(choice, self._orders.verb, job.actor)
+            raise LeaseLost("the job no longer exists", fix="stop")
+        job_filter = filter_created_before(org_id, filters_from_json(self._filters), own.created_at)
+        return lists_to_change(job_filter, self._order.verb, job.actor)
 
-    async def _batch(self, lists: list[Choice], now: Progress) -> Progress:
-        choice = lists[now.stage]
-        found, end = await look(self._app, choice, start_of(choice, now.after), _BATCH)
-        places = found[:_BATCH]
-        if len(found) > _BATCH:
-            end = places[-1]
-        further, made = await audited_transaction(self._app, partial(self._done, choice, now, places, end))
-        if made:
-            count_enqueued(made)
+    async def _change_batch(self, job_filter: JobFilter, progress: BulkProgress) -> BulkProgress:
+        start = decode_start(job_filter, progress.after)
+        jobs, end = await find_jobs(self._app, job_filter, start, _BATCH_SIZE)
+
+        async def once(conn: Connection) -> tuple[BulkProgress, list[ReplayedJob]]:
+            result = await change_jobs(conn, self._order, job_filter, jobs, before=progress.done)
+            advanced = BulkProgress(
+                stage=progress.stage + (end is None),
+                after=encode_end(job_filter, end),
+                done=progress.done + result.done,
+                left=dict(Counter(progress.left) + Counter(result.left)),
+            )
+            await self._save(conn, advanced)
+            return advanced, result.new_jobs
+
+        advanced, new_jobs = await audited_transaction(self._app, once)
+        if new_jobs:
+            count_enqueued(new_jobs)
             (await self._app.resources()).waker.wake()
-        return further
+        return advanced
 
-    async def _done(
-        self, choice: Choice, now: Progress, places: list[Place], end: Place | None, conn: Connection
-    ) -> tuple[Progress, list[ReplayedJob]]:
-        """What is done to them, and how far that is, together or not at all."""
-        done = await act(conn, self._orders, choice, places, before=now.done)
-        further = now.further(done.done, Counter(done.left), choice, end)
-        await self._keep(conn, further)
-        return further, done.made
-
-    async def _end(self, now: Progress, *, stopped: bool) -> None:
-        """One line of the audit trail for the whole."""
-        if now.over:
+    async def _finish(self, progress: BulkProgress, *, stopped: bool) -> None:
+        """Write one audit entry for the whole action."""
+        if progress.over:
             return
 
         async def once(conn: Connection) -> None:
-            job, orders = self._ctx.job, self._orders
-            await self._keep(conn, now.model_copy(update={"over": True}))
+            job = self._ctx.job
+            await self._save(conn, progress.model_copy(update={"over": True}))
             await job_store.record_audit_entry(
                 conn,
                 org_id=job.org_id,
@@ -159,21 +160,25 @@ class _Run:
                 action="job.bulk_ended",
                 target_type="job",
                 target_id=str(job.job_id),
-                reason=orders.reason,
+                reason=self._order.reason,
                 request_id=job.request_id,
                 correlation_id=job.correlation_id,
                 detail={
-                    "verb": orders.verb, "wanted": dict(self._wanted), "done": now.done, "left": now.left,
+                    "verb": self._order.verb,
+                    "wanted": dict(self._filters),
+                    "done": progress.done,
+                    "left": progress.left,
                     "stopped": stopped,
                 },
-            )  # fmt: skip
+            )
 
         await audited_transaction(self._app, once)
 
-    async def _keep(self, conn: Connection, now: Progress) -> None:
-        """Fenced: an attempt that lost its lease rolls back what it did."""
-        percent = 100 * now.seen / max(self._expected, now.seen + (not now.over), 1)
-        note = f"{now.done} done, {now.seen - now.done} left"
-        step = ProgressUpdate(self._ctx.job, percent, note, now.model_dump(mode="json"))
-        if not await work.write_progress(conn, [step]):
-            raise LeaseLost("this attempt is no longer ours", fix="stop: another attempt has taken over")
+    async def _save(self, conn: Connection, progress: BulkProgress) -> None:
+        """Write the checkpoint. Fenced: an attempt that lost its lease rolls back its changes."""
+        processed = progress.processed
+        percent = 100 * processed / max(self._expected, processed + (not progress.over), 1)
+        note = f"{progress.done} done, {processed - progress.done} left"
+        update = ProgressUpdate(self._ctx.job, percent, note, progress.model_dump(mode="json"))
+        if not await settle_store.write_progress(conn, [update]):
+            raise LeaseLost("this attempt lost its lease", fix="stop: another attempt has taken over")

@@ -1,4 +1,4 @@
-"""One change for many jobs: what it would do, then the reason, then the job that does it."""
+"""The page of a bulk action: its impact, and the form that starts it."""
 
 from __future__ import annotations
 
@@ -9,97 +9,101 @@ from uuid import UUID
 from starlette.responses import Response
 
 from duly.console.form import Form
+from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit
 from duly.core.errors import MissingField, NotFound
+from duly.core.principal import Scope
 from duly.core.states import Status
 from duly.features.bulk.plan import Verb
 from duly.features.bulk.service import Impact
-from duly.features.jobs.filter import Filters
-from duly.features.jobs.page_filter import Asked, asked
+from duly.features.jobs.filter import MAX_JOB_IDS, JobFilterKeywords
+from duly.features.jobs.pages import JobSearch, read_search
 from duly.features.pagination import Count
 
 
 @dataclass(frozen=True)
-class Left:
-    """Jobs that match and are left alone, and the text that says why."""
+class UnchangedJobs:
+    """Jobs that match and stay unchanged, and the key of the text that says why."""
 
     status: Status
     count: Count
     why: str
 
 
-def offered(status: str | None) -> list[Verb]:
-    """What can be done to jobs of this status, or of all."""
-    every = [Verb.CANCEL, Verb.REPLAY] if status is None else list(Verb)
-    return [verb for verb in every if status is None or verb.touches(Status(status))]
-
-
 async def page(visit: Visit) -> Page:
-    """What it would do, and the form that has it done."""
-    verb, query, wanted = await _wanted(visit)
-    impact = await visit.service.bulk.impact(_whose(visit), verb, wanted, actor=visit.actor)
+    """Show what the bulk action would change, and the form that starts it."""
+    verb, search, filters = await _read_action(visit)
+    impact = await visit.service.bulk.impact(_org(visit), verb, filters, actor=visit.actor)
     return visit.page(
         "bulk.html",
         title=visit.t(f"jobs.bulk.{verb}"),
         verb=verb,
-        query=query,
+        search=search,
         impact=impact,
-        left=_left(impact),
+        unchanged=_unchanged(impact),
         named=visit.query.get("scope") != "all",
-        here=visit.link("/jobs/bulk", **_address(visit, query)),
-        back=visit.link("/jobs", **query.terms),
+        here=visit.link("/jobs/bulk", **_query(visit, search)),
+        back=visit.link("/jobs", **search.terms),
     )
 
 
 async def start(visit: Visit, form: Form) -> Response:
-    """Have it done: to those that are there by now, as a job that can be watched."""
-    verb, _, wanted = await _wanted(visit)
-    pace = form.number("per_second") if form.get("per_second", "").strip() else None
+    """Start the bulk action and go to its job."""
+    verb, _, filters = await _read_action(visit)
+    rate = form.number("per_second") if form.get("per_second", "").strip() else None
     handle = await visit.service.bulk.start(
-        _whose(visit), verb, wanted, actor=visit.actor, reason=form.reason, per_second=pace
+        _org(visit), verb, filters, actor=visit.actor, reason=form.reason, per_second=rate
     )
     return visit.done("jobs.bulk.started", to=f"/jobs/{handle.job_id}")
 
 
-async def _wanted(visit: Visit) -> tuple[Verb, Asked, Filters]:
-    """What is to be done, and to which jobs; only if they may do it to all of them."""
-    query = await asked(visit)
-    if query.wrong is not None:
-        raise query.wrong
+async def _read_action(visit: Visit) -> tuple[Verb, JobSearch, JobFilterKeywords]:
+    """Return the verb, the search and the filters; raise if the visitor may not change all these jobs."""
+    search = await read_search(visit)
+    if search.error is not None:
+        raise search.error
     try:
         verb = Verb(visit.query.get("verb", ""))
     except ValueError:
         raise NotFound("no such change") from None
     if visit.query.get("scope") == "all":
         await visit.service.check_everything(visit.caller, "change")
-        return verb, query, query.wanted
-    return verb, query, await _named(visit)
+        return verb, search, search.filters
+    return verb, search, await _selected_jobs(visit)
 
 
-async def _named(visit: Visit) -> Filters:
-    """Those that were selected, as far as they may change them."""
+async def _selected_jobs(visit: Visit) -> JobFilterKeywords:
+    """Return a filter of the selected jobs that the visitor may change."""
     keys = visit.request.query_params.getlist("job")
     if not keys:
         raise MissingField(visit.t("jobs.bulk.nothing"), field="job", fix=visit.t("jobs.bulk.nothing.fix"))
     if visit.everywhere:
-        return Filters(job_ids=keys)
-    found = (await visit.service.jobs.list(visit.org_id, job_ids=keys, limit=500)).jobs
-    theirs = await visit.seen([job.subject_id for job in found], "change")
-    return Filters(job_ids=[job.job_id for job in found if job.subject_id in theirs])
+        return JobFilterKeywords(job_ids=keys)
+    jobs = (await visit.service.jobs.list(visit.org_id, job_ids=keys, limit=MAX_JOB_IDS)).jobs
+    visible = await visit.seen([job.subject_id for job in jobs], "change")
+    return JobFilterKeywords(job_ids=[job.job_id for job in jobs if job.subject_id in visible])
 
 
-def _whose(visit: Visit) -> UUID | None:
+def _org(visit: Visit) -> UUID | None:
     return None if visit.everywhere else visit.org_id
 
 
-def _address(visit: Visit, query: Asked) -> dict[str, object]:
-    """Where this page is, to be sent there again."""
-    named = {"job": visit.request.query_params.getlist("job"), "scope": visit.query.get("scope")}
-    return cast(dict[str, object], {**query.terms, **named, "verb": visit.query.get("verb")})
+def _query(visit: Visit, search: JobSearch) -> dict[str, object]:
+    """Return the query of this page, for the form to come back to it."""
+    selected = {"job": visit.request.query_params.getlist("job"), "scope": visit.query.get("scope")}
+    return cast(dict[str, object], {**search.terms, **selected, "verb": visit.query.get("verb")})
 
 
-def _left(impact: Impact) -> list[Left]:
+def _unchanged(impact: Impact) -> list[UnchangedJobs]:
     return [
-        Left(status, count, f"jobs.bulk.left.{impact.verb}.{'ended' if status.terminal else 'active'}")
+        UnchangedJobs(
+            status, count, f"jobs.bulk.left.{impact.verb}.{'ended' if status.terminal else 'active'}"
+        )
         for status, count in impact.left.items()
     ]
+
+
+ROUTES = (
+    Show("/jobs/bulk", page, Scope.OPERATE, every=30.0),
+    Act("/jobs/bulk", start, Scope.OPERATE, page),
+)

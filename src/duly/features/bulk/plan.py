@@ -1,4 +1,4 @@
-"""What a change of many jobs goes through, and what it leaves alone."""
+"""The plan of a bulk action: the lists of jobs that a verb changes."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from uuid import UUID
 from duly.core.errors import ContractError
 from duly.core.job import Actor
 from duly.core.states import Outcome, Status
-from duly.features.jobs.filter import Filters, choose
-from duly.features.jobs.filter_store import Choice
+from duly.features.jobs.filter import JobFilter, JobFilterKeywords, parse_filter
 from duly.features.system_jobs import may_change
 
 JOB_TYPE = "duly.bulk"
-_MOMENTS = ("created_after", "created_before")
-_MIXED = ("keys", "jobs/list_of_subject", "jobs/list_of_kind")
+_TIME_FILTERS = ("created_after", "created_before")
 
 
 class Verb(StrEnum):
-    """What is done with each of many jobs."""
+    """What a bulk action does with each job."""
 
     CANCEL = "cancel"
-    """Ask for the end of those that are active."""
+    """Cancel active jobs."""
     REPLAY = "replay"
-    """Do those that have ended again, each as a new job; dead letters that were resolved stay so."""
+    """Run ended jobs again, each as a new job; resolved dead letters are skipped."""
     DISCARD = "discard"
-    """Take their dead letters out of the box."""
+    """Discard open dead letters."""
 
-    def touches(self, status: Status) -> bool:
-        """Whether it can do anything with a job in this status."""
+    def applies_to(self, status: Status) -> bool:
+        """Return whether the verb can change a job in this status."""
         match self:
             case Verb.CANCEL:
                 return not status.terminal
@@ -41,58 +39,57 @@ class Verb(StrEnum):
                 return status is Status.FAILED
 
 
-def verb_of(text: str) -> Verb:
-    """The verb of this name."""
+def parse_verb(text: str) -> Verb:
+    """Return the verb of a name."""
     try:
         return Verb(text)
     except ValueError:
-        raise ContractError(f"{text!r} is no verb", field="verb", fix=f"one of {', '.join(Verb)}") from None
+        raise ContractError(
+            f"unknown verb {text!r}", field="verb", fix=f"use one of {', '.join(Verb)}"
+        ) from None
 
 
-def touched(choice: Choice, verb: Verb, actor: Actor) -> list[Choice]:
-    """The lists of those that the verb is about, one after the other."""
-    statuses = tuple(status for status in choice.statuses if verb.touches(status))
+def applicable_verbs(status: str | None) -> list[Verb]:
+    """Return the verbs for jobs of a status, or of all."""
+    if status is None:
+        return [Verb.CANCEL, Verb.REPLAY]
+    return [verb for verb in Verb if verb.applies_to(Status(status))]
+
+
+def lists_to_change(job_filter: JobFilter, verb: Verb, actor: Actor) -> list[JobFilter]:
+    """Return the lists of the jobs that a verb changes. Ended jobs are listed by one status at a time."""
+    statuses = tuple(status for status in job_filter.statuses if verb.applies_to(status))
     if verb is Verb.DISCARD:
-        dead = choice.outcome in (None, Outcome.DEAD)
-        choice = choice._replace(outcome=Outcome.DEAD, open_letter=True)
-        statuses = statuses if dead else ()
+        if job_filter.outcome not in (None, Outcome.DEAD):
+            return []
+        job_filter = job_filter._replace(outcome=Outcome.DEAD, open_dead_letter=True)
     else:
-        choice = choice._replace(not_own=not may_change(actor, JOB_TYPE))
-    return _lists(choice, statuses)
-
-
-def by_status(choice: Choice) -> dict[Status, Choice]:
-    """The same jobs, those of each status by themselves."""
-    return {status: choice._replace(statuses=(status,)) for status in choice.statuses}
-
-
-def _lists(choice: Choice, statuses: tuple[Status, ...]) -> list[Choice]:
-    """Ended jobs are listed by one status at a time, unless their list has all anyway."""
+        job_filter = job_filter._replace(without_system_jobs=not may_change(actor, JOB_TYPE))
     if not statuses:
         return []
-    if choice.path in _MIXED or not statuses[0].terminal:
-        return [choice._replace(statuses=statuses)]
-    return [choice._replace(statuses=(status,)) for status in statuses]
+    if job_filter.list.has_any_status or not statuses[0].terminal:
+        return [job_filter._replace(statuses=statuses)]
+    return [job_filter._replace(statuses=(status,)) for status in statuses]
 
 
-def stored(wanted: Filters) -> dict[str, Any]:
-    """Filters as JSON."""
-    return {name: _plain(value) for name, value in wanted.items() if value is not None}
+def filters_to_json(filters: JobFilterKeywords) -> dict[str, Any]:
+    """Return filters as JSON values."""
+    return {name: _json_value(value) for name, value in filters.items() if value is not None}
 
 
-def restored(kept: Mapping[str, Any]) -> Filters:
-    """Filters from JSON."""
-    read = {name: datetime.fromisoformat(text) for name, text in kept.items() if name in _MOMENTS}
-    return cast(Filters, {**kept, **read})
+def filters_from_json(stored: Mapping[str, Any]) -> JobFilterKeywords:
+    """Return filters from JSON values."""
+    times = {name: datetime.fromisoformat(text) for name, text in stored.items() if name in _TIME_FILTERS}
+    return cast(JobFilterKeywords, {**stored, **times})
 
 
-def fenced(org_id: UUID | None, wanted: Filters, before: datetime) -> Choice:
-    """Those of the jobs that existed before a moment: not what is made of them meanwhile."""
-    until = min(before, wanted.get("created_before") or before)
-    return choose(org_id, cast(Filters, {**wanted, "created_before": until}))
+def filter_created_before(org_id: UUID | None, filters: JobFilterKeywords, before: datetime) -> JobFilter:
+    """Return a filter of jobs that existed before a time: without those that the bulk action creates."""
+    until = min(before, filters.get("created_before") or before)
+    return parse_filter(org_id, cast(JobFilterKeywords, {**filters, "created_before": until}))
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):

@@ -4,7 +4,7 @@ from typing import Annotated, cast
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from duly.core.errors import MissingField
@@ -13,7 +13,7 @@ from duly.core.principal import Scope
 from duly.core.states import Outcome, Status
 from duly.features.bulk.plan import Verb
 from duly.features.bulk.service import Impact
-from duly.features.jobs.filter import MOST_IDS, Filters
+from duly.features.jobs.filter import MAX_JOB_IDS, JobFilterKeywords, Scalar
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted
 from duly.http.params import Reason, StrictModel, Text, Timestamp
@@ -23,14 +23,16 @@ from duly.http.responses import json_response, response_model
 from duly.http.service import Service
 from duly.http.strict_requests import StrictRoute
 
-Scalar = str | int | float | bool | None
 ImpactResponse = response_model(
     Impact, descriptions={"left": "Matching jobs that are skipped because of their status."}
 )
 
 
-class JobFilter(StrictModel):
+class JobFilterBody(StrictModel):
     """The jobs that match all fields."""
+
+    __qualname__ = "JobFilter"  # in the OpenAPI document
+    model_config = ConfigDict(title="JobFilter")
 
     status: Status | None = None
     outcome: Outcome | None = None
@@ -50,18 +52,18 @@ class JobFilter(StrictModel):
         description="Paths and their scalar values, compared as text.",
         examples=[{"region": "DE", "items.0.sku": "X1"}],
     )
-    job_ids: list[UUID] | None = Field(default=None, max_length=MOST_IDS, description="Only these.")
+    job_ids: list[UUID] | None = Field(default=None, max_length=MAX_JOB_IDS, description="Only these.")
 
-    def filters(self) -> Filters:
-        """Return the filters as the list of jobs takes them."""
-        return cast(Filters, self.model_dump(exclude_none=True))
+    def keywords(self) -> JobFilterKeywords:
+        """Return the filters of a job list."""
+        return cast(JobFilterKeywords, self.model_dump(exclude_none=True))
 
 
 class BulkAction(StrictModel):
     """A change of all matching jobs."""
 
     verb: Verb
-    jobs: JobFilter
+    jobs: JobFilterBody
     reason: Reason | None = Field(
         default=None, description="The reason; recorded in the audit trail. Optional in a dry run."
     )
@@ -88,7 +90,7 @@ def routes(service: Service) -> APIRouter:
     async def act_on_many(request: BulkAction, requester: operates) -> Response:
         """Cancel, replay or discard all matching jobs that exist by now, in a job of its own."""
         await service.check_everything(requester, "change")
-        filters = request.jobs.filters()
+        filters = request.jobs.keywords()
         if request.dry_run:
             impact = await service.bulk.impact(requester.org_id, request.verb, filters, actor=requester.actor)
             return json_response(ImpactResponse.model_validate(impact))

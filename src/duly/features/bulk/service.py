@@ -1,4 +1,4 @@
-"""One change for many jobs, as operators ask for it."""
+"""Bulk actions: preview what one would change, and start it as a job."""
 
 from __future__ import annotations
 
@@ -12,109 +12,109 @@ from duly.core.job import SYSTEM_ORG, Actor
 from duly.core.states import Status
 from duly.db.pool import Connection
 from duly.features.arguments import check_org_exists, org_uuid
-from duly.features.audit.entries import ChangeRequest, audited_transaction, change_request, record_entry
+from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.bulk.job import declare
-from duly.features.bulk.plan import JOB_TYPE, Verb, by_status, stored, touched, verb_of
-from duly.features.jobs.filter import Filters, choose
-from duly.features.jobs.walk import count
+from duly.features.bulk.plan import Verb, filters_to_json, lists_to_change, parse_verb
+from duly.features.jobs.filter import JobFilterKeywords, parse_filter
+from duly.features.jobs.listing import count_jobs
 from duly.features.pagination import Count
 from duly.jobs.application import App
 from duly.jobs.handle import Handle
 from duly.jobs.job import Call
 
-_MOST = 10_000
-_MOST_READ = 3_000
-_MOST_LEFT = 1_000
+_MAX_COUNT = 10_000
+_MAX_MATCHED_COUNT = 3_000
+_MAX_UNCHANGED_COUNT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a change of many jobs would do.
+    """What a bulk action would change.
 
-    In each status 10,000 jobs are counted and no more, 3,000 if each has to be read; of what is left, 1,000.
+    Counts stop at 10,000 per status, at 3,000 if each job has to be read; of unchanged jobs at 1,000.
     """
 
     verb: Verb
     jobs: Count
-    """How many it is about; those of Duly's own are not, unless who asks runs the installation."""
+    """The jobs that it changes; system jobs of Duly only if the actor is an operator."""
     by_status: Mapping[Status, Count]
-    """The same by what they are now."""
+    """The same by current status."""
     left: Mapping[Status, Count]
-    """Those that match, and are left alone because of what they are."""
+    """Jobs that match and stay unchanged because of their status."""
 
 
 class Bulk:
-    """Cancels, replays or discards every job that fits, whether three or a hundred thousand."""
+    """Cancels, replays or discards all jobs that match, whether three or a hundred thousand."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     async def impact(
-        self, org_id: UUID | str | None, verb: Verb | str, wanted: Filters, *, actor: Actor
+        self, org_id: UUID | str | None, verb: Verb | str, filters: JobFilterKeywords, *, actor: Actor
     ) -> Impact:
-        """What it would do. Without an org, with the jobs of all of them: for who runs the installation."""
-        what, choice = verb_of(verb), choose(_whose(org_id), wanted)
-        about: dict[Status, Count] = {}
+        """Return what a bulk action would change. Without an org, in all orgs, for operators."""
+        verb, job_filter = parse_verb(verb), parse_filter(_optional_org(org_id), filters)
+        changed: dict[Status, Count] = {}
         left: dict[Status, Count] = {}
-        for status, same in by_status(choice).items():
-            lists = touched(same, what, actor)
+        for status in job_filter.statuses:
+            of_status = job_filter._replace(statuses=(status,))
+            lists = lists_to_change(of_status, verb, actor)
             if lists:
-                about[status] = await count(self._app, lists[0], _MOST_READ if lists[0].narrow else _MOST)
+                limit = _MAX_MATCHED_COUNT if lists[0].needs_match else _MAX_COUNT
+                changed[status] = await count_jobs(self._app, lists[0], limit)
             else:
-                left[status] = await count(self._app, same, _MOST_LEFT)
-        return Impact(what, _sum(about), _nonzero(about), _nonzero(left))
+                left[status] = await count_jobs(self._app, of_status, _MAX_UNCHANGED_COUNT)
+        return Impact(verb, _sum(changed), _nonzero(changed), _nonzero(left))
 
     async def start(
         self,
         org_id: UUID | str | None,
         verb: Verb | str,
-        wanted: Filters,
+        filters: JobFilterKeywords,
         *,
         actor: Actor,
         reason: str,
         per_second: float | None = None,
     ) -> Handle[Any]:
-        """Have it done to all that fit and exist by now, as a job `duly.bulk` of the org.
+        """Start a job `duly.bulk` that changes all matching jobs that exist by now.
 
-        Without an org it is one of Duly's own org, and goes through all. With `per_second`, no more replays
-        than that come due. Asked again while it is under way, it is the same job.
+        Without an org, the job belongs to Duly's own org and changes the jobs of all orgs. `per_second`
+        limits the replays that become due. While the same action runs, its job is returned.
         """
-        whose, who, what = _whose(org_id), change_request(actor, reason), verb_of(verb)
-        choose(whose, wanted)
+        org, request, verb = _optional_org(org_id), change_request(actor, reason), parse_verb(verb)
         if per_second is not None:
-            _check_pace(what, per_second)
-        expected = (await self.impact(whose, what, wanted, actor=actor)).jobs
-        order = {"verb": what.value, "wanted": stored(wanted), "everywhere": whose is None}
-        payload = {**order, "reason": reason, "per_second": per_second, "expected": expected.count}
-        return await audited_transaction(
-            self._app, lambda conn: self._ask(conn, who, whose or SYSTEM_ORG, order, payload)
-        )
+            _check_rate(verb, per_second)
+        expected = (await self.impact(org, verb, filters, actor=actor)).jobs
+        stored_filters = filters_to_json(filters)
+        identity = {"verb": verb.value, "wanted": stored_filters, "everywhere": org is None}
+        job = declare(self._app)
+        owner = org or SYSTEM_ORG
 
-    async def _ask(
-        self,
-        conn: Connection,
-        who: ChangeRequest,
-        org_id: UUID,
-        order: dict[str, Any],
-        payload: dict[str, Any],
-    ) -> Handle[Any]:
-        await check_org_exists(conn, org_id)
-        declare(self._app)
-        job = self._app.registry.get(JOB_TYPE).options(org_id=org_id, actor=who.actor, run_identity=order)
-        call: Call[Any] = job.call(**payload)
-        [handle] = await self._app.enqueue_many([call], conn=conn)
-        if handle.created:
-            await record_entry(conn, who, org_id, "job.bulk_requested", str(handle.job_id), **order)
-        return handle
+        async def enqueue(conn: Connection) -> Handle[Any]:
+            await check_org_exists(conn, owner)
+            call: Call[Any] = job.options(org_id=owner, actor=actor, run_identity=identity).call(
+                verb=verb,
+                filters=stored_filters,
+                all_orgs=org is None,
+                reason=reason,
+                per_second=per_second,
+                expected=expected.count,
+            )
+            [handle] = await self._app.enqueue_many([call], conn=conn)
+            if handle.created:
+                await record_entry(conn, request, owner, "job.bulk_requested", str(handle.job_id), **identity)
+            return handle
+
+        return await audited_transaction(self._app, enqueue)
 
 
-def _whose(org_id: UUID | str | None) -> UUID | None:
+def _optional_org(org_id: UUID | str | None) -> UUID | None:
     return None if org_id is None else org_uuid(org_id)
 
 
-def _check_pace(verb: Verb, per_second: float) -> None:
+def _check_rate(verb: Verb, per_second: float) -> None:
     if verb is not Verb.REPLAY:
-        raise ContractError(f"only replays are paced, not {verb}", field="per_second", fix="leave it out")
+        raise ContractError(f"only replays have a rate, not {verb}", field="per_second", fix="leave it out")
     if type(per_second) not in (int, float) or not 0.001 <= per_second <= 10_000:
         raise ContractError(f"{per_second!r} is out of range", field="per_second", fix="use 0.001 to 10000")
 

@@ -15,7 +15,7 @@ from duly.core.errors import ContractError, DulyError
 from duly.core.job import JobEvent, JobSnapshot
 from duly.core.states import TERMINAL_EVENT
 from duly.features.events.models import FeedPage
-from duly.features.jobs.status_watcher import Head
+from duly.features.jobs.status_watcher import EventHead
 from duly.http import sse
 from duly.http.requester import Requester
 from duly.http.service import Service
@@ -86,11 +86,12 @@ class JobEventReader:
                         yield sse.HEARTBEAT
                 await self._service.check_still_visible(self._requester, self._job)
 
-    async def _wait_for_head(self) -> Head | None:
+    async def _wait_for_head(self) -> EventHead | None:
         """Return once there are events or the job has ended; None when a heartbeat is due."""
         try:
             async with asyncio.timeout(self._service.options.stream_heartbeat.total_seconds()):
-                return await self._service.status_watcher.news(self._job.org_id, self._job.job_id, self.after)
+                job = self._job
+                return await self._service.status_watcher.wait_for_event(job.org_id, job.job_id, self.after)
         except TimeoutError:
             return None
 

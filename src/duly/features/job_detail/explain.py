@@ -1,4 +1,4 @@
-"""Why a job is where it is, in plain words."""
+"""Explain the status of a job in plain sentences."""
 
 from __future__ import annotations
 
@@ -9,76 +9,73 @@ from typing import Protocol
 
 from duly.core.job import JobSnapshot
 from duly.core.states import HELD, Outcome
-from duly.features.jobs.store import Surrounds
+from duly.features.job_detail.store import MAX_JOBS_AHEAD, JobConditions
 from duly.features.limits.models import Limit
 from duly.i18n import Messages, messages
 
-MOST_BEFORE = 1_000
-"""Those that come before a job are counted no further than this."""
-
 
 class Say(Protocol):
-    """A sentence of one language by its key, with its gaps filled."""
+    """Returns the message of a key in one language, with its placeholders filled."""
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """Return the sentence."""
+        """Return the message."""
 
 
-def _sentence(known: Messages, key: str, /, **values: object) -> str:
-    return known.text(f"explain.{key}", **values)
+def _message(catalogue: Messages, key: str, /, **values: object) -> str:
+    return catalogue.text(f"explain.{key}", **values)
 
 
 def explain(
-    job: JobSnapshot, around: Surrounds, *, outside: bool = False, language: str = "en"
+    job: JobSnapshot, conditions: JobConditions, *, for_tenant: bool = False, language: str = "en"
 ) -> tuple[str, ...]:
-    """What became of it, or what it waits for; the first sentence says the most.
+    """Explain how a job ended, or what it waits for; the first sentence is the most important one.
 
-    `outside` is for the org alone: who and what belongs to the installation is not named.
+    With `for_tenant`, workers and operators of the installation are not named.
     """
-    say = partial(_sentence, messages(language[:2]))
-    if outside:
-        around = _without_names(around, say)
+    say = partial(_message, messages(language[:2]))
+    if for_tenant:
+        conditions = _without_names(conditions, say)
     if job.status.terminal:
-        return (_ended(job, say), *_owed(around, say))
+        return (_ended(job, say), *_pending_callback(conditions, say))
     if job.status in HELD:
-        return tuple(_held(job, around, say))
-    if job.run_at > around.now:
+        return tuple(_held(job, conditions, say))
+    if job.run_at > conditions.now:
         return (_delayed(job, say),)
-    return tuple(_waiting(job, around, say))
+    return tuple(_queued(job, conditions, say))
 
 
-def _without_names(around: Surrounds, say: Say) -> Surrounds:
-    worker = around.worker and around.worker.model_copy(update={"name": say("worker_unnamed")})
-    nobody = {"paused_by": None, "pause_reason": None}
-    gates = [gate if gate.org_id else gate.model_copy(update=nobody) for gate in around.gates]
-    queue = around.queue.model_copy(update=nobody)
-    return around.model_copy(update={"worker": worker, "queue": queue, "gates": gates})
+def _without_names(conditions: JobConditions, say: Say) -> JobConditions:
+    worker = conditions.worker and conditions.worker.model_copy(update={"name": say("worker_unnamed")})
+    unnamed = {"paused_by": None, "pause_reason": None}
+    gates = [gate if gate.org_id else gate.model_copy(update=unnamed) for gate in conditions.gates]
+    queue = conditions.queue.model_copy(update=unnamed)
+    return conditions.model_copy(update={"worker": worker, "queue": queue, "gates": gates})
 
 
-def _owed(around: Surrounds, say: Say) -> Iterator[str]:
-    debt = around.debt
-    if debt is not None:
-        key = "callback_failing" if debt.tries else "callback_pending"
-        yield say(key, n=debt.tries, error=debt.last_error, at=_time(debt.due_at))
+def _pending_callback(conditions: JobConditions, say: Say) -> Iterator[str]:
+    callback = conditions.callback
+    if callback is not None:
+        key = "callback_failing" if callback.tries else "callback_pending"
+        yield say(key, n=callback.tries, error=callback.last_error, at=_time(callback.due_at))
 
 
 def _ended(job: JobSnapshot, say: Say) -> str:
-    values = {
-        "at": _time(job.finished_at),
-        "error": f"{job.error_code}: {job.error_message}",
-        "n": len(job.failure_summary) if job.outcome is Outcome.PARTIALLY_SUCCEEDED else job.attempt,
-        "by": say(f"by_{job.canceled_by or 'system'}"),
-        "reason": job.cancel_reason,
-    }
     reconciled = job.outcome is Outcome.FAILED and job.reconciled
-    return say("reconciled" if reconciled else job.outcome.value, **values)
+    return say(
+        "reconciled" if reconciled else job.outcome.value,
+        at=_time(job.finished_at),
+        error=_error(job),
+        n=len(job.failure_summary) if job.outcome is Outcome.PARTIALLY_SUCCEEDED else job.attempt,
+        by=say(f"by_{job.canceled_by or 'system'}"),
+        reason=job.cancel_reason,
+    )
 
 
-def _held(job: JobSnapshot, around: Surrounds, say: Say) -> Iterator[str]:
-    worker = around.worker
+def _held(job: JobSnapshot, conditions: JobConditions, say: Say) -> Iterator[str]:
+    worker = conditions.worker
     name = say("worker_unknown") if worker is None else worker.name
     yield say("running", attempt=job.attempt, max=job.max_attempts, worker=name)
-    if not around.claimed:
+    if not conditions.claimed:
         yield say("unclaimed")
     elif worker is None or worker.lost:
         yield say("worker_lost")
@@ -91,38 +88,41 @@ def _held(job: JobSnapshot, around: Surrounds, say: Say) -> Iterator[str]:
 def _delayed(job: JobSnapshot, say: Say) -> str:
     if job.error_code is None:
         return say("delayed", at=_time(job.run_at))
-    error = f"{job.error_code}: {job.error_message}"
-    return say("backoff", at=_time(job.run_at), spent=job.attempt, max=job.max_attempts, error=error)
+    return say("backoff", at=_time(job.run_at), spent=job.attempt, max=job.max_attempts, error=_error(job))
 
 
-def _waiting(job: JobSnapshot, around: Surrounds, say: Say) -> Iterator[str]:
-    if not around.queued:
+def _queued(job: JobSnapshot, conditions: JobConditions, say: Say) -> Iterator[str]:
+    if not conditions.queued:
         yield say("unqueued")
         return
-    obstacles = [*_paused(around, say), *(said for gate in around.gates for said in _full(gate, say))]
-    if not around.takers:
+    obstacles = [
+        *_pauses(conditions, say),
+        *(text for gate in conditions.gates for text in _used_up(gate, say)),
+    ]
+    if not conditions.claimers:
         obstacles.append(say("no_worker", queue=job.queue))
     yield from obstacles
-    if around.before:
-        yield say("ahead_at_least" if around.before >= MOST_BEFORE else "ahead", n=around.before)
+    ahead = conditions.jobs_ahead
+    if ahead:
+        yield say("ahead_at_least" if ahead >= MAX_JOBS_AHEAD else "ahead", n=ahead)
     elif not obstacles:
         yield say("next")
 
 
-def _paused(around: Surrounds, say: Say) -> Iterator[str]:
-    queue = around.queue
+def _pauses(conditions: JobConditions, say: Say) -> Iterator[str]:
+    queue = conditions.queue
     if queue.paused_at is not None:
         target = say("scope_queue", queue=queue.queue)
         yield _pause(target, queue.paused_at, queue.paused_by, queue.pause_reason, say)
-    for gate in around.gates:
+    for gate in conditions.gates:
         if gate.paused_at is not None:
             yield _pause(_scope(gate, say), gate.paused_at, gate.paused_by, gate.pause_reason, say)
 
 
-def _full(gate: Limit, say: Say) -> Iterator[str]:
+def _used_up(gate: Limit, say: Say) -> Iterator[str]:
     scope = _scope(gate, say)
     if gate.max_running is not None and gate.running >= gate.max_running:
-        # How many other orgs have is not told: these sentences are for everybody who may see the job.
+        # Every viewer of the job reads these sentences: they must not tell how many jobs other orgs run.
         key = "concurrency_limit" if gate.org_id else "concurrency_limit_all_orgs"
         yield say(key, scope=scope, running=gate.running, max=gate.max_running)
     if gate.available is not None and gate.available < 1:
@@ -138,6 +138,10 @@ def _scope(gate: Limit, say: Say) -> str:
     if gate.job_type is None:
         return say("scope_org")
     return say("scope_type" if gate.org_id else "scope_type_all_orgs", job_type=gate.job_type)
+
+
+def _error(job: JobSnapshot) -> str:
+    return f"{job.error_code}: {job.error_message}"
 
 
 def _time(at: datetime | None) -> str:

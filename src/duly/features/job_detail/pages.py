@@ -1,4 +1,4 @@
-"""One job: what became of it and why, and what can be done about it."""
+"""The page of a job: what became of it and why, and its actions."""
 
 from __future__ import annotations
 
@@ -12,116 +12,114 @@ from duly.core.job import JobSnapshot
 from duly.core.principal import Scope
 from duly.core.redaction import redact_payload
 from duly.features.job_detail import page_parts as parts
-from duly.features.job_detail.resubmit_commands import command, curl
-from duly.features.job_detail.service import JobStory
-from duly.features.job_detail.timeline_drawing import picture
+from duly.features.job_detail.service import FullJobDetail
+from duly.features.job_detail.timeline_drawing import draw_timeline
 from duly.features.system_jobs import may_change
 
-_LARGE = {"…": "…"}
+_LARGE_PAYLOAD = {"…": "…"}
 
 
 async def page(visit: Visit) -> Page:
-    """The whole story of a job."""
+    """Show a job."""
     job_id = as_id(visit.params["job_id"])
-    story = await visit.service.jobs.story(
+    detail = await visit.service.jobs.full_detail(
         visit.org_id,
         job_id,
-        compared=_compared(visit),
-        outside=not visit.platform,
+        compared=_compared_results(visit),
+        for_tenant=not visit.platform,
         language=visit.language,
     )
-    await check_seen(visit, story.job)
-    shown = None if story.payload is None else redact_payload(story.payload)
-    copied = _LARGE if shown is None else shown
-    open_to_them = await visit.seen([one.subject_id for one in story.relatives])
+    await check_visible(visit, detail.job.subject_id)
+    payload = None if detail.payload is None else redact_payload(detail.payload)
+    copied = _LARGE_PAYLOAD if payload is None else payload
+    visible = await visit.seen([relative.subject_id for relative in detail.relatives])
     return visit.page(
         "job.html",
-        title=f"{story.job.job_type} {str(job_id)[:8]}",
-        story=story,
-        job=story.job,
-        picture=picture(story.waterfall, visit.t, name_workers=visit.platform),
-        attempts=parts.attempts(visit, story),
-        events=parts.events(visit, story),
-        evidence=parts.evidence,
-        said=parts.said,
-        compared=parts.compared(visit, story.snapshots),
-        payload=None if shown is None else parts.pretty(shown),
-        relatives=[one for one in story.relatives if one.subject_id in open_to_them],
-        trace_id=_trace(story.job),
-        curl=curl(visit.caller.base, story.job, copied),
-        command=command(visit.org_id, story.job, copied),
-        can=_can(visit, story),
+        title=f"{detail.job.job_type} {str(job_id)[:8]}",
+        detail=detail,
+        job=detail.job,
+        timeline=draw_timeline(detail.timeline, visit.t, name_workers=visit.platform),
+        attempts=parts.attempt_views(visit, detail),
+        events=parts.event_views(visit, detail),
+        evidence=parts.reconciliation_evidence,
+        reconciliation_message=parts.reconciliation_message,
+        compared=parts.compare_results(visit, detail.partial_results),
+        payload=None if payload is None else parts.pretty_json(payload),
+        relatives=[relative for relative in detail.relatives if relative.subject_id in visible],
+        trace_id=_trace_id(detail.job),
+        curl=parts.curl_command(visit.caller.base, detail.job, copied),
+        command=parts.cli_command(visit.org_id, detail.job, copied),
+        can=_allowed_actions(visit, detail),
     )
 
 
 async def pulse(visit: Visit) -> object:
-    """Every change of a job is an event of its own, and what it logs has numbers."""
-    beat = await visit.service.jobs.beat(visit.org_id, as_id(visit.params["job_id"]))
-    if not await visit.sees(beat.subject_id):
+    """Return the change marker of the job: the page is rendered again when it changes."""
+    marker = await visit.service.jobs.change_marker(visit.org_id, as_id(visit.params["job_id"]))
+    await check_visible(visit, marker.subject_id)
+    return marker
+
+
+async def check_visible(visit: Visit, subject_id: str | None, action: str = "read") -> None:
+    """Raise as for an unknown job if the visitor may not see jobs of this subject."""
+    if not await visit.sees(subject_id, action):
         raise NotFound("no such job")
-    return beat
 
 
-async def check_seen(visit: Visit, job: JobSnapshot, action: str = "read") -> None:
-    """Raise as for an unknown job unless they may see what it is about."""
-    if not await visit.sees(job.subject_id, action):
-        raise NotFound("no such job")
-
-
-async def to_change(visit: Visit) -> JobSnapshot:
-    """The job, if they may change what becomes of it."""
-    job = (await visit.service.jobs.glance(visit.org_id, as_id(visit.params["job_id"]))).job
-    await check_seen(visit, job, "change")
+async def changeable_job(visit: Visit) -> JobSnapshot:
+    """Return the job of the page if the visitor may change it."""
+    job = (await visit.service.jobs.status(visit.org_id, as_id(visit.params["job_id"]))).job
+    await check_visible(visit, job.subject_id, "change")
     return job
 
 
 async def cancel(visit: Visit, form: Form) -> Response:
-    """Ask for its end."""
-    job_id = (await to_change(visit)).job_id
+    """Cancel the job."""
+    job_id = (await changeable_job(visit)).job_id
     status = await visit.service.jobs.cancel(visit.org_id, job_id, actor=visit.actor, reason=form.reason)
     return visit.done("job.canceled" if status.terminal else "job.cancel_requested", to=f"/jobs/{job_id}")
 
 
 async def replay(visit: Visit, form: Form) -> Response:
-    """Do it again, as a new job."""
-    job_id = (await to_change(visit)).job_id
+    """Run the job again as a new job."""
+    job_id = (await changeable_job(visit)).job_id
     handle = await visit.service.dead_letters.rerun(visit.org_id, job_id, visit.actor, form.reason)
     return visit.done("job.replayed", to=f"/jobs/{handle.job_id}")
 
 
 async def discard(visit: Visit, form: Form) -> Response:
-    """Take its letter out of the box."""
-    job_id = (await to_change(visit)).job_id
+    """Discard the dead letter of the job."""
+    job_id = (await changeable_job(visit)).job_id
     await visit.service.dead_letters.discard(visit.org_id, job_id, visit.actor, form.reason)
     return visit.done("job.discarded", to=f"/jobs/{job_id}")
 
 
-def _can(visit: Visit, story: JobStory) -> set[str]:
-    """What they may do about it, as it is now."""
-    job = story.job
+def _allowed_actions(visit: Visit, detail: FullJobDetail) -> set[str]:
+    """Return the actions that the status of the job and the scopes of the visitor allow."""
+    job = detail.job
     if not may_change(visit.actor, job.job_type):
         return set()
-    found = set()
+    actions = set()
     if not job.status.terminal and job.cancel_requested_at is None and visit.may(Scope.WRITE):
-        found.add("cancel")
+        actions.add("cancel")
     if job.status.terminal and visit.may(Scope.OPERATE):
-        found |= {"replay", "fix"}
-        if story.letter is not None and story.letter.resolution is None:
-            found.add("discard")
-    return found
+        actions |= {"replay", "fix"}
+        if detail.dead_letter is not None and detail.dead_letter.resolution is None:
+            actions.add("discard")
+    return actions
 
 
-def _compared(visit: Visit) -> list[int]:
-    """The numbers of the partial results to be compared; none if that is not said, or no number."""
-    given = [visit.query.get("a", ""), visit.query.get("b", "")]
-    if not all(one.isascii() and one.isdigit() and len(one) < 10 for one in given):
+def _compared_results(visit: Visit) -> list[int]:
+    """Return the numbers of the partial results to compare; none if the query has no two numbers."""
+    numbers = [visit.query.get("a", ""), visit.query.get("b", "")]
+    if not all(text.isascii() and text.isdigit() and len(text) < 10 for text in numbers):
         return []
-    return sorted({int(one) for one in given})
+    return sorted({int(text) for text in numbers})
 
 
-def _trace(job: JobSnapshot) -> str | None:
-    pieces = (job.traceparent or "").split("-")
-    return pieces[1] if len(pieces) == 4 else None
+def _trace_id(job: JobSnapshot) -> str | None:
+    fields = (job.traceparent or "").split("-")
+    return fields[1] if len(fields) == 4 else None
 
 
 ROUTES = (

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from duly.core.freshness import Assessment
 from duly.core.job import JobSnapshot
 from duly.core.principal import Scope
-from duly.features.jobs.service import Attempt
+from duly.features.job_detail.service import Attempt
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
 from duly.http.responses import response_model
@@ -41,7 +41,7 @@ def routes(service: Service) -> APIRouter:
     @api.get("/{job_id}/explanation", response_model=ExplanationResponse, responses=problem_responses(404))
     async def explain(job_id: UUID, requester: reads) -> dict[str, object]:
         """Explain the status of a job, with its attempts and the evidence of its freshness."""
-        detail = await service.jobs.show(requester.org_id, job_id, outside=True)
+        detail = await service.jobs.show(requester.org_id, job_id, for_tenant=True)
         await service.check_subject(requester, detail.job)
         freshness = detail.freshness
         names = EvidenceResponse.model_fields

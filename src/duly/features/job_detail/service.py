@@ -1,4 +1,4 @@
-"""One job as a page tells of it: its life as a picture, what it left, and the jobs around it."""
+"""The detail of a job: explained with its last attempts and events, or in full as the console shows it."""
 
 from __future__ import annotations
 
@@ -11,86 +11,132 @@ from uuid import UUID
 from duly.core.freshness import Assessment
 from duly.core.job import JobEvent, JobSnapshot
 from duly.core.states import EventType
-from duly.features.job_detail import store as stories
-from duly.features.job_detail.explain import MOST_BEFORE, explain
-from duly.features.job_detail.store import KeptLine, KeptPartial, Letter, Relative, Schedule, Story
-from duly.features.job_detail.timeline import waterfall
-from duly.features.job_detail.timeline_models import Refusal, Waterfall
-from duly.features.jobs import store as listing
+from duly.features.job_detail import store
+from duly.features.job_detail.explain import explain
+from duly.features.job_detail.store import (
+    Attempt,
+    ChangeMarker,
+    JobConditions,
+    JobDeadLetter,
+    JobRelative,
+    JobSchedule,
+    PartialResultRow,
+    read_change_marker,
+)
+from duly.features.job_detail.timeline import Timeline, build_timeline
 from duly.jobs import stale_jobs
+from duly.jobs import store as job_store
 from duly.jobs.application import App
+from duly.worker.job_log import JobLogLine
 
-__all__ = ["JobStory", "KeptLine", "KeptPartial", "Letter", "Relative", "Schedule", "read_story"]
-_SHOWN = 100
+__all__ = [
+    "Attempt",
+    "ChangeMarker",
+    "FullJobDetail",
+    "JobDetail",
+    "JobLogLine",
+    "PartialResultRow",
+    "read_change_marker",
+    "read_detail",
+    "read_full_detail",
+]
+
+_MAX_EVENTS = _MAX_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class JobStory:
-    """All that is to be told of a job. What lies in the blobs is not loaded."""
+class JobDetail:
+    """A job with its last attempts and events, and the explanation of its status."""
+
+    job: JobSnapshot
+    attempts: tuple[Attempt, ...]
+    events: tuple[JobEvent, ...]
+    explanation: tuple[str, ...]
+    freshness: Assessment
+    """The freshness of its status, with the evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullJobDetail:
+    """A job with everything that the console shows. Values in blobs are not loaded."""
 
     job: JobSnapshot
     explanation: tuple[str, ...]
     freshness: Assessment
-    waterfall: Waterfall
+    timeline: Timeline
     events: tuple[JobEvent, ...]
-    """The last ones, the oldest of them first."""
+    """The last ones, oldest first."""
     more_events: bool
     """Whether there are earlier ones."""
-    lines: tuple[KeptLine, ...]
-    """The last lines that it logged, attempt by attempt."""
-    snapshots: tuple[KeptPartial, ...]
-    """The last partial results; the values of those that are compared."""
-    relatives: tuple[Relative, ...]
-    """The jobs around it; not all of them need be seen by whoever sees this one."""
-    letter: Letter | None
-    """What the dead letters say of it, if it died."""
-    schedule: Schedule | None
-    """The schedule that it comes from."""
+    log_lines: tuple[JobLogLine, ...]
+    """The last lines, attempt by attempt."""
+    partial_results: tuple[PartialResultRow, ...]
+    """The last ones; with the values of those that are compared."""
+    relatives: tuple[JobRelative, ...]
+    """The jobs around it, also those that a viewer of this job may not see."""
+    dead_letter: JobDeadLetter | None
+    schedule: JobSchedule | None
     payload: dict[str, Any] | None
-    """What it was given; None if that lies in the blobs."""
+    """None if it is stored as a blob."""
     metadata: dict[str, Any] | None
     scheduled_for: datetime | None
 
 
-async def read_story(
-    app: App, org_id: UUID, job_id: UUID, *, compared: Sequence[int], outside: bool, language: str
-) -> JobStory | None:
-    """The story of a job; None if this org has none of that id."""
-    async with (await app.resources()).database.engine() as conn:
-        around = await listing.look_around(conn, org_id, job_id, most=MOST_BEFORE)
-        judged = await stale_jobs.read_evidence(conn, [(org_id, job_id)])
-    if around is None or not judged:
-        return None
+async def read_detail(app: App, org_id: UUID, job_id: UUID, *, for_tenant: bool) -> JobDetail | None:
+    """Return the detail of a job; None if the org has no such job."""
     async with app.tenant_session(org_id) as conn:
-        found = await stories.read(conn, org_id, job_id, compared=compared)
-        if found is None:
+        job = await job_store.read_job(conn, org_id, job_id)
+        attempts = await store.list_last_attempts(conn, org_id, job_id, limit=_MAX_ATTEMPTS)
+        events = await store.list_last_events(conn, org_id, job_id, limit=_MAX_EVENTS)
+    found = await _read_conditions(app, org_id, job_id)
+    if job is None or found is None:
+        return None
+    conditions, freshness = found
+    explanation = explain(job, conditions, for_tenant=for_tenant)
+    return JobDetail(job, tuple(attempts), tuple(events), explanation, freshness)
+
+
+async def read_full_detail(
+    app: App, org_id: UUID, job_id: UUID, *, compared: Sequence[int], for_tenant: bool, language: str
+) -> FullJobDetail | None:
+    """Return the full detail of a job; None if the org has no such job."""
+    found = await _read_conditions(app, org_id, job_id)
+    if found is None:
+        return None
+    conditions, freshness = found
+    async with app.tenant_session(org_id) as conn:
+        stored = await store.read_job_record(conn, org_id, job_id, compared=compared)
+        if stored is None:
             return None
-        job, story, events = found
-        relatives = await stories.relatives(conn, job, story, around.now)
-    return JobStory(
+        job, record, events = stored
+        relatives = await store.list_relatives(conn, job, record, conditions.now)
+    return FullJobDetail(
         job=job,
-        explanation=explain(job, around, outside=outside, language=language),
-        freshness=judged[0].assess(),
-        waterfall=_drawn(job, story, events, around.now),
-        events=tuple(events[-_SHOWN:]),
-        more_events=len(events) > _SHOWN or (events[:1] != [] and events[0].event_seq > 1),
-        lines=story.lines,
-        snapshots=story.snapshots,
+        explanation=explain(job, conditions, for_tenant=for_tenant, language=language),
+        freshness=freshness,
+        timeline=build_timeline(
+            [event for event in events if event.event_type != EventType.PROGRESSED],
+            created_at=job.created_at,
+            now=conditions.now,
+            scheduled_for=record.scheduled_for,
+            refusals=record.refusals,
+        ),
+        events=tuple(events[-_MAX_EVENTS:]),
+        more_events=len(events) > _MAX_EVENTS or (events[:1] != [] and events[0].event_seq > 1),
+        log_lines=record.log_lines,
+        partial_results=record.partial_results,
         relatives=tuple(relatives),
-        letter=story.letter,
-        schedule=story.schedule,
-        payload=story.payload if job.request_payload_ref is None else None,
-        metadata=story.metadata,
-        scheduled_for=story.scheduled_for,
+        dead_letter=record.dead_letter,
+        schedule=record.schedule,
+        payload=record.payload if job.request_payload_ref is None else None,
+        metadata=record.metadata,
+        scheduled_for=record.scheduled_for,
     )
 
 
-def _drawn(job: JobSnapshot, story: Story, events: Sequence[JobEvent], now: datetime) -> Waterfall:
-    refusals = [
-        Refusal(line.attempt, line.logged_at, str((line.fields or {}).get("outcome", "")))
-        for line in story.refusals
-    ]
-    told = [event for event in events if event.event_type != EventType.PROGRESSED]
-    return waterfall(
-        told, created_at=job.created_at, now=now, scheduled_for=story.scheduled_for, refusals=refusals
-    )
+async def _read_conditions(app: App, org_id: UUID, job_id: UUID) -> tuple[JobConditions, Assessment] | None:
+    """Return the conditions and the freshness of a job, which only the engine can read."""
+    async with (await app.resources()).database.engine() as conn:
+        conditions = await store.read_conditions(conn, org_id, job_id)
+        evidence = await stale_jobs.read_evidence(conn, [(org_id, job_id)])
+    return (conditions, evidence[0].assess()) if conditions and evidence else None

@@ -1,4 +1,4 @@
-"""One job with everything that a page about it shows, in few statements."""
+"""Read one job with what its detail shows, in few statements."""
 
 from __future__ import annotations
 
@@ -15,38 +15,80 @@ from duly.db.database import Database
 from duly.db.pool import Connection
 from duly.db.rows import first, rows
 from duly.db.statements import statement
-from duly.features.jobs.filter_store import id_at
-from duly.worker.job_log import REFUSED_LINE_SEQ
+from duly.features.job_detail.timeline import Refusal
+from duly.features.jobs.filter import min_id_at
+from duly.features.limits.models import Limit
+from duly.features.queues.models import Queue
+from duly.worker.job_log import REFUSED_LINE_SEQ, JobLogLine
 
-_BOUNDS = {
+MAX_JOBS_AHEAD = 1_000
+"""Up to this number, the jobs ahead of a queued job are counted."""
+_MAX_ATTEMPTS = 100
+_LIMITS = {
     "first": 20,
     "last": 500,
-    "lines": 200,
-    "attempts": 100,
-    "snapshots": 50,
+    "log_lines": 200,
+    "attempts": _MAX_ATTEMPTS,
+    "partial_results": 50,
     "refused": REFUSED_LINE_SEQ,
 }
-_RELATED = {"depth": 10, "most": 20, "look": 1_000}
-_DRIFT = timedelta(minutes=1)
+_RELATIVE_LIMITS = {"depth": 10, "limit": 20, "scanned": 1_000}
+_MAX_CLOCK_SKEW = timedelta(minutes=1)
 
 
-class KeptLine(BaseModel):
-    """A line that the job logged."""
-
+class _Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Attempt(_Row):
+    """An attempt: its worker, its time, and the event that ended it."""
 
     attempt: int
-    line_seq: int
-    logged_at: datetime
-    level: str
-    message: str
-    fields: dict[str, Any] | None
+    worker_id: str
+    started_at: datetime
+    ended_at: datetime | None
+    ended_by: str | None
+    detail: dict[str, Any]
 
 
-class KeptPartial(BaseModel):
-    """A partial snapshot; its value only if it was asked for and lies in its row."""
+class AttemptWorker(_Row):
+    """The worker that runs a job."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    name: str
+    heartbeat_at: datetime
+    lost: bool
+    silent: bool
+
+
+class PendingCallback(_Row):
+    """A failure callback that was not delivered yet."""
+
+    tries: int
+    last_error: str | None
+    due_at: datetime
+
+
+class JobConditions(_Row):
+    """The conditions of a job's next step."""
+
+    now: datetime
+    lane: str
+    queue: Queue
+    gates: list[Limit]
+    worker: AttemptWorker | None
+    claimers: int
+    """Living workers that claim jobs from its queue."""
+    jobs_ahead: int
+    """Jobs of its org that come first."""
+    claimed: bool
+    """Whether a claim contains the job."""
+    queued: bool
+    """Whether a queue contains the job."""
+    callback: PendingCallback | None
+
+
+class PartialResultRow(_Row):
+    """A partial result; with its value if that is to be compared and stored in the row."""
 
     result_seq: int
     chunk_key: str | None
@@ -55,10 +97,8 @@ class KeptPartial(BaseModel):
     payload: Any
 
 
-class Letter(BaseModel):
-    """What the dead letters say of the job."""
-
-    model_config = ConfigDict(frozen=True)
+class JobDeadLetter(_Row):
+    """The dead letter of the job."""
 
     fingerprint: str
     error_context: dict[str, Any]
@@ -69,23 +109,19 @@ class Letter(BaseModel):
     successor_job_id: UUID | None
 
 
-class Schedule(BaseModel):
-    """The schedule that it comes from."""
-
-    model_config = ConfigDict(frozen=True)
+class JobSchedule(_Row):
+    """The schedule that enqueued the job."""
 
     schedule_id: UUID
     name: str
 
 
-class Relative(BaseModel):
-    """Another job, and what it is to this one: `parent`, `child`, `replay_of` or `replayed_by`."""
-
-    model_config = ConfigDict(frozen=True)
+class JobRelative(_Row):
+    """Another job and its relation to this one: `parent`, `child`, `replay_of` or `replayed_by`."""
 
     relation: str
     depth: int
-    """How many repetitions lie between."""
+    """The number of replays between the two."""
     job_id: UUID
     job_type: str
     subject_id: str | None
@@ -94,72 +130,90 @@ class Relative(BaseModel):
     outcome: Outcome
 
 
-class Story(BaseModel):
-    """What is kept of a job."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class JobRecord(_Row):
+    """What is stored of a job beside its snapshot."""
 
     scheduled_for: datetime | None
     parent_id: UUID | None
     metadata: dict[str, Any] | None
     payload: dict[str, Any]
-    """Empty if it lies in the blobs."""
-    schedule: Schedule | None
-    letter: Letter | None
-    lines: tuple[KeptLine, ...]
-    refusals: tuple[KeptLine, ...]
-    snapshots: tuple[KeptPartial, ...]
+    """Empty if it is stored as a blob."""
+    schedule: JobSchedule | None
+    dead_letter: JobDeadLetter | None
+    log_lines: tuple[JobLogLine, ...]
+    refusals: tuple[Refusal, ...]
+    partial_results: tuple[PartialResultRow, ...]
 
 
-class Beat(NamedTuple):
-    """What changes when the story of a job does."""
+class ChangeMarker(NamedTuple):
+    """The values that change whenever the detail of a job does."""
 
     subject_id: str | None
     event_seq: int
-    last_line: list[int] | None
-    """The attempt and the number of the last line that was logged."""
+    last_log_line: list[int] | None
+    """The attempt and the number of the last line."""
     refusals: int
 
 
-async def beat(database: Database, org_id: UUID, job_id: UUID) -> Beat | None:
-    """In one round trip; None if this org has no such job."""
+async def read_change_marker(database: Database, org_id: UUID, job_id: UUID) -> ChangeMarker | None:
+    """Return the change marker of a job in one round trip; None if the org has no such job."""
     values = {
         "org_id": org_id,
         "job_id": job_id,
         "refused": REFUSED_LINE_SEQ,
-        "attempts": _BOUNDS["attempts"],
+        "attempts": _MAX_ATTEMPTS,
     }
-    found = await database.tenant_statement(org_id, statement("job_detail/beat"), values)
-    return Beat(*found[0]) if found else None
+    found = await database.tenant_statement(org_id, statement("job_detail/read_change_marker"), values)
+    return ChangeMarker(*found[0]) if found else None
 
 
-async def read(
+async def read_job_record(
     conn: Connection, org_id: UUID, job_id: UUID, *, compared: Sequence[int]
-) -> tuple[JobSnapshot, Story, list[JobEvent]] | None:
-    """The job, what is kept of it and its events; None if this org has none of that id."""
-    values = {"org_id": org_id, "job_id": job_id, "compared": list(compared), **_BOUNDS}
+) -> tuple[JobSnapshot, JobRecord, list[JobEvent]] | None:
+    """Return a job, its record and its events; None if the org has no such job."""
+    values = {"org_id": org_id, "job_id": job_id, "compared": list(compared), **_LIMITS}
     row = await first(conn, "job_detail/read", values)
     if row is None:
         return None
-    events = [JobEvent.model_validate(_event(one)) for one in row["events"]]
-    return JobSnapshot.model_validate(row), Story.model_validate(row), events
+    events = [JobEvent.model_validate(_event_fields(event)) for event in row["events"]]
+    return JobSnapshot.model_validate(row), JobRecord.model_validate(row), events
 
 
-async def relatives(conn: Connection, job: JobSnapshot, story: Story, now: datetime) -> list[Relative]:
-    """The jobs around it. Children are looked for among those made while it ran, so many at most."""
-    began = job.started_at or now
+async def list_relatives(
+    conn: Connection, job: JobSnapshot, record: JobRecord, now: datetime
+) -> list[JobRelative]:
+    """Return the jobs around a job. Children are searched among the jobs created while it ran."""
     values = {
         "org_id": job.org_id,
         "job_id": job.job_id,
         "replay_of": job.replay_of,
-        "parent_id": story.parent_id,
-        "first_child": max(job.job_id, id_at(began - _DRIFT)),
-        "last_child": id_at((job.finished_at or now) + _DRIFT),
+        "parent_id": record.parent_id,
+        "first_child": max(job.job_id, min_id_at((job.started_at or now) - _MAX_CLOCK_SKEW)),
+        "last_child": min_id_at((job.finished_at or now) + _MAX_CLOCK_SKEW),
     }
-    return [
-        Relative.model_validate(row) for row in await rows(conn, "job_detail/relatives", values | _RELATED)
-    ]
+    found = await rows(conn, "job_detail/list_relatives", values | _RELATIVE_LIMITS)
+    return [JobRelative.model_validate(row) for row in found]
 
 
-def _event(row: dict[str, Any]) -> dict[str, Any]:
+async def list_last_events(conn: Connection, org_id: UUID, job_id: UUID, *, limit: int) -> list[JobEvent]:
+    """Return the last events of a job, oldest first."""
+    found = await rows(conn, "events/read_last", {"org_id": org_id, "job_id": job_id, "limit": limit})
+    return [JobEvent.model_validate(row) for row in reversed(found)]
+
+
+async def list_last_attempts(conn: Connection, org_id: UUID, job_id: UUID, *, limit: int) -> list[Attempt]:
+    """Return the last attempts of a job, oldest first."""
+    values = {"org_id": org_id, "job_id": job_id, "limit": limit}
+    found = await rows(conn, "job_detail/list_attempts", values)
+    return [Attempt.model_validate(row) for row in reversed(found)]
+
+
+async def read_conditions(conn: Connection, org_id: UUID, job_id: UUID) -> JobConditions | None:
+    """Return the conditions of a job's next step; None if there is no such job."""
+    values = {"org_id": org_id, "job_id": job_id, "limit": MAX_JOBS_AHEAD}
+    row = await first(conn, "job_detail/read_conditions", values)
+    return None if row is None else JobConditions.model_validate(row)
+
+
+def _event_fields(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "event_id": f"{row['job_id']}:{row['event_seq']}", "payload_json": row["payload"] or {}}

@@ -1,4 +1,4 @@
-"""A job's life as shapes of a picture: places are percentages, words are in the visitor's language."""
+"""Draw the timeline of a job: bars and signs with positions in percent and translated titles."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from duly.core.states import EventType
-from duly.features.job_detail.timeline_models import Mark, MarkKind, Part, Row, Run, Waterfall
+from duly.features.job_detail.timeline import (
+    AttemptSpan,
+    MarkKind,
+    Timeline,
+    TimelineMark,
+    TimelineRow,
+    TimelineSpan,
+)
 
-Say = Callable[..., str]
-_THINNEST = 0.006
-_ENDS = {
+Translate = Callable[..., str]
+_MIN_RUN_WIDTH = 0.006
+_RUN_KINDS = {
     "running": "running",
     EventType.COMPLETED: "completed",
     EventType.FAILED: "failed",
@@ -24,7 +31,7 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that lasted."""
+    """A span of time."""
 
     kind: str
     x: str
@@ -36,7 +43,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """Something at one moment."""
+    """A mark at one moment."""
 
     kind: str
     x: str
@@ -45,88 +52,96 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A row of the picture, and of the table that says the same."""
+class DrawnRow:
+    """A row of the drawing, and of the table with the same content."""
 
     label: str
     worker: str
     ended: str
     """How the attempt ended, or `waiting`."""
-    word: str
+    status: str
+    """The same in the viewer's language."""
     start: datetime
     seconds: float | None
-    """How long the attempt took; None while it lasts."""
+    """The duration of the attempt; None while it runs."""
     waited: float
     bars: tuple[Bar, ...]
     signs: tuple[Sign, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """All rows, and what their colours mean."""
+class TimelineDrawing:
+    """The rows, and the legend of their shapes."""
 
     start: datetime
     end: datetime
     over: bool
-    """Whether nothing more comes."""
-    lines: tuple[Line, ...]
+    """Whether the job has ended."""
+    rows: tuple[DrawnRow, ...]
     cuts: tuple[str, ...]
     shortened: bool
     legend: tuple[tuple[str, str], ...]
-    """The kinds of shapes that are there, with their words."""
+    """The kinds of shapes with their labels."""
 
 
-def picture(drawn: Waterfall, say: Say, *, name_workers: bool) -> Picture:
-    """The picture of a life. `name_workers` is for whoever operates the installation."""
-    named = workers(drawn, say, name_workers=name_workers)
-    lines = tuple(_line(row, say, named) for row in drawn.rows)
-    over = not any(_still(row) for row in drawn.rows)
-    kinds = dict.fromkeys(kind for line in lines for kind in _kinds(line))
-    legend = tuple((kind, say(f"job.timeline.{kind}")) for kind in kinds)
-    cuts = tuple(_percent(cut) for cut in drawn.cuts)
-    return Picture(drawn.start, drawn.end, over, lines, cuts, drawn.shortened, legend)
+def draw_timeline(timeline: Timeline, t: Translate, *, name_workers: bool) -> TimelineDrawing:
+    """Draw a timeline. `name_workers` adds the ids of workers, for operators."""
+    labels = worker_labels(timeline, t, name_workers=name_workers)
+    rows = tuple(_row(row, t, labels) for row in timeline.rows)
+    kinds: dict[str, None] = {}
+    for row in rows:
+        kinds |= dict.fromkeys([*(bar.kind for bar in row.bars), *(sign.kind for sign in row.signs)])
+    return TimelineDrawing(
+        timeline.start,
+        timeline.end,
+        not any(_is_open(row) for row in timeline.rows),
+        rows,
+        tuple(_percent(cut) for cut in timeline.cuts),
+        timeline.shortened,
+        tuple((kind, t(f"job.timeline.{kind}")) for kind in kinds),
+    )
 
 
-def workers(drawn: Waterfall, say: Say, *, name_workers: bool) -> dict[str, str]:
-    """What each worker is called: a number in the order of their coming; for operators with its id."""
-    ids = dict.fromkeys(row.run.worker for row in drawn.rows if row.run)
+def worker_labels(timeline: Timeline, t: Translate, *, name_workers: bool) -> dict[str, str]:
+    """Return a label for each worker id: its number in order of appearance, for operators with its id."""
+    ids = dict.fromkeys(row.run.worker for row in timeline.rows if row.run)
     return {
-        one: say("job.worker.named", n=n, id=one[:8]) if name_workers else say("job.worker", n=n)
-        for n, one in enumerate(ids, 1)
+        worker: t("job.worker.named", n=n, id=worker[:8]) if name_workers else t("job.worker", n=n)
+        for n, worker in enumerate(ids, 1)
     }
 
 
-def end_of(run: Run) -> str:
-    """How an attempt ended, in a word that styles and texts know."""
-    return _ENDS.get(run.ended, "failed")
+def run_kind(run: AttemptSpan) -> str:
+    """Return how an attempt ended, as styles and messages name it."""
+    return _RUN_KINDS.get(run.ended, "failed")
 
 
-def _still(row: Row) -> bool:
+def _is_open(row: TimelineRow) -> bool:
     return (row.run is not None and row.run.open) or any(wait.open for wait in row.waits)
 
 
-def _line(row: Row, say: Say, named: dict[str, str]) -> Line:
-    run, waited = row.run, sum(wait.lasted.total_seconds() for wait in row.waits if not wait.open)
-    bars = [_bar(wait.kind.value, wait, say, still=wait.open, height=8) for wait in row.waits]
-    signs = tuple(_sign(mark, say) for mark in row.marks)
+def _row(row: TimelineRow, t: Translate, labels: dict[str, str]) -> DrawnRow:
+    run, waited = row.run, sum(wait.duration.total_seconds() for wait in row.waits if not wait.open)
+    bars = [_bar(wait.kind.value, wait, t, is_open=wait.open, height=8) for wait in row.waits]
+    signs = tuple(_sign(mark, t) for mark in row.marks)
     if run is None:
-        start = row.waits[0].start if row.waits else row.marks[0].moment
-        word = say("job.timeline.waiting")
-        return Line(word, "", "waiting", word, start, None, waited, tuple(bars), signs)
-    ended = end_of(run)
-    bars.append(_bar(ended, run, say, least=_THINNEST, still=run.open))
-    bars += [_chunks(part, say, part.count) for part in run.chunks]
+        start = row.waits[0].start if row.waits else row.marks[0].at
+        label = t("job.timeline.waiting")
+        return DrawnRow(label, "", "waiting", label, start, None, waited, tuple(bars), signs)
+    ended = run_kind(run)
+    bars.append(_bar(ended, run, t, min_width=_MIN_RUN_WIDTH, is_open=run.open))
+    for span in run.results:
+        end = min(span.left + span.width, 1.0)
+        bars.append(Bar("chunk", _percent(end), "0%", t("job.timeline.chunks", n=span.count)))
     if run.ghost is not None:
-        bars.append(_bar("ghost", run.ghost, say, height=4))
-    seconds = None if run.open else run.lasted.total_seconds()
-    label = say("job.attempt", n=run.attempt)
-    return Line(
-        label,
-        named[run.worker],
+        bars.append(_bar("ghost", run.ghost, t, height=4))
+    return DrawnRow(
+        t("job.attempt", n=run.attempt),
+        labels[run.worker],
         ended,
-        say(f"job.timeline.{ended}"),
+        t(f"job.timeline.{ended}"),
         run.start,
-        seconds,
+        None if run.open else run.duration.total_seconds(),
         waited,
         tuple(bars),
         signs,
@@ -134,36 +149,33 @@ def _line(row: Row, say: Say, named: dict[str, str]) -> Line:
 
 
 def _bar(
-    kind: str, part: Part, say: Say, *, least: float = 0.0, still: bool = False, height: int = 16
+    kind: str,
+    span: TimelineSpan,
+    t: Translate,
+    *,
+    min_width: float = 0.0,
+    is_open: bool = False,
+    height: int = 16,
 ) -> Bar:
-    title = say(f"job.timeline.{kind}")
-    if not still:
-        title = f"{title}: {spoken(part.lasted.total_seconds())}"
-    width = max(part.width, least)
-    left = min(part.left, 1 - width)
+    title = t(f"job.timeline.{kind}")
+    if not is_open:
+        title = f"{title}: {format_duration(span.duration.total_seconds())}"
+    width = max(span.width, min_width)
+    left = min(span.left, 1 - width)
     return Bar(kind, _percent(left), _percent(width), title, 12 - height // 2, height)
 
 
-def _chunks(part: Part, say: Say, count: int) -> Bar:
-    end = min(part.left + part.width, 1.0)
-    return Bar("chunk", _percent(end), "0%", say("job.timeline.chunks", n=count))
+def _sign(mark: TimelineMark, t: Translate) -> Sign:
+    title, detail = t(f"job.timeline.{mark.kind.value}"), mark.detail
+    if mark.kind is MarkKind.REFUSED and detail.get("outcome"):
+        title = f"{title} ({detail['outcome']})"
+    elif detail.get("reason") or detail.get("cancel_reason"):
+        title = f"{title}: {detail.get('reason') or detail['cancel_reason']}"
+    return Sign(mark.kind.value, _percent(mark.left), title, mark.at)
 
 
-def _sign(mark: Mark, say: Say) -> Sign:
-    title = say(f"job.timeline.{mark.kind.value}")
-    if mark.kind is MarkKind.REFUSED and mark.detail.get("what"):
-        title = f"{title} ({mark.detail['what']})"
-    elif mark.detail.get("reason") or mark.detail.get("cancel_reason"):
-        title = f"{title}: {mark.detail.get('reason') or mark.detail['cancel_reason']}"
-    return Sign(mark.kind.value, _percent(mark.left), title, mark.moment)
-
-
-def _kinds(line: Line) -> list[str]:
-    return [*(bar.kind for bar in line.bars), *(sign.kind for sign in line.signs)]
-
-
-def spoken(seconds: float) -> str:
-    """How long something took, in the unit that says the most."""
+def format_duration(seconds: float) -> str:
+    """Return a duration in the one or two units that fit its size."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:

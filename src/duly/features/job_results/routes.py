@@ -13,10 +13,10 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
 from duly.blobs import BlobNotFound, BlobRef
-from duly.core.errors import ContractError, UnknownArtifact, UnknownResult
+from duly.core.errors import ContractError, UnknownArtifact
 from duly.core.job import JobSnapshot
 from duly.core.principal import Scope
-from duly.features.job_results.service import Result, Snapshot
+from duly.features.job_results.service import Result, Snapshot, unknown_result
 from duly.features.jobs.models import API_PREFIX
 from duly.http import sse
 from duly.http.params import MAX_INT32, PageSize
@@ -100,12 +100,11 @@ def routes(service: Service) -> APIRouter:
     )
     async def artifacts(job_id: UUID, requester: reads) -> dict[str, object]:
         """List the artifacts of a job by name."""
-        url, found = (
-            requester.link(f"/v1/jobs/{job_id}/artifacts"),
-            await _artifacts(service, requester, job_id),
-        )
-        files = [{**asdict(file), "url": f"{url}/{quote(file.name, safe='')}"} for file in found]
-        return {"artifacts": files}
+        url = requester.link(f"/v1/jobs/{job_id}/artifacts")
+        files = await _artifacts(service, requester, job_id)
+        return {
+            "artifacts": [{**asdict(file), "url": f"{url}/{quote(file.name, safe='')}"} for file in files]
+        }
 
     @api.get(
         "/v1/jobs/{job_id}/artifacts/{name:path}",
@@ -155,15 +154,15 @@ def routes(service: Service) -> APIRouter:
     return api
 
 
-def result_response(requester: Requester, found: Result, prefix: str = API_PREFIX) -> ResponseModel:
+def result_response(requester: Requester, result: Result, prefix: str = API_PREFIX) -> ResponseModel:
     """Return the response of a result."""
     return ResultResponse.model_validate(
         {
-            **dict(found.job),
-            "snapshot": found.snapshot,
-            "latest_seq": found.latest_seq,
-            "expires_at": found.expires_at,
-            "status_url": requester.link(f"{prefix}/jobs/{found.job.job_id}"),
+            **dict(result.job),
+            "snapshot": result.snapshot,
+            "latest_seq": result.latest_seq,
+            "expires_at": result.expires_at,
+            "status_url": requester.link(f"{prefix}/jobs/{result.job.job_id}"),
         }
     )
 
@@ -172,18 +171,16 @@ async def visible_result(
     service: Service, requester: Requester, result_id: UUID, seq: int | None, job_type: str | None = None
 ) -> Result:
     """Return a result that the requester may see, of the job type that the route serves; else raise."""
-    found = await service.results.get(requester.org_id, result_id, seq=seq)
-    await _check_visible(service, requester, found.job, job_type)
-    return found
+    result = await service.results.get(requester.org_id, result_id, seq=seq)
+    await _check_visible(service, requester, result.job, job_type)
+    return result
 
 
 async def _check_visible(
     service: Service, requester: Requester, job: JobSnapshot, job_type: str | None = None
 ) -> None:
     if job_type not in (None, job.job_type) or not await service.is_visible(requester, job.subject_id):
-        raise UnknownResult(
-            f"no result {job.result_id} in this org", field="result_id", fix="check the id and the org"
-        )
+        raise unknown_result(job.result_id)
 
 
 async def _artifacts(service: Service, requester: Requester, job_id: UUID) -> list[Artifact]:

@@ -14,6 +14,7 @@ from duly.core.errors import DulyError, Forbidden, KeyInFlight, StoreUnavailable
 from duly.core.policy import Category
 from duly.core.principal import Scope
 from duly.db.pool import Connection
+from duly.features.arguments import unknown_job
 from duly.features.job_submission.idempotency import KEY_FIELD, check_same
 from duly.features.jobs.models import Accepted, BulkAccepted, BulkItemAccepted, BulkRequest, JobRequest
 from duly.features.jobs.responses import accepted, links
@@ -21,7 +22,7 @@ from duly.features.system_jobs import is_system_job
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
 from duly.http.responses import ResponseModel, json_response, list_model
-from duly.http.service import Service, check_may_submit, unknown_job
+from duly.http.service import Service, check_may_submit
 from duly.http.strict_requests import StrictRoute
 from duly.jobs import store as job_store
 from duly.jobs.enqueue_options import EnqueueOptions
@@ -135,7 +136,9 @@ def call_of(service: Service, request: JobRequest, idempotency_key: str | None) 
     check_offered(request.job_type)
     job = service.app.registry.get(request.job_type)
     return Call(
-        job, job.codec.encode_mapping(request.payload), EnqueueOptions.of(**request.choices(idempotency_key))
+        job,
+        job.codec.encode_mapping(request.payload),
+        EnqueueOptions.of(**request.enqueue_keywords(idempotency_key)),
     )
 
 

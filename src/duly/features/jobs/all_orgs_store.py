@@ -1,138 +1,164 @@
-"""Lists of the jobs of all orgs, for who runs the installation; each is served by an index that has no org.
+"""Lists of the jobs of all orgs, for operators; each is served by an index without an org.
 
-Ended jobs and new ones are found by their events, the last first, for as long as those are kept. Active ones
-are found where they are: held by workers, then waiting, in the order of the queues, then those of the future.
+Ended and new jobs are found by their events, the last first, as long as the events are retained. Active jobs
+are found where they are: in claims, then in the ready queues in their order, then among scheduled jobs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from duly.core.states import Status
+from duly.core.job import JobSnapshot
+from duly.core.states import HELD, Status
 from duly.db.pool import Connection
+from duly.db.rows import rows
 from duly.db.statements import statement
-from duly.features.jobs.filter_store import NEWEST, Choice, Place
+from duly.features.jobs.filter import NEWEST, JobCursor, JobFilter, JobList
 
-Look = tuple[list[Place], Place | None]
-_LAST_XID = 2**63 - 1
-_LAST_SKIP = 2**31 - 1
-_NOBODY = UUID(int=0)
-_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
-_FIRST_RANK = -32768
-
-
-async def look(conn: Connection, choice: Choice, after: Place, *, most: int) -> Look:
-    """The next jobs of the list, so many at most; and where the look ended, if not at the end of the list."""
-    match choice.path:
-        case "jobs/list_of_kind":
-            return await _by_time(conn, "jobs_all_orgs/of_kind", choice, after, most)
-        case "jobs/list":
-            return await _by_commit(conn, "job.queued", after, most)
-        case "jobs/list_active":
-            return await _active(conn, choice, after, most)
-    if choice.statuses == (Status.COMPLETED,):
-        return await _by_commit(conn, "job.completed", after, most)
-    return await _by_time(conn, f"jobs_all_orgs/{choice.statuses[0]}", choice, after, most)
+Scan = tuple[list[JobCursor], JobCursor | None]
+"""The next jobs of a list, and the cursor after which the next scan continues, unless the list ended."""
+_MAX_XID = 2**63 - 1
+_MAX_SKIP = 2**31 - 1
+_NIL = UUID(int=0)
+_MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
+_MIN_RANK = -32768
 
 
-def checked_spot(spot: str) -> str:
-    """One that a list of all orgs may have given; ValueError for any other."""
-    match spot.split("|"):
+async def scan_all_orgs(conn: Connection, job_filter: JobFilter, after: JobCursor, *, limit: int) -> Scan:
+    """Return up to `limit` jobs of the list of a filter."""
+    match job_filter.list:
+        case JobList.BY_FINGERPRINT:
+            values = {"fingerprint": job_filter.fingerprint}
+            return await _scan_by_time(conn, "list_by_fingerprint", values, after, limit)
+        case JobList.ALL:
+            return await _scan_by_commit(conn, "job.queued", after, limit)
+        case JobList.ACTIVE:
+            return await _scan_active(conn, job_filter, after, limit)
+    if job_filter.statuses == (Status.COMPLETED,):
+        return await _scan_by_commit(conn, "job.completed", after, limit)
+    values = {"event_type": f"job.{job_filter.statuses[0]}"}
+    return await _scan_by_time(conn, "list_ended", values, after, limit)
+
+
+def checked_scan_key(key: str) -> str:
+    """Return the scan key of a cursor; raise ValueError if no scan returns such a key."""
+    match key.split("|"):
         case [""] | ["h"]:
-            fits = True
+            valid = True
         case ["r", _, org_id, rank]:
-            fits = UUID(org_id) != _NOBODY and -(2**15) <= int(rank) < 2**15
+            valid = UUID(org_id) != _NIL and -(2**15) <= int(rank) < 2**15
         case ["s", org_id]:
-            fits = UUID(org_id) != _NOBODY
+            valid = UUID(org_id) != _NIL
         case [xid, skip]:
-            fits = 0 <= int(xid) <= _LAST_XID and 0 <= int(skip) <= _LAST_SKIP
+            valid = 0 <= int(xid) <= _MAX_XID and 0 <= int(skip) <= _MAX_SKIP
         case _:
-            fits = False
-    if not fits:
-        raise ValueError(spot)
-    return spot
+            valid = False
+    if not valid:
+        raise ValueError(key)
+    return key
 
 
-async def find(conn: Connection, job_id: UUID) -> UUID | None:
-    """Whose job it is."""
-    cursor = await conn.execute(statement("jobs_all_orgs/find"), {"job_id": job_id})
-    row = await cursor.fetchone()
-    return row[0] if row else None
+async def find_org(conn: Connection, job_id: UUID) -> UUID | None:
+    """Return the org of a job."""
+    found = await _fetch(conn, "find_org", {"job_id": job_id})
+    return found[0][0] if found else None
 
 
-async def _by_time(conn: Connection, name: str, choice: Choice, after: Place, most: int) -> Look:
-    values = {"fingerprint": choice.fingerprint, "before_at": after.at, "before_job": after.job_id}
-    found = await _found(conn, name, {**values, "look": most})
-    places = [Place(at, job_id, org_id) for org_id, job_id, at in found]
-    return places, places[-1] if len(places) == most else None
+async def read_jobs(conn: Connection, cursors: Sequence[JobCursor]) -> dict[UUID, JobSnapshot]:
+    """Return jobs of any org by id."""
+    keys = {"org_ids": [job.org_id for job in cursors], "job_ids": [job.job_id for job in cursors]}
+    return {
+        row["job_id"]: JobSnapshot.model_validate(row) for row in await rows(conn, "jobs_all_orgs/read", keys)
+    }
 
 
-async def _by_commit(conn: Connection, event_type: str, after: Place, most: int) -> Look:
-    """Those of the next events that began or ended a job; the look ends where it ends, whatever it found."""
-    xid, skip = after.spot.split("|") if after.spot else (str(_LAST_XID), 0)
-    values = {"event_type": event_type, "xid": xid, "skip": int(skip), "look": most}
-    read = Counter({xid: int(skip)})
+async def _scan_by_time(
+    conn: Connection, name: str, values: dict[str, Any], after: JobCursor, limit: int
+) -> Scan:
+    bounds = {"before_at": after.at, "before_job": after.job_id, "limit": limit}
+    found = await _fetch(conn, name, values | bounds)
+    jobs = [JobCursor(at, job_id, org_id) for org_id, job_id, at in found]
+    return jobs, jobs[-1] if len(jobs) == limit else None
+
+
+async def _scan_by_commit(conn: Connection, event_type: str, after: JobCursor, limit: int) -> Scan:
+    """Scan `limit` events and return the jobs of those of one type."""
+    xid, skip = after.scan_key.split("|") if after.scan_key else (str(_MAX_XID), 0)
+    values = {"event_type": event_type, "xid": xid, "skip": int(skip), "limit": limit}
+    events = Counter({xid: int(skip)})
     """How many events of each transaction were read."""
-    places: list[Place] = []
+    jobs: list[JobCursor] = []
     end = after
-    for org_id, job_id, commit_xid, is_one in await _found(conn, "jobs_all_orgs/by_commit", values):
-        read[commit_xid] += 1
-        end = Place(None, job_id, org_id, f"{commit_xid}|{read[commit_xid]}")
-        if is_one:
-            places.append(end)
-    return places, end if sum(read.values()) - int(skip) == most else None
+    for org_id, job_id, commit_xid, is_match in await _fetch(conn, "list_by_commit", values):
+        events[commit_xid] += 1
+        end = JobCursor(None, job_id, org_id, f"{commit_xid}|{events[commit_xid]}")
+        if is_match:
+            jobs.append(end)
+    return jobs, end if events.total() - int(skip) == limit else None
 
 
-async def _active(conn: Connection, choice: Choice, after: Place, most: int) -> Look:
-    """From one stage to the next, until there are enough."""
-    places: list[Place] = []
-    stages = [name for name, status in _STAGES.items() if status.intersection(choice.statuses)]
-    reached = after.spot.partition("|")[0]
+async def _scan_active(conn: Connection, job_filter: JobFilter, after: JobCursor, limit: int) -> Scan:
+    """Scan stage after stage until there are enough jobs."""
+    jobs: list[JobCursor] = []
+    stages = [key for key, (statuses, _) in _STAGES.items() if statuses.intersection(job_filter.statuses)]
+    reached = after.scan_key.partition("|")[0]
     for stage in stages[stages.index(reached) if reached in stages else 0 :]:
-        spot = after if stage == reached else NEWEST
-        places += await _LOOKS[stage](conn, choice, spot, most - len(places))
-        if len(places) == most:
-            return places, places[-1]
-    return places, None
+        _, scan = _STAGES[stage]
+        jobs += await scan(conn, job_filter, after if stage == reached else NEWEST, limit - len(jobs))
+        if len(jobs) == limit:
+            return jobs, jobs[-1]
+    return jobs, None
 
 
-async def _held(conn: Connection, choice: Choice, after: Place, most: int) -> list[Place]:
-    values = {"statuses": list(choice.statuses), "before_job": after.job_id, "look": most}
-    return [Place(None, job, org, "h") for org, job in await _found(conn, "jobs_all_orgs/held", values)]
+async def _scan_claims(
+    conn: Connection, job_filter: JobFilter, after: JobCursor, limit: int
+) -> list[JobCursor]:
+    values = {"statuses": list(job_filter.statuses), "before_job": after.job_id, "limit": limit}
+    return [JobCursor(None, job, org, "h") for org, job in await _fetch(conn, "list_claimed", values)]
 
 
-async def _ready(conn: Connection, choice: Choice, after: Place, most: int) -> list[Place]:
-    lane, org_id, rank = after.spot.split("|")[1:] if after.spot else ("", str(_NOBODY), _FIRST_RANK)
-    values = {"lane": lane, "after_org": UUID(org_id), "rank": int(rank), "queue": choice.queue, "look": most}
-    values["after_job"] = after.job_id if after.spot else _NOBODY
+async def _scan_ready(
+    conn: Connection, job_filter: JobFilter, after: JobCursor, limit: int
+) -> list[JobCursor]:
+    lane, org_id, rank = after.scan_key.split("|")[1:] if after.scan_key else ("", str(_NIL), _MIN_RANK)
+    values = {
+        "queue": job_filter.queue,
+        "lane": lane,
+        "after_org": UUID(org_id),
+        "rank": int(rank),
+        "after_job": after.job_id if after.scan_key else _NIL,
+        "limit": limit,
+    }
     return [
-        Place(None, job_id, org_id, f"r|{lane}|{org_id}|{rank}")
-        for lane, org_id, rank, job_id in await _found(conn, "jobs_all_orgs/ready", values)
+        JobCursor(None, job_id, org_id, f"r|{lane}|{org_id}|{rank}")
+        for lane, org_id, rank, job_id in await _fetch(conn, "list_ready", values)
     ]
 
 
-async def _scheduled(conn: Connection, choice: Choice, after: Place, most: int) -> list[Place]:
-    at, org_id, job_id = _BEGINNING, _NOBODY, _NOBODY
-    if after.spot:
-        at, org_id, job_id = after.at or _BEGINNING, UUID(after.spot.split("|")[1]), after.job_id
-    values = {"after_at": at, "after_org": org_id, "after_job": job_id, "look": most}
+async def _scan_scheduled(
+    conn: Connection, job_filter: JobFilter, after: JobCursor, limit: int
+) -> list[JobCursor]:
+    at, org_id, job_id = _MIN_TIME, _NIL, _NIL
+    if after.scan_key:
+        at, org_id, job_id = after.at or _MIN_TIME, UUID(after.scan_key.split("|")[1]), after.job_id
+    values = {"after_at": at, "after_org": org_id, "after_job": job_id, "limit": limit}
     return [
-        Place(run_at, job_id, org_id, f"s|{org_id}")
-        for run_at, org_id, job_id in await _found(conn, "jobs_all_orgs/scheduled", values)
+        JobCursor(run_at, job_id, org_id, f"s|{org_id}")
+        for run_at, org_id, job_id in await _fetch(conn, "list_scheduled", values)
     ]
 
 
-async def _found(conn: Connection, name: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return await (await conn.execute(statement(name), values)).fetchall()
+async def _fetch(conn: Connection, name: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return await (await conn.execute(statement(f"jobs_all_orgs/{name}"), values)).fetchall()
 
 
-_STAGES = {"h": {Status.RUNNING, Status.PARTIAL}, "r": {Status.QUEUED}, "s": {Status.QUEUED}}
-_LOOKS: dict[str, Callable[[Connection, Choice, Place, int], Awaitable[list[Place]]]] = {
-    "h": _held,
-    "r": _ready,
-    "s": _scheduled,
+_StageScan = Callable[[Connection, JobFilter, JobCursor, int], Awaitable[list[JobCursor]]]
+_STAGES: dict[str, tuple[frozenset[Status], _StageScan]] = {
+    "h": (HELD, _scan_claims),
+    "r": (frozenset({Status.QUEUED}), _scan_ready),
+    "s": (frozenset({Status.QUEUED}), _scan_scheduled),
 }

@@ -14,9 +14,9 @@ from duly.cli.options import AsJson, Change, Depends, JobId, JobType, Org, Pagin
 from duly.cli.output import Columns, Output, columns, print_facts, print_lines, print_table
 from duly.core.freshness import Freshness
 from duly.core.states import Outcome, Status
-from duly.features.bulk.commands import Match, bulk, matching
+from duly.features.bulk.commands import Match, bulk, parse_match
 from duly.features.job_logs.commands import logs
-from duly.features.jobs.filter import Filters
+from duly.features.jobs.filter import JobFilterKeywords
 from duly.features.jobs.follow import watch_job
 from duly.features.jobs.service import JobDetail, JobPage
 from duly.jobs.handle import Handle
@@ -50,8 +50,8 @@ def _filters(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Filter by metadata; repeatable.")
     ] = None,
     match: Match = "",
-) -> Filters:
-    chosen = Filters(
+) -> JobFilterKeywords:
+    filters = JobFilterKeywords(
         status=status,
         outcome=outcome,
         job_type=job_type,
@@ -60,13 +60,13 @@ def _filters(
         freshness=freshness,
         created_after=created_after,
         created_before=created_before,
-        metadata=dict(_name_and_value(text) for text in metadata or []) or None,
+        metadata=dict(_parse_metadata(text) for text in metadata or []) or None,
     )
-    given = cast(Filters, {name: value for name, value in chosen.items() if value is not None})
-    return {**matching(match), **given}
+    set_filters = {name: value for name, value in filters.items() if value is not None}
+    return {**parse_match(match), **cast(JobFilterKeywords, set_filters)}
 
 
-def _name_and_value(text: str) -> tuple[str, str]:
+def _parse_metadata(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise typer.BadParameter("write it as NAME=VALUE", param_hint="--metadata")
@@ -75,13 +75,13 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 @jobs.command("list", columns=_COLUMNS)
 async def list_jobs(
-    duly: Duly, org: Org, chosen: Annotated[Filters, Depends(_filters)], paging: Paging
+    duly: Duly, org: Org, filters: Annotated[JobFilterKeywords, Depends(_filters)], paging: Paging
 ) -> JobPage:
     """List the jobs of an org, newest first.
 
     With an ended --status, the last to finish comes first.
     """
-    return await duly.jobs.list(org, **paging, **chosen)
+    return await duly.jobs.list(org, **paging, **filters)
 
 
 @jobs.command()
@@ -94,11 +94,12 @@ async def show(duly: Duly, job_id: JobId, org: Org) -> Output:
 def _print(detail: JobDetail) -> None:
     print_lines(detail.explanation)
     print_facts(detail.job, _FIELDS)
-    judged = columns("evaluated_at", "threshold", "evidence")
-    print_table([detail.freshness], {"freshness": "shown", **judged})
+    print_table(
+        [detail.freshness], {"freshness": "shown", **columns("evaluated_at", "threshold", "evidence")}
+    )
     if detail.job.reconciliations:
-        repaired = columns("reason_code", "message", "at", "source", "status", "evidence")
-        print_table(detail.job.reconciliations, {"repaired": "kind", **repaired})
+        fields = columns("reason_code", "message", "at", "source", "status", "evidence")
+        print_table(detail.job.reconciliations, {"repaired": "kind", **fields})
     print_table(
         detail.attempts,
         columns("attempt", "worker_id", "started_at", finished="ended_at", by="ended_by", detail="detail"),

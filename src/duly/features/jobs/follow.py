@@ -1,4 +1,4 @@
-"""Following a job until it ends."""
+"""Follow a job in the terminal until it ends."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from pydantic_core import to_json
 from duly.core.freshness import Assessment
 from duly.core.job import JobEvent, JobSnapshot
 from duly.core.states import Status
-from duly.features.jobs.service import Glance
 from duly.http.params import NUMERIC, StrictModel, Timestamp
 from duly.http.requester import Requester
 from duly.http.responses import ResponseModel, list_model, page_model, response_model
 from duly.jobs.enqueue_options import EnqueueKeywords
+from duly.jobs.status_batcher import JobStatusReading
 
 API_PREFIX = "/v1"
 """The prefix of the routes about jobs of all types."""
@@ -46,8 +46,8 @@ class JobRequest(StrictModel):
     )
     metadata: dict[str, Any] | None = None
 
-    def choices(self, idempotency_key: str | None) -> EnqueueKeywords:
-        """Return the options of the job."""
+    def enqueue_keywords(self, idempotency_key: str | None) -> EnqueueKeywords:
+        """Return the options with which the job is enqueued."""
         options: Any = self.model_dump(
             exclude={"job_type", "payload", "idempotency_key"}, exclude_defaults=True
         )
@@ -69,13 +69,13 @@ class BulkRequest(StrictModel):
 
 
 class CancelRequest(StrictModel):
-    """The reason of a cancellation, if there is one."""
+    """The reason of a cancellation."""
 
-    reason: str = Field(default="asked for", min_length=1, max_length=500)
+    reason: str = Field(default="canceled by request", min_length=1, max_length=500)
 
 
 class Accepted(BaseModel):
-    """An accepted job, and where to follow it."""
+    """An accepted job, and the URLs of its status and events."""
 
     job_id: UUID
     subject_id: str | None
@@ -146,11 +146,11 @@ def job_status(
     )
 
 
-def current_job_status(requester: Requester, found: Glance, prefix: str = API_PREFIX) -> bytes:
+def current_job_status(requester: Requester, reading: JobStatusReading, prefix: str = API_PREFIX) -> bytes:
     """Return a job as the JSON of `CurrentJobStatus`: the most frequent response, so no model is built."""
-    fields = _status_fields(requester, found.job, prefix)
-    fields["freshness"] = _freshness_fields(found.freshness)
-    fields["event_seq"], fields["result_seq"] = found.event_seq, found.latest_result_seq or 0
+    fields = _status_fields(requester, reading.job, prefix)
+    fields["freshness"] = _freshness_fields(reading.freshness)
+    fields["event_seq"], fields["result_seq"] = reading.event_seq, reading.job.latest_result_seq
     return to_json(fields)
 
 

@@ -58,9 +58,9 @@ def routes(service: Service) -> APIRouter:
     async def status(request: Request) -> Response:
         """Get the status of a job."""
         requester = await service.authenticate(request, Scope.READ)
-        found = await visible_job(service, requester, _job_id(request))
+        reading = await visible_job(service, requester, _job_id(request))
         prefer, if_none_match = request.headers.get("prefer"), request.headers.get("if-none-match")
-        return await status_response(service, requester, found, prefer, if_none_match)
+        return await status_response(service, requester, reading, prefer, if_none_match)
 
     @api.get("", response_model=JobPage, responses=problem_responses())
     async def list_jobs(
@@ -120,8 +120,8 @@ def routes(service: Service) -> APIRouter:
         )
         visible = await service.visible_subjects(requester, [job.subject_id for job in page.jobs])
         jobs = [job for job in page.jobs if job.subject_id in visible]
-        fresh = await service.jobs.freshness(requester.org_id, jobs)
-        items = [job_status(requester, job, fresh[job.job_id]) for job in jobs]
+        freshness_by_id = await service.jobs.freshness(requester.org_id, jobs)
+        items = [job_status(requester, job, freshness_by_id[job.job_id]) for job in jobs]
         return json_response(JobPage.model_construct(jobs=items, after=page.after))
 
     @api.get(
@@ -150,8 +150,8 @@ def _job_id(request: Request) -> UUID:
     try:
         return UUID(request.path_params["job_id"])
     except ValueError:
-        wrong = {"type": "uuid_parsing", "loc": ("path", "job_id"), "msg": "not a uuid"}
-        raise RequestValidationError([wrong]) from None
+        error = {"type": "uuid_parsing", "loc": ("path", "job_id"), "msg": "not a uuid"}
+        raise RequestValidationError([error]) from None
 
 
 def _pairs(field: str, texts: list[str] | None) -> dict[str, str] | None:

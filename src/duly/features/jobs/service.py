@@ -1,32 +1,34 @@
-"""Jobs as operators see them: lists, one with its whole story, a new one by name, and the end of one."""
+"""Jobs as operators use them: list, inspect, submit by name and cancel."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 from uuid import UUID
 
 from duly.blobs import BlobNotFound
-from duly.core.errors import AlreadyFinished, MissingField, NotFound, UnknownJob
+from duly.core.errors import AlreadyFinished, NotFound
 from duly.core.freshness import Assessment
-from duly.core.job import Actor, JobEvent, JobSnapshot
+from duly.core.job import Actor, JobSnapshot
 from duly.core.outcome import CanceledBy
 from duly.core.states import Status
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_exists, org_uuid
+from duly.features.arguments import check_org_exists, org_uuid, required_uuid, unknown_job
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
-from duly.features.job_detail import store as stories
-from duly.features.job_detail.explain import MOST_BEFORE, explain
-from duly.features.job_detail.service import JobStory, read_story
-from duly.features.job_detail.store import Beat
-from duly.features.job_logs.service import LogPage, read_lines
-from duly.features.jobs import all_orgs_store as everywhere
-from duly.features.jobs import store as listing
-from duly.features.jobs.filter import Filters, choose, cursor_of, start_of
-from duly.features.jobs.filter_store import Choice, Place
-from duly.features.jobs.store import Attempt
-from duly.features.jobs.walk import look
+from duly.features.job_detail.service import (
+    ChangeMarker,
+    FullJobDetail,
+    JobDetail,
+    read_change_marker,
+    read_detail,
+    read_full_detail,
+)
+from duly.features.job_logs.service import LogPage, read_log_page
+from duly.features.jobs import all_orgs_store
+from duly.features.jobs import store as job_lists
+from duly.features.jobs.filter import JobCursor, JobFilter, JobFilterKeywords, parse_filter
+from duly.features.jobs.listing import decode_start, encode_end, find_jobs
 from duly.features.pagination import Count, page_size
 from duly.features.system_jobs import check_may_cancel
 from duly.jobs import stale_jobs
@@ -35,53 +37,24 @@ from duly.jobs.application import App
 from duly.jobs.enqueue_options import EnqueueKeywords, EnqueueOptions
 from duly.jobs.handle import Handle
 from duly.jobs.job import Call
-from duly.jobs.request_context import as_uuid
-from duly.jobs.status_batcher import read_status
-from duly.jobs.store import read_payload
+from duly.jobs.status_batcher import JobStatusReading, read_status
 
-__all__ = ["Attempt", "Glance", "JobDetail", "JobPage", "Jobs"]
+__all__ = ["ChangeMarker", "FullJobDetail", "JobDetail", "JobPage", "JobStatusReading", "Jobs"]
 
-_STORY = 100
-_COUNTED = 1_000
+T = TypeVar("T")
+_MAX_COUNT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Some jobs; `after` asks for those that follow, and is None at the end.
+    """A page of jobs; `after` is the cursor of the next page, None on the last one.
 
-    With a filter that no index serves, so many jobs are looked at and no more: a page may then be short, even
-    empty, although others follow.
+    A filter without an index scans a bounded number of jobs: a page may be short or empty although more pages
+    follow.
     """
 
     jobs: tuple[JobSnapshot, ...]
     after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class JobDetail:
-    """One job with its story: the last attempts and events, and why it is where it is."""
-
-    job: JobSnapshot
-    attempts: tuple[Attempt, ...]
-    events: tuple[JobEvent, ...]
-    explanation: tuple[str, ...]
-    freshness: Assessment
-    """Whether it can still be believed, with the evidence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """One job at one moment, for whoever polls it."""
-
-    job: JobSnapshot
-    event_seq: int
-    """The number of its last event."""
-    freshness: Assessment
-
-    @property
-    def latest_result_seq(self) -> int | None:
-        """The number of its last snapshot, if there ever was one."""
-        return self.job.partial_count + (self.job.status is Status.COMPLETED) or None
 
 
 class Jobs:
@@ -91,150 +64,133 @@ class Jobs:
         self._app = app
 
     async def submit(
-        self, job_type: str, payload: Mapping[str, Any], **choices: Unpack[EnqueueKeywords]
+        self, job_type: str, payload: Mapping[str, Any], **options: Unpack[EnqueueKeywords]
     ) -> Handle[Any]:
-        """Have a job done that is given by its name, with its payload by the names of the arguments."""
+        """Enqueue a job by the name of its type, with a payload by the names of its arguments."""
         job = self._app.registry.get(job_type)
-        call: Call[Any] = Call(job, job.codec.encode_mapping(payload), EnqueueOptions.of(**choices))
+        call: Call[Any] = Call(job, job.codec.encode_mapping(payload), EnqueueOptions.of(**options))
         [handle] = await self._app.enqueue_many([call])
         return handle
 
     async def list(
-        self, org_id: UUID | str, *, limit: int = 50, after: str | None = None, **wanted: Unpack[Filters]
+        self,
+        org_id: UUID | str,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        **filters: Unpack[JobFilterKeywords],
     ) -> JobPage:
-        """The jobs of an org for which all of this is so, the newest first; ended ones by their end.
+        """Return the jobs of an org that match all filters, newest first; ended ones by their end.
 
-        An unknown org raises.
+        Raise for an unknown org.
         """
-        choice = choose(org_uuid(org_id), wanted)
-        page = await self._page(choice, limit, after)
+        job_filter = parse_filter(org_uuid(org_id), filters)
+        page = await self._page(job_filter, limit, after)
         if not page.jobs and page.after is None:
-            async with self._app.tenant_session(choice.whose) as conn:
-                await check_org_exists(conn, choice.whose)
+            async with self._app.tenant_session(job_filter.single_org) as conn:
+                await check_org_exists(conn, job_filter.single_org)
         return page
 
-    async def list_everywhere(
-        self, *, limit: int = 50, after: str | None = None, **wanted: Unpack[Filters]
+    async def list_all_orgs(
+        self, *, limit: int = 50, after: str | None = None, **filters: Unpack[JobFilterKeywords]
     ) -> JobPage:
-        """The jobs of all orgs, for who runs the installation; the last to change first.
+        """Return the jobs of all orgs that match, for operators; last changed first.
 
-        Active ones are in the order of workers and queues. Of the others, those whose events are still kept.
-        A subject is no help here: what no index serves looks at so many jobs and no more.
+        Active jobs come in the order of workers and queues. Other jobs are found as long as their events are
+        retained. No index serves a subject here.
         """
-        return await self._page(choose(None, wanted), limit, after)
+        return await self._page(parse_filter(None, filters), limit, after)
 
     async def count_by_status(self, org_id: UUID | str | None) -> dict[Status, Count]:
-        """How many jobs an org has in each status, counted no further than 1,000; without one, all of them.
+        """Count the jobs of an org in each status, up to 1,000 each; without an org, those of all orgs.
 
-        What completed in all orgs together is not counted: no index finds that.
+        Completed jobs of all orgs are not counted: no index finds them.
         """
-        whose = None if org_id is None else org_uuid(org_id)
+        org = None if org_id is None else org_uuid(org_id)
         async with (await self._app.resources()).database.engine() as conn:
-            return await listing.count_by_status(conn, whose, most=_COUNTED)
+            return await job_lists.count_by_status(conn, org, limit=_MAX_COUNT)
 
     async def find(self, job_id: UUID | str) -> UUID | None:
-        """Whose job it is, for who runs the installation; None if there is no such job."""
+        """Return the org of a job, for operators; None if there is no such job."""
         async with (await self._app.resources()).database.engine() as conn:
-            return await everywhere.find(conn, _job(job_id))
+            return await all_orgs_store.find_org(conn, required_uuid("job_id", job_id))
 
-    async def _page(self, choice: Choice, limit: int, after: str | None) -> JobPage:
-        start, size = start_of(choice, after), page_size(limit)
-        found, end = await look(self._app, choice, start, size) if choice.statuses else ([], None)
-        places = found[:size]
-        read = await self._read(choice, places) if places else {}
-        page = [read[at.job_id] for at in places if at.job_id in read]
-        # A job may have moved on since it was found.
-        shown = tuple(job for job in page if choice.shows(job.status, job.outcome))
-        return JobPage(shown, cursor_of(choice, places[-1] if len(found) > size else end))
+    async def _page(self, job_filter: JobFilter, limit: int, after: str | None) -> JobPage:
+        start = decode_start(job_filter, after)
+        found, end = await find_jobs(self._app, job_filter, start, page_size(limit))
+        jobs = await self._read(job_filter, found) if found else {}
+        # The status of a job may have changed since it was found.
+        page = [job for one in found if (job := jobs.get(one.job_id)) and job_filter.matches_state(job)]
+        return JobPage(tuple(page), encode_end(job_filter, end))
 
-    async def _read(self, choice: Choice, places: Sequence[Place]) -> dict[UUID, JobSnapshot]:
-        if choice.org_id is None:
+    async def _read(self, job_filter: JobFilter, found: Sequence[JobCursor]) -> dict[UUID, JobSnapshot]:
+        if job_filter.org_id is None:
             async with (await self._app.resources()).database.engine() as conn:
-                return await listing.read_everywhere(conn, places)
-        async with self._app.tenant_session(choice.org_id) as conn:
-            return await job_store.read_jobs(conn, choice.org_id, [at.job_id for at in places])
+                return await all_orgs_store.read_jobs(conn, found)
+        async with self._app.tenant_session(job_filter.org_id) as conn:
+            return await job_store.read_jobs(conn, job_filter.org_id, [job.job_id for job in found])
 
     async def freshness(
-        self, org_id: UUID | str | None, found: Sequence[JobSnapshot]
+        self, org_id: UUID | str | None, jobs: Sequence[JobSnapshot]
     ) -> dict[UUID, Assessment]:
-        """Whether these jobs of an org, or each of its own, can still be believed, by what is known now."""
-        whose = None if org_id is None else org_uuid(org_id)
-        if not found:
+        """Assess the freshness of jobs of an org, or of each job's own org."""
+        org = None if org_id is None else org_uuid(org_id)
+        if not jobs:
             return {}
         async with (await self._app.resources()).database.engine() as conn:
-            judged = await stale_jobs.read_evidence(
-                conn, [(whose or job.org_id, job.job_id) for job in found]
-            )
-        return {suspect.job_id: suspect.assess() for suspect in judged}
+            evidence = await stale_jobs.read_evidence(conn, [(org or job.org_id, job.job_id) for job in jobs])
+        return {one.job_id: one.assess() for one in evidence}
 
-    async def glance(self, org_id: UUID | str, job_id: UUID | str) -> Glance:
-        """One job as it is now, with all that whoever polls it wants to know, in one round trip.
+    async def status(self, org_id: UUID | str, job_id: UUID | str) -> JobStatusReading:
+        """Return a job with the number of its last event and its freshness, in one round trip."""
+        org, job = org_uuid(org_id), required_uuid("job_id", job_id)
+        return _existing(job, await read_status((await self._app.resources()).database, org, job))
 
-        An unknown id raises.
+    async def show(self, org_id: UUID | str, job_id: UUID | str, *, for_tenant: bool = False) -> JobDetail:
+        """Return a job with its last attempts and events, and the explanation of its status.
+
+        With `for_tenant`, workers and operators of the installation are not named.
         """
-        whose, which = org_uuid(org_id), _job(job_id)
-        found = await read_status((await self._app.resources()).database, whose, which)
-        if found is None:
-            raise _unknown(which)
-        return Glance(*found)
+        org, job = org_uuid(org_id), required_uuid("job_id", job_id)
+        return _existing(job, await read_detail(self._app, org, job, for_tenant=for_tenant))
 
-    async def show(self, org_id: UUID | str, job_id: UUID | str, *, outside: bool = False) -> JobDetail:
-        """One job with its story; an unknown id raises. `outside`, nobody of the installation is named."""
-        whose, which = org_uuid(org_id), _job(job_id)
-        async with self._app.tenant_session(whose) as conn:
-            job = await job_store.read_job(conn, whose, which)
-            attempts = await listing.last_attempts(conn, whose, which, limit=_STORY)
-            events = await listing.last_events(conn, whose, which, limit=_STORY)
-        async with (await self._app.resources()).database.engine() as conn:
-            around = await listing.look_around(conn, whose, which, most=MOST_BEFORE)
-            judged = await stale_jobs.read_evidence(conn, [(whose, which)])
-        if job is None or around is None or not judged:
-            raise _unknown(which)
-        story = explain(job, around, outside=outside)
-        return JobDetail(job, tuple(attempts), tuple(events), story, judged[0].assess())
-
-    async def story(
+    async def full_detail(
         self,
         org_id: UUID | str,
         job_id: UUID | str,
         *,
         compared: Sequence[int] = (),
-        outside: bool = False,
+        for_tenant: bool = False,
         language: str = "en",
-    ) -> JobStory:
-        """One job as a page tells of it; an unknown id raises. `outside`, as for `show`.
+    ) -> FullJobDetail:
+        """Return a job with everything that the console shows.
 
-        It is explained in English, or in German for `de`. `compared` are the numbers of the partial results
-        whose values are wanted: by default, of the last two. What lies in the blobs is not loaded.
+        The explanation is in English, or in German for `de`. `compared` selects the partial results whose
+        values are returned, by default the last two. Values in blobs are not loaded.
         """
-        whose, which = org_uuid(org_id), _job(job_id)
-        found = await read_story(
-            self._app, whose, which, compared=compared, outside=outside, language=language
+        org, job = org_uuid(org_id), required_uuid("job_id", job_id)
+        detail = await read_full_detail(
+            self._app, org, job, compared=compared, for_tenant=for_tenant, language=language
         )
-        if found is None:
-            raise _unknown(which)
-        return found
+        return _existing(job, detail)
 
-    async def beat(self, org_id: UUID | str, job_id: UUID | str) -> Beat:
-        """What changes when the story of a job does, in one round trip; an unknown id raises."""
-        whose, which = org_uuid(org_id), _job(job_id)
-        found = await stories.beat((await self._app.resources()).database, whose, which)
-        if found is None:
-            raise _unknown(which)
-        return found
+    async def change_marker(self, org_id: UUID | str, job_id: UUID | str) -> ChangeMarker:
+        """Return the values that change whenever the full detail of a job does, in one round trip."""
+        org, job = org_uuid(org_id), required_uuid("job_id", job_id)
+        return _existing(job, await read_change_marker((await self._app.resources()).database, org, job))
 
     async def payload(self, org_id: UUID | str, job_id: UUID | str) -> dict[str, Any]:
-        """What a job was given, wherever it lies; an unknown id raises, and so does what is not kept."""
-        whose, which = org_uuid(org_id), _job(job_id)
-        async with self._app.tenant_session(whose) as conn:
-            job = await job_store.read_job(conn, whose, which)
-            if job is None:
-                raise _unknown(which)
+        """Return the payload of a job from its row or its blob; raise if it is no longer retained."""
+        org, job_key = org_uuid(org_id), required_uuid("job_id", job_id)
+        async with self._app.tenant_session(org) as conn:
+            job = _existing(job_key, await job_store.read_job(conn, org, job_key))
             try:
-                return await read_payload(self._app, conn, job)
+                return await job_store.read_payload(self._app, conn, job)
             except BlobNotFound:
                 raise NotFound(
-                    f"the payload of {which} is no longer kept", field="job_id", fix="submit it anew"
+                    f"the payload of {job_key} is no longer retained",
+                    field="job_id",
+                    fix="submit a new job with the payload",
                 ) from None
 
     async def logs(
@@ -246,55 +202,52 @@ class Jobs:
         after: str | None = None,
         limit: int = 100,
     ) -> LogPage:
-        """What the handler of a job logged with `ctx.log`, attempt by attempt; an unknown id raises.
+        """Return the lines that the handler logged with `ctx.log`, attempt by attempt.
 
-        Of an attempt the first 200 lines are kept and the last 50. An empty page is the last for now.
+        The first 200 and the last 50 lines of an attempt are stored. An empty page is the last one for now.
         """
-        whose, which = org_uuid(org_id), _job(job_id)
-        async with self._app.tenant_session(whose) as conn:
-            page = await read_lines(conn, whose, which, attempt=attempt, after=after, limit=limit)
-            if not page.lines and await job_store.read_job(conn, whose, which) is None:
-                raise _unknown(which)
+        org, job = org_uuid(org_id), required_uuid("job_id", job_id)
+        async with self._app.tenant_session(org) as conn:
+            page = await read_log_page(conn, org, job, attempt=attempt, after=after, limit=limit)
+            if not page.lines:
+                _existing(job, await job_store.read_job(conn, org, job))
         return page
 
     async def cancel(self, org_id: UUID | str, job_id: UUID | str, *, actor: Actor, reason: str) -> Status:
-        """Ask for the end: `canceled` at once if it waited, else the status it still has. Idempotent."""
-        whose, which, who = org_uuid(org_id), _job(job_id), change_request(actor, reason)
-        by: CanceledBy = "user" if actor.type in ("user", "api_key", "operator") else "system"
+        """Cancel a queued job, or ask the worker of a running one to stop; return the status. Idempotent."""
+        org, job, request = org_uuid(org_id), required_uuid("job_id", job_id), change_request(actor, reason)
 
         async def once(conn: Connection) -> str | None:
-            before = await job_store.read_job(conn, whose, which)
+            before = await job_store.read_job(conn, org, job)
             if before is not None:
                 check_may_cancel(actor, before.job_type)
-            answer = await job_store.cancel_job(conn, whose, which, by=by, reason=reason, actor=actor)
-            if await _asked_now(conn, whose, which, before):
-                await record_entry(conn, who, whose, "job.cancel_requested", str(which), answer=answer)
+            answer = await job_store.cancel_job(
+                conn, org, job, by=canceled_by(actor), reason=reason, actor=actor
+            )
+            if before is not None and await _was_requested_now(conn, before):
+                await record_entry(conn, request, org, "job.cancel_requested", str(job), answer=answer)
             return answer
 
-        answer = await audited_transaction(self._app, once)
-        if answer is None:
-            raise _unknown(which)
-        if answer == "finished":
-            raise AlreadyFinished(f"{which} has ended", field="job_id", fix="an ended job stays as it is")
-        return (await Handle[Any](self._app, whose, which).status()).status
+        if _existing(job, await audited_transaction(self._app, once)) == "finished":
+            raise AlreadyFinished(f"{job} has ended", field="job_id", fix="replay it as a new job if needed")
+        return (await Handle[Any](self._app, org, job).status()).status
 
 
-async def _asked_now(conn: Connection, org_id: UUID, job_id: UUID, before: JobSnapshot | None) -> bool:
-    """Whether the request that the job has now is of this transaction."""
-    after = await job_store.read_job(conn, org_id, job_id)
-    if before is None or after is None or before.cancel_requested_at == after.cancel_requested_at:
+def canceled_by(actor: Actor) -> CanceledBy:
+    """Return whether a cancellation counts as one of a user or of the system."""
+    return "user" if actor.type in ("user", "api_key", "operator") else "system"
+
+
+async def _was_requested_now(conn: Connection, before: JobSnapshot) -> bool:
+    """Return whether this transaction wrote the cancellation request of the job."""
+    after = await job_store.read_job(conn, before.org_id, before.job_id)
+    if after is None or before.cancel_requested_at == after.cancel_requested_at:
         return False
-    # Another request may have come between the two readings.
-    around = await listing.look_around(conn, org_id, job_id, most=MOST_BEFORE)
-    return around is not None and around.now == after.cancel_requested_at
+    # Another transaction may have written it between the two reads.
+    return after.cancel_requested_at == await job_lists.read_transaction_time(conn)
 
 
-def _job(job_id: UUID | str) -> UUID:
-    found = as_uuid("job_id", job_id)
+def _existing(job_id: UUID, found: T | None) -> T:
     if found is None:
-        raise MissingField("missing", field="job_id", fix="pass the id of the job")
+        raise unknown_job(job_id)
     return found
-
-
-def _unknown(job_id: UUID) -> UnknownJob:
-    return UnknownJob(f"no job {job_id} in this org", field="job_id", fix="check the id and the org")

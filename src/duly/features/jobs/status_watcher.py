@@ -1,4 +1,4 @@
-"""Watching jobs: whoever waits for news of a job is told by one look for all, not by one of their own."""
+"""Wait for events of jobs: one poll of the database serves all waiters of the process."""
 
 from __future__ import annotations
 
@@ -17,96 +17,101 @@ from duly.jobs.application import App
 
 log = logging.getLogger("duly.jobs")
 _Key = tuple[UUID, UUID]
-_PACE = 0.05
-_AFTER_TROUBLE = 1.0
-_BATCH = 500
+_POLL_INTERVAL = 0.05
+_ERROR_PAUSE = 1.0
+_MAX_BATCH_JOBS = 500
 
 
-class Head(NamedTuple):
-    """How far a job is."""
+class EventHead(NamedTuple):
+    """The number of the last event of a job, and its status."""
 
     event_seq: int
     status: Status
 
 
 class _Waiter(NamedTuple):
-    seen: int
-    told: asyncio.Future[Head]
+    after_seq: int
+    result: asyncio.Future[EventHead]
 
 
-class Watch:
-    """One look in every twentieth of a second at all the jobs that somebody waits for; none if nobody does.
+class StatusWatcher:
+    """Polls the jobs that callers wait for, and nothing while no caller waits.
 
-    Whoever comes while a look is under way is looked for by the next one at the latest.
+    A caller that arrives during a poll is served by the next one at the latest.
     """
 
-    def __init__(self, app: App, *, pace: float = _PACE, after_trouble: float = _AFTER_TROUBLE) -> None:
+    def __init__(
+        self, app: App, *, poll_interval: float = _POLL_INTERVAL, error_pause: float = _ERROR_PAUSE
+    ) -> None:
         self._app = app
-        self._pace = pace
-        self._after_trouble = after_trouble
-        self._waiting: dict[_Key, list[_Waiter]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._poll_interval = poll_interval
+        self._error_pause = error_pause
+        self._waiters: dict[_Key, list[_Waiter]] = {}
+        self._poller: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def news(self, org_id: UUID, job_id: UUID, seen: int) -> Head:
-        """Return when the job has an event after `seen`, or has ended. Of an unknown one there is no news."""
+    async def wait_for_event(self, org_id: UUID, job_id: UUID, after_seq: int) -> EventHead:
+        """Wait until the job has an event after `after_seq`, or has ended. An unknown job has no events."""
         if self._closed:
-            raise _stopped()
-        told: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault((org_id, job_id), []).append(_Waiter(seen, told))
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_on(), name="duly-watch", context=Context())
-        return await told
+            raise _closed_error()
+        result: asyncio.Future[EventHead] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault((org_id, job_id), []).append(_Waiter(after_seq, result))
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.create_task(
+                self._poll_while_needed(), name="duly-status-watcher", context=Context()
+            )
+        return await result
 
     async def close(self) -> None:
-        """Look no more; whoever still waits is told so by an error."""
+        """Stop polling; remaining waiters get an error."""
         self._closed = True
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
-        for waiters in self._waiting.values():
+        if self._poller is not None:
+            self._poller.cancel()
+            await asyncio.gather(self._poller, return_exceptions=True)
+        for waiters in self._waiters.values():
             for waiter in waiters:
-                if not waiter.told.done():
-                    waiter.told.set_exception(_stopped())
-        self._waiting.clear()
+                if not waiter.result.done():
+                    waiter.result.set_exception(_closed_error())
+        self._waiters.clear()
 
-    async def _look_on(self) -> None:
-        """Until nobody waits. No trouble may end this earlier: they would wait for ever."""
-        while self._waiting:
-            pause = self._pace
+    async def _poll_while_needed(self) -> None:
+        """Poll until no caller waits. No error may end this earlier: callers would wait forever."""
+        while self._waiters:
+            pause = self._poll_interval
             try:
-                await self._look()
+                await self._poll()
             except (psycopg.Error, StoreError) as error:
-                log.warning("cannot look at watched jobs, trying again: %s", error)
-                pause = self._after_trouble
+                log.warning("could not poll the status of jobs, retrying: %s", error)
+                pause = self._error_pause
             except Exception:
-                log.exception("looking at watched jobs failed, trying again")
-                pause = self._after_trouble
+                log.exception("polling the status of jobs crashed, retrying")
+                pause = self._error_pause
             await asyncio.sleep(pause)
-            self._forget()
+            self._remove_done()
 
-    async def _look(self) -> None:
-        keys = list(self._waiting)
+    async def _poll(self) -> None:
+        keys = list(self._waiters)
         async with (await self._app.resources()).database.engine() as conn:
-            for start in range(0, len(keys), _BATCH):
-                some = keys[start : start + _BATCH]
-                for key, head in zip(some, await job_store.read_event_heads(conn, some), strict=True):
-                    self._tell(key, Head(*head))
+            for start in range(0, len(keys), _MAX_BATCH_JOBS):
+                batch = keys[start : start + _MAX_BATCH_JOBS]
+                heads = await job_store.read_event_heads(conn, batch)
+                for key, head in zip(batch, heads, strict=True):
+                    self._notify(key, EventHead(*head))
 
-    def _tell(self, key: _Key, head: Head) -> None:
-        for waiter in self._waiting[key]:
-            if (head.event_seq > waiter.seen or head.status.terminal) and not waiter.told.done():
-                waiter.told.set_result(head)
+    def _notify(self, key: _Key, head: EventHead) -> None:
+        for waiter in self._waiters[key]:
+            if (head.event_seq > waiter.after_seq or head.status.terminal) and not waiter.result.done():
+                waiter.result.set_result(head)
 
-    def _forget(self) -> None:
-        """Those who were told, or have left."""
-        for key, waiters in list(self._waiting.items()):
-            left = [waiter for waiter in waiters if not waiter.told.done()]
-            if left:
-                self._waiting[key] = left
+    def _remove_done(self) -> None:
+        """Remove waiters that have their result, or were canceled."""
+        for key, waiters in list(self._waiters.items()):
+            pending = [waiter for waiter in waiters if not waiter.result.done()]
+            if pending:
+                self._waiters[key] = pending
             else:
-                del self._waiting[key]
+                del self._waiters[key]
 
 
-def _stopped() -> StoreUnavailable:
-    return StoreUnavailable("nobody looks at the jobs any more", fix="ask again, or another process")
+def _closed_error() -> StoreUnavailable:
+    return StoreUnavailable("the status watcher is closed", fix="retry, or use another process")

@@ -204,7 +204,7 @@ def _notification_routes(service: Service) -> APIRouter:
     async def send(request: NotificationRequest, requester: operates) -> dict[str, object]:
         """Send a notification, now or at a time. Idempotent: a recipient gets it once."""
         if request.job_id is not None:
-            job = (await service.jobs.glance(requester.org_id, request.job_id)).job
+            job = (await service.jobs.status(requester.org_id, request.job_id)).job
             await service.check_subject(requester, job)
         sent = await notifications.send(requester.org_id, actor=requester.actor, **dict(request))
         items = [
@@ -326,7 +326,7 @@ async def _redact_hidden(
     subjects: dict[UUID, str | None] = {}
     for job_id in {item.job_id for item in page if item.job_id}:
         with contextlib.suppress(UnknownJob):
-            subjects[job_id] = (await service.jobs.glance(requester.org_id, job_id)).job.subject_id
+            subjects[job_id] = (await service.jobs.status(requester.org_id, job_id)).job.subject_id
     visible = await service.visible_subjects(requester, subjects.values())
     return [
         item

@@ -73,7 +73,7 @@ def routes(service: Service) -> APIRouter:
         if request.job_id is None:
             await service.check_everything(requester)
         else:
-            job = (await service.jobs.glance(requester.org_id, request.job_id)).job
+            job = (await service.jobs.status(requester.org_id, request.job_id)).job
             await service.check_subject(requester, job)
         created = await subscriptions.subscribe(
             requester.org_id, recipient, actor=requester.actor, **request.model_dump(exclude={"to"})

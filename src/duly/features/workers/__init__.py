@@ -1,1 +1,1 @@
-"""Workers as operators see them."""
+"""List and drain workers."""

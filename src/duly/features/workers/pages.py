@@ -1,4 +1,4 @@
-"""Who works: what each worker does, when it was heard of, and having one drain."""
+"""The page of workers: their load, their heartbeats, and draining one."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from duly.console.visit import Page, Visit, as_id
 from duly.core.principal import Scope
 from duly.features.overview.models import WorkerState
 
-_LOST_SHOWN = 50
+_MAX_LOST_WORKERS = 50
 
 
 async def page(visit: Visit) -> Page:
-    """The workers that have not said goodbye."""
-    found = await visit.service.queues.workers()
-    living = [one for one in found if one.state is not WorkerState.LOST]
-    lost = [one for one in found if one.state is WorkerState.LOST]
+    """Show the workers that have not stopped, and the last lost ones."""
+    workers = await visit.service.queues.workers()
+    living = [worker for worker in workers if worker.state is not WorkerState.LOST]
+    lost = [worker for worker in workers if worker.state is WorkerState.LOST]
     return visit.page(
         "workers.html",
         title=visit.t("workers.title"),
-        workers=sorted(living, key=lambda one: (one.name, one.started_at)),
-        lost=sorted(lost, key=lambda one: one.heartbeat_at, reverse=True)[:_LOST_SHOWN],
-        slots=sum(one.slots for one in living),
-        running=sum(one.running for one in living),
-        versions=Counter(one.version for one in living),
+        workers=sorted(living, key=lambda worker: (worker.name, worker.started_at)),
+        lost=sorted(lost, key=lambda worker: worker.heartbeat_at, reverse=True)[:_MAX_LOST_WORKERS],
+        slots=sum(worker.slots for worker in living),
+        running=sum(worker.running for worker in living),
+        versions=Counter(worker.version for worker in living),
     )
 
 
 async def drain(visit: Visit, form: Form) -> Response:
-    """Have one finish what it holds, and end."""
-    asked = await visit.service.queues.drain(
+    """Drain a worker."""
+    worker = await visit.service.queues.drain(
         as_id(visit.params["worker_id"]), actor=visit.actor, reason=form.reason
     )
-    return visit.done("workers.drain.requested", to="/workers", name=asked.name)
+    return visit.done("workers.drain.requested", to="/workers", name=worker.name)
 
 
 ROUTES = (

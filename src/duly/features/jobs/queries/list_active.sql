@@ -1,6 +1,6 @@
--- Purpose: the next jobs of an org that wait, or that workers hold, or both, the newest first.
+-- Purpose: list the next jobs of an org that are queued or claimed, newest first.
 -- Index: loose scans over ready's primary key, one step per lane and one per priority of the org, then the last rows of
--- each; scheduled_by_org. Reads `look` rows of each at most. Claims are few, one per batch at work; then the primary key
+-- each; scheduled_by_org. Reads up to `limit` rows of each. Claims are few, one per running batch; then the primary key
 -- of the states.
 with recursive lanes as (
     (select r.queue as lane from duly.ready r where 'queued' = any (%(statuses)s) order by r.queue limit 1)
@@ -27,12 +27,12 @@ with recursive lanes as (
         select r.job_id from duly.ready r
         where r.queue = k.lane and r.org_id = %(org_id)s and r.rank = k.rank
           and r.job_id >= %(first_job)s and r.job_id < %(before_job)s
-        order by r.job_id desc limit %(look)s) w
+        order by r.job_id desc limit %(limit)s) w
     union all
     (select s.job_id from duly.scheduled s
      where 'queued' = any (%(statuses)s) and s.org_id = %(org_id)s
        and s.job_id >= %(first_job)s and s.job_id < %(before_job)s
-     order by s.job_id desc limit %(look)s)
+     order by s.job_id desc limit %(limit)s)
     union all
     select distinct s.job_id
     from duly.claims c
@@ -41,4 +41,4 @@ with recursive lanes as (
     where j.org_id = %(org_id)s and j.job_id >= %(first_job)s and j.job_id < %(before_job)s
       and s.status in ('running', 'partial') and s.status = any (%(statuses)s)
 )
-select a.job_id, null::timestamptz as at from active a order by a.job_id desc limit %(look)s
+select a.job_id, null::timestamptz as at from active a order by a.job_id desc limit %(limit)s

@@ -1,5 +1,5 @@
--- Purpose: what stands between a job and its next step: its queue, its gates, its worker, who could take it, and how
--- many of its org come first. Index: primary keys; workers are few; the row of ready and those before it, up to `most`.
+-- Purpose: read the conditions of a job's next step: its queue, its gates, its worker, the workers that could claim it, and
+-- how many jobs of its org come first. Index: primary keys; workers are few; the row of ready and up to `limit` before it.
 with job as materialized (
     select r.org_id, r.job_id, r.job_type, r.queue, -r.priority as rank, s.worker_id, s.status, coalesce(s.run_at, r.run_at) as run_at,
            duly.lane(r.queue, r.job_type) as lane
@@ -20,16 +20,16 @@ select duly.now() as now, j.lane,
         from duly.workers w where w.worker_id = j.worker_id) as worker,
        (select count(*) from duly.workers w
         where w.stopped_at is null and w.lost_at is null and w.heartbeat_at + w.lease >= duly.now()
-          and j.queue = any (w.queues)) as takers,
+          and j.queue = any (w.queues)) as claimers,
        (select count(*) from (
             select from duly.ready r
             where r.queue = j.lane and r.org_id = j.org_id and (r.rank, r.job_id) < (j.rank, j.job_id)
-            limit %(most)s) b) as before,
+            limit %(limit)s) b) as jobs_ahead,
        exists (select from duly.claims c where c.worker_id = j.worker_id and j.job_id = any (c.job_ids)) as claimed,
        exists (select from duly.ready r where r.queue in (j.queue, j.queue || '#' || j.job_type)
                  and r.org_id = j.org_id and r.rank = j.rank and r.job_id = j.job_id)
            or exists (select from duly.scheduled q
                       where q.run_at = j.run_at and q.org_id = j.org_id and q.job_id = j.job_id) as queued,
        (select jsonb_build_object('tries', d.tries, 'last_error', d.last_error, 'due_at', d.due_at)
-        from duly.bridge_debts d where d.org_id = j.org_id and d.job_id = j.job_id) as debt
+        from duly.bridge_debts d where d.org_id = j.org_id and d.job_id = j.job_id) as callback
 from job j

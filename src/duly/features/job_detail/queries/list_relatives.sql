@@ -1,6 +1,6 @@
--- Purpose: the jobs around one: whose child it is, which it is done again of and which do it again, and its children.
--- Index: primary keys of records and states; of the ledger for repetitions, whose keys say which job they repeat; for children the
--- primary key of the records between two ids, `look` rows at most.
+-- Purpose: list the jobs around a job: its parent, the jobs that it replays and that replay it, and its children.
+-- Index: primary keys of records and states; of the ledger for replays, whose keys name the replayed job; for children the
+-- primary key of the records between two ids, up to `scanned` rows.
 with recursive before(job_id, depth) as (
     select %(replay_of)s::uuid, 1
     union all
@@ -12,7 +12,7 @@ with recursive before(job_id, depth) as (
     union all
     select r.job_id, a.depth + 1
     from after a
-    -- `offset` keeps it apart: a key that is still to be written is not looked up in an index behind row level security.
+    -- `offset` separates it: behind row level security, a key that is still to be computed is not looked up in an index.
     cross join lateral (select format('replay:%%s:%%s', a.job_id, n) as key from generate_series(1, 5) n offset 0) k
     join duly.ledger l on l.org_id = %(org_id)s and l.idempotency_key = k.key
     join duly.job_records r on r.org_id = %(org_id)s and r.job_id = l.job_id and r.replay_of = a.job_id
@@ -21,13 +21,13 @@ with recursive before(job_id, depth) as (
     select c.job_id from (
         select r.job_id, r.parent_id from duly.job_records r
         where r.org_id = %(org_id)s and r.job_id > %(first_child)s and r.job_id < %(last_child)s
-        order by r.job_id limit %(look)s) c
+        order by r.job_id limit %(scanned)s) c
     where c.parent_id = %(job_id)s
-    limit %(most)s
+    limit %(limit)s
 ), related as (
     select 'parent' as relation, %(parent_id)s::uuid as job_id, 0 as depth where %(parent_id)s::uuid is not null
-    union all (select 'replay_of', job_id, depth from before where job_id is not null limit %(most)s)
-    union all (select 'replayed_by', job_id, depth from after where depth > 0 limit %(most)s)
+    union all (select 'replay_of', job_id, depth from before where job_id is not null limit %(limit)s)
+    union all (select 'replayed_by', job_id, depth from after where depth > 0 limit %(limit)s)
     union all select 'child', job_id, 0 from child
 )
 select f.relation, f.depth, f.job_id, r.job_type, r.subject_id, r.created_at, coalesce(s.status, 'queued') as status,
