@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from duly import Duly, Handle, errors
-from duly.features.jobs.service import Jobs, JobStatusReading
+from duly.features.jobs.service import Jobs
 from duly.jobs import status_batcher
 from duly.jobs.status_batcher import JobStatusReading
 from tests.features.jobs.test_status_watcher import cancel
