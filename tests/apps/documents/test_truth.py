@@ -78,9 +78,9 @@ async def test_an_extraction_that_is_refused_does_not_hide_one_that_runs(
     sql.execute("update documents.documents set status = 'extracting'")
     begun = await docs.extract(anna, filed.document_id, "unstructured_fast")
     async with library.tenant_session(anna.org_id) as conn:
-        from duly.apps.documents.extraction import store
+        from duly.apps.documents.extraction.service import record_cancellation
 
-        await store.cancel(conn, anna.org_id, begun.job_id, "refused", 0)
+        await record_cancellation(conn, anna.org_id, begun.job_id, "refused", 0)
     assert (await docs.get(anna, filed.document_id)).status == "extracting"
 
 

@@ -10,11 +10,12 @@ from duly.apps.documents.classification.service import ClassificationService
 from duly.apps.documents.elements import Engine
 from duly.apps.documents.errors import UnknownFile
 from duly.apps.documents.exports.service import Exports
-from duly.apps.documents.extraction import store
 from duly.apps.documents.extraction.service import (
     REMOTE_ENGINES,
     ExtractionTarget,
     StartedExtraction,
+    list_extractions,
+    read_current_extraction,
     start_extraction,
 )
 from duly.apps.documents.folders.access import DocumentPrincipal, check_folders_visible
@@ -88,7 +89,7 @@ class Documents(Library):
         size = page_size(limit)
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            return await store.list_of(conn, who.org_id, document_id, before, size)
+            return await list_extractions(conn, who.org_id, document_id, before, size)
 
     async def elements(self, who: DocumentPrincipal, document_id: UUID) -> tuple[UUID, bytes]:
         """The extraction that its text is from, and the pages that it has left, as JSON."""
@@ -104,7 +105,7 @@ class Documents(Library):
     async def _current(self, who: DocumentPrincipal, document_id: UUID) -> tuple[UUID, str]:
         await self.get(who, document_id)
         async with self._app.tenant_session(who.org_id) as conn:
-            found = await store.current(conn, who.org_id, document_id)
+            found = await read_current_extraction(conn, who.org_id, document_id)
         if found is None or not found.result_json:
             raise UnknownFile("it has not been read", field="document_id", fix="ask for an extraction")
         return found.extraction_id, str(found.result_json["derived"])

@@ -1,1 +1,1 @@
-"""Reading documents: as a job, page by page; its record kept true, its text published at once."""
+"""Extraction: read the text of documents in a job, and publish it for search and classification."""

@@ -1,10 +1,10 @@
-"""The job type `extract_document`: page by page, each a partial result; published at once, at the end."""
+"""The job type `extract_document`: a partial result per page; the text is published when all are read."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,9 +13,9 @@ from uuid import UUID
 
 from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
 from duly.apps.documents.engines import RemoteUnavailable, Unstructured, open_file
-from duly.apps.documents.extraction import store
-from duly.apps.documents.extraction.publish import published
-from duly.apps.documents.extraction.service import JOB_TYPE, REMOTE_ENGINES, cost
+from duly.apps.documents.extraction import service
+from duly.apps.documents.extraction.publish import publish_pages
+from duly.apps.documents.extraction.service import JOB_TYPE, REMOTE_ENGINES, cost_in_cents
 from duly.apps.documents.folders.access import DocumentPrincipal, read_only_folders
 from duly.apps.documents.folders.job_subjects import check_subject, document_subject, subject_from_document
 from duly.apps.documents.library.file_store import FileStore
@@ -29,160 +29,177 @@ from duly.jobs.failure_callbacks import Failure
 from duly.worker.context.context import Context
 
 _TIMEOUT = timedelta(hours=6)
-_EVERY = 10
-"""Pages between two looks at the document."""
+_VERSION_CHECK_INTERVAL = 10
+"""Pages between two checks that the document still has this version."""
 
 
 def declare(app: App, options: DocumentOptions) -> None:
-    """Add the job type, and the adapter that keeps its records true, to an application."""
+    """Declare the job type, and the adapter that keeps extractions consistent with their jobs."""
 
     @app.job(
         JOB_TYPE,
         category=Category.DOCUMENT,
         timeout=_TIMEOUT,
         subject=subject_from_document,
-        on_failed=_failed,
+        on_failed=_settle_failed,
     )
     async def extract_document(ctx: Context, document_id: UUID, engine: Engine = "fast") -> dict[str, Any]:
-        """Read a document: its pages are partial results, its passages are found when all are read."""
-        return await _Extraction(app, options, ctx).run(document_id, engine)
+        """Extract a document: pages are partial results, passages are published when all are read."""
+        return await _Attempt(app, options, ctx).run(document_id, engine)
 
-    app.adapt(store.Extractions())
-
-
-async def _failed(failure: Failure, conn: Any) -> None:
-    await store.settle(conn, failure.job.org_id, failure.job.job_id, failure.job)
+    app.adapt(service.ExtractionAdapter())
 
 
-class _Extraction:
-    """One attempt."""
+async def _settle_failed(failure: Failure, conn: Any) -> None:
+    await service.settle(conn, failure.job.org_id, failure.job.job_id, failure.job)
+
+
+class _Attempt:
+    """One attempt of the job."""
 
     def __init__(self, app: App, options: DocumentOptions, ctx: Context) -> None:
         self._app = app
         self._options = options
         self._ctx = ctx
-        self._who = DocumentPrincipal(ctx.job.org_id, ctx.job.actor)
+        self._principal = DocumentPrincipal(ctx.job.org_id, ctx.job.actor)
         self._pages_read = ctx.job.partial_count
 
     async def run(self, document_id: UUID, engine: Engine) -> dict[str, Any]:
-        """All of it; who stops it is put down at once, as far as nothing else happens."""
+        """Extract the document; record a cancellation at once, not only when the job has ended."""
         try:
-            return await self._run(document_id, engine)
-        except Cancel as why:
+            return await self._extract(document_id, engine)
+        except Cancel as cancel:
+            job = self._ctx.job
             async with self._ctx.session() as conn:
-                await store.cancel(conn, self._who.org_id, self._ctx.job.job_id, why.reason, self._pages_read)
+                await service.record_cancellation(
+                    conn, job.org_id, job.job_id, cancel.reason, self._pages_read
+                )
             raise
 
-    async def _run(self, document_id: UUID, engine: Engine) -> dict[str, Any]:
+    async def _extract(self, document_id: UUID, engine: Engine) -> dict[str, Any]:
         ctx = self._ctx
-        document, row = await self._begin(document_id, engine)
-        if document.version != row.version:
+        document, extraction = await self._start(document_id, engine)
+        if document.version != extraction.version:
             raise Cancel("the document has a newer version")
         file_store = FileStore((await self._app.resources()).blobs, ctx.job.org_id)
         try:
-            async with _on_disk(file_store, document) as path:
-                pages = await self._pages(path, document, row)
+            async with _download(file_store, document) as path:
+                pages = await self._read_pages(path, document, extraction)
         except UnreadableFile as error:
             raise Fail(error.message, code=error.code) from error
         except RemoteUnavailable as error:
             raise Retry(str(error), after=error.retry_after, code="remote.unavailable") from error
         ctx.check_canceled()
-        cents = cost(len(pages), self._price(row))
-        return await published(self._app, ctx, file_store, document, row, pages, cents=cents)
+        cents = cost_in_cents(len(pages), self._cents_per_page(extraction))
+        return await publish_pages(self._app, ctx, file_store, document, extraction, pages, cents=cents)
 
-    async def _begin(self, document_id: UUID, engine: Engine) -> tuple[Document, Extraction]:
+    async def _start(self, document_id: UUID, engine: Engine) -> tuple[Document, Extraction]:
         job = self._ctx.job
-        values = {"org_id": job.org_id, "document_id": document_id}
         async with self._ctx.session() as conn:
-            closed = await read_only_folders(conn, self._who)
-            found = await fetch_one(conn, "documents/read", {**values, "hidden_folders": closed})
-            if found is None:
-                raise Fail("there is no such document that you may change", code="document.unknown")
-            document = Document.model_validate(found[0])
+            values = {
+                "org_id": job.org_id,
+                "document_id": document_id,
+                "hidden_folders": await read_only_folders(conn, self._principal),
+            }
+            row = await fetch_one(conn, "documents/read", values)
+            if row is None:
+                raise Fail("no such document, or you may not change it", code="document.unknown")
+            document = Document.model_validate(row[0])
             check_subject(job.subject_id, document_subject(document_id))
-            row = await store.start(conn, job.org_id, document_id, document.version, job.job_id, engine)
-        return document, row
+            extraction = await service.record_start(
+                conn, job.org_id, document_id, document.version, job.job_id, engine
+            )
+        return document, extraction
 
-    async def _pages(self, path: Path, document: Document, row: Extraction) -> Sequence[PageElements]:
+    async def _read_pages(
+        self, path: Path, document: Document, extraction: Extraction
+    ) -> Sequence[PageElements]:
         ctx, limits = self._ctx, self._options.limits
-        if row.engine in REMOTE_ENGINES and row.estimated_pages is None:
-            async with open_file(path, document.name, "fast", limits) as counted:
-                await self._estimate(row, counted.pages)
-        remote = self._allowed(row) if row.engine in REMOTE_ENGINES else None
-        async with open_file(path, document.name, row.engine, limits, remote=remote) as reader:
-            await self._estimate(row, reader.pages)
-            room = _Room(limits.whole_text_max, await ctx.results() if self._pages_read else {})
+        is_remote = extraction.engine in REMOTE_ENGINES
+        if is_remote and extraction.estimated_pages is None:
+            async with open_file(path, document.name, "fast", limits) as reader:
+                await self._record_estimate(extraction, reader.pages)
+        remote = self._check_remote(extraction) if is_remote else None
+        async with open_file(path, document.name, extraction.engine, limits, remote=remote) as reader:
+            await self._record_estimate(extraction, reader.pages)
+            budget = _TextBudget(limits.whole_text_max)
+            if self._pages_read:  # by an earlier attempt
+                for page in (await ctx.results()).values():
+                    budget.spend(PageElements.model_validate(page))
             missing = [chunk async for chunk in ctx.chunks(range(1, reader.pages + 1))]
-            stream = reader.read([chunk.item for chunk in missing])
-            for place, chunk in enumerate(missing):
-                if place % _EVERY == 0:
-                    await self._check_current(document)
-                # Outside of the chunk: what stops the reading stops the attempt.
-                page = await anext(stream)
-                room.take(page)
+            pages = reader.read([chunk.item for chunk in missing])
+            for index, chunk in enumerate(missing):
+                if index % _VERSION_CHECK_INTERVAL == 0:
+                    await self._check_version(document)
+                # Outside of the chunk: an error here fails the attempt, not only the page.
+                page = await anext(pages)
+                budget.spend(page)
                 async with chunk:
                     chunk.result = page.model_dump(mode="json", exclude_none=True)
                 self._pages_read += 1
-        kept = await ctx.results()
-        return [PageElements.model_validate(kept.pop(key)) for key in sorted(kept, key=int)]
+        results = await ctx.results()
+        return [PageElements.model_validate(results.pop(key)) for key in sorted(results, key=int)]
 
-    async def _check_current(self, document: Document) -> None:
-        """Stop if nobody wants it any more: what is read elsewhere is paid."""
+    async def _check_version(self, document: Document) -> None:
+        """Cancel if the document was deleted or replaced: pages of a remote engine cost money."""
         self._ctx.check_canceled()
-        ids = {"org_id": self._who.org_id, "document_id": document.document_id}
+        ids = {"org_id": self._principal.org_id, "document_id": document.document_id}
         async with self._ctx.session() as conn:
-            found = await fetch_one(conn, "documents/version_of", ids)
-        if found is None or found[0] != document.version:
+            row = await fetch_one(conn, "documents/version_of", ids)
+        if row is None or row[0] != document.version:
             raise Cancel("the document was deleted, or has a newer version")
 
-    def _allowed(self, row: Extraction) -> Unstructured:
-        if row.consent_given_at is None:
+    def _check_remote(self, extraction: Extraction) -> Unstructured:
+        """Return the remote service, or fail without consent or without a configured service."""
+        if extraction.consent_given_at is None:
             raise Fail(
-                f"{row.engine} sends the file elsewhere, and nobody has agreed to that",
+                f"{extraction.engine} sends the file to an external service: consent is required",
                 code="extraction.no_consent",
                 blocked=True,
             )
         remote = self._options.remote()
         if remote is None:
-            raise Fail("no Unstructured service is set up", code="extraction.not_configured", blocked=True)
+            message = "no Unstructured service is configured"
+            raise Fail(message, code="extraction.not_configured", blocked=True)
         return remote
 
-    async def _estimate(self, row: Extraction, pages: int) -> None:
-        """Said before the first page is read: before anything leaves the house it is known what it costs."""
-        values = {"org_id": self._who.org_id, "extraction_id": row.extraction_id, "pages": pages}
+    async def _record_estimate(self, extraction: Extraction, pages: int) -> None:
+        """Record the pages and their cost before the first page is sent."""
+        values = {
+            "org_id": self._principal.org_id,
+            "extraction_id": extraction.extraction_id,
+            "pages": pages,
+            "cents": cost_in_cents(pages, self._cents_per_page(extraction)),
+        }
         async with self._ctx.session() as conn:
-            await conn.execute(
-                statement("extractions/estimate"), {**values, "cents": cost(pages, self._price(row))}
-            )
+            await conn.execute(statement("extractions/set_estimate"), values)
 
-    def _price(self, row: Extraction) -> float:
-        return self._options.cents_per_page.get(row.engine, 0.0)
+    def _cents_per_page(self, extraction: Extraction) -> float:
+        return self._options.cents_per_page.get(extraction.engine, 0.0)
 
 
-class _Room:
-    """How much text may still come, after what an attempt before this one has brought."""
+class _TextBudget:
+    """The number of characters that the pages of a document may have together."""
 
-    def __init__(self, most: int, kept: Mapping[str, Any]) -> None:
-        self._most = most
-        self._left = most
-        for page in kept.values():
-            self.take(PageElements.model_validate(page))
+    def __init__(self, max_characters: int) -> None:
+        self._max_characters = max_characters
+        self._remaining = max_characters
 
-    def take(self, page: PageElements) -> None:
-        """Raise when a page has more than there is room for."""
-        self._left -= sum(len(element.text) for element in page.elements)
-        if self._left < 0:
+    def spend(self, page: PageElements) -> None:
+        """Subtract the text of a page, or raise if there is not enough left."""
+        self._remaining -= sum(len(element.text) for element in page.elements)
+        if self._remaining < 0:
             raise UnreadableFile(
-                "document.too_large", f"its pages have more than {self._most:,} characters together"
+                "document.too_large", f"the text has more than {self._max_characters:,} characters"
             )
 
 
 @asynccontextmanager
-async def _on_disk(file_store: FileStore, document: Document) -> AsyncIterator[Path]:
-    """The file of a document in a folder of its own, under a name of ours."""
+async def _download(file_store: FileStore, document: Document) -> AsyncIterator[Path]:
+    """Download the file of a document into a temporary directory; its own name is not used."""
     with tempfile.TemporaryDirectory(prefix="duly-document-") as folder:
         path = Path(folder, "file")
         with path.open("wb") as file:  # noqa: ASYNC230 - written in a thread
-            async for piece in file_store.read_original(document.sha256):
-                await asyncio.to_thread(file.write, piece)
+            async for chunk in file_store.read_original(document.sha256):
+                await asyncio.to_thread(file.write, chunk)
         yield path

@@ -1,4 +1,4 @@
-"""From elements to passages: what belongs together, in pieces that search can point at."""
+"""Split the elements of pages into passages, the units of search."""
 
 from __future__ import annotations
 
@@ -8,80 +8,76 @@ from dataclasses import dataclass, field
 
 from duly.apps.documents.elements import Element, PageElements, Passage, Span
 
-_BETWEEN = "\n\n"
-_WHOLE_TABLES = 4
-"""How many times the usual size a table may have before it is cut between its rows."""
-_SENTENCE = re.compile(r"[.!?…:;]['\"»“”)\]]*\s+|\n\s*")
+_SEPARATOR = "\n\n"
+_TABLE_FACTOR = 4
+"""Multiple of the usual size up to which a table is not split between its rows."""
+_SENTENCE_END = re.compile(r"[.!?…:;]['\"»“”)\]]*\s+|\n\s*")
 _SPACE = re.compile(r"\s+")
 
 
 @dataclass
-class _Gathered:
-    """A passage under way."""
+class _Builder:
+    """A passage under construction."""
 
     size: int
     text: str = ""
     spans: list[Span] = field(default_factory=list)
 
-    def add(self, element: Element, piece: str) -> None:
-        self.text = f"{self.text}{_BETWEEN}{piece}" if self.text else piece
-        start = len(self.text) - len(piece)
+    def add(self, element: Element, text: str) -> None:
+        self.text = f"{self.text}{_SEPARATOR}{text}" if self.text else text
+        start = len(self.text) - len(text)
         self.spans.append(Span(type=element.type, start=start, end=len(self.text), box=element.box))
 
-    def has_room(self, element: Element, piece: str) -> bool:
-        """A heading begins a passage, and what follows it stays with it."""
-        if not self.has_text:
+    def fits(self, element: Element, text: str) -> bool:
+        """Return whether an element belongs here: a heading starts a passage, and its text follows it."""
+        if all(span.type == "Title" for span in self.spans):
             return len(self.text) <= self.size
-        return element.type != "Title" and len(self.text) + len(_BETWEEN) + len(piece) <= self.size
+        return element.type != "Title" and len(self.text) + len(_SEPARATOR) + len(text) <= self.size
 
-    @property
-    def has_text(self) -> bool:
-        return any(span.type != "Title" for span in self.spans)
-
-    def passage(self, index: int, page: int) -> Passage:
-        kind = next((span.type for span in self.spans if span.type != "Title"), "Title")
-        return Passage(index=index, page=page, type=kind, text=self.text, spans=tuple(self.spans))
+    def build(self, index: int, page: int) -> Passage:
+        passage_type = next((span.type for span in self.spans if span.type != "Title"), "Title")
+        return Passage(index=index, page=page, type=passage_type, text=self.text, spans=tuple(self.spans))
 
 
-def passages(pages: Iterable[PageElements], size: int = 1000) -> Iterator[Passage]:
-    """Elements under their heading, about `size` characters at a time; none goes over the end of a page."""
+def split_passages(pages: Iterable[PageElements], size: int = 1000) -> Iterator[Passage]:
+    """Yield passages of about `size` characters, grouped under headings; none crosses a page."""
     index = 0
     for page in pages:
-        for gathered in _gathered(page, size):
-            yield gathered.passage(index, page.number)
+        for builder in _group_elements(page, size):
+            yield builder.build(index, page.number)
             index += 1
 
 
-def _gathered(page: PageElements, size: int) -> Iterator[_Gathered]:
-    current = _Gathered(size)
+def _group_elements(page: PageElements, size: int) -> Iterator[_Builder]:
+    current = _Builder(size)
     for element in page.elements:
-        for piece in _pieces(element, size):
-            if current.spans and not current.has_room(element, piece):
+        for text in _split_text(element, size):
+            if current.spans and not current.fits(element, text):
                 yield current
-                current = _Gathered(size)
-            current.add(element, piece)
+                current = _Builder(size)
+            current.add(element, text)
     if current.spans:
         yield current
 
 
-def _pieces(element: Element, size: int) -> Iterator[str]:
-    """Its text, cut at the end of a sentence where it is too long, of a row if it is a table."""
+def _split_text(element: Element, size: int) -> Iterator[str]:
+    """Split a long text at the end of a sentence, and a long table at the end of a row."""
     text = element.text.strip()
-    most = _WHOLE_TABLES * size if element.type == "Table" else size
-    at = 0
-    while len(text) - at > most:
-        end = _end(text, at, size)
-        yield text[at:end].rstrip()
+    max_length = _TABLE_FACTOR * size if element.type == "Table" else size
+    start = 0
+    while len(text) - start > max_length:
+        end = _find_split(text, start, size)
+        yield text[start:end].rstrip()
         gap = _SPACE.match(text, end)
-        at = gap.end() if gap else end
+        start = gap.end() if gap else end
     if text:
-        yield text[at:]
+        yield text[start:]
 
 
-def _end(text: str, at: int, size: int) -> int:
-    """Where to cut: the last end of a sentence in the second half, else the last space, else right there."""
-    for mark in (_SENTENCE, _SPACE):
-        ends = [found.end() for found in mark.finditer(text, at + max(1, size // 2), at + size)]
+def _find_split(text: str, start: int, size: int) -> int:
+    """Return the last end of a sentence in the second half, else the last space, else the size."""
+    for pattern in (_SENTENCE_END, _SPACE):
+        ends = [match.end() for match in pattern.finditer(text, start + max(1, size // 2), start + size)]
         if ends:
             return ends[-1]
-    return at + size
+    return start + size

@@ -53,7 +53,7 @@ async def standing(conn: Connection, who: DocumentPrincipal, quotas: Quotas) -> 
 
 async def lately(conn: Connection, who: DocumentPrincipal, limit: int) -> Sequence[Reading]:
     """The readings under way, then those of late that did not end well, the newest first."""
-    found = await fetch_all(conn, "extractions/lately", {**await _seen(conn, who), "limit": limit})
+    found = await fetch_all(conn, "extractions/list_recent", {**await _seen(conn, who), "limit": limit})
     return [Reading(Extraction.model_validate(row), name) for row, name in found]
 
 

@@ -137,7 +137,7 @@ async def _replaced(ctx: Context, file_store: FileStore, document_id: UUID) -> i
     values = {"org_id": ctx.job.org_id, "document_id": document_id, "extractions": found}
     async with ctx.session() as conn:
         await conn.execute(statement("extractions/forget_derived"), values)
-        old = [row[0] for row in await fetch_all(conn, "extractions/outdated", values)]
+        old = [row[0] for row in await fetch_all(conn, "extractions/list_outdated", values)]
     await file_store.remove_derived(document_id, [elements_file_name(extraction_id) for extraction_id in old])
     return len(old)
 

@@ -1,4 +1,4 @@
-"""A worker is killed in the middle of a long document: another goes on where it was."""
+"""A worker is killed in the middle of a long document: another one resumes."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ async def test_a_long_document_survives_a_kill_and_no_page_is_read_twice(
 
     async with doomed(*where):
         await until(sql, "select count(*) >= 100 from duly.result_snapshots")
-    kept = sql.execute("select count(*) from duly.result_snapshots").fetchone()
-    assert kept is not None
-    assert 100 <= kept[0] < PAGES, "it was killed in the middle"
+    stored = sql.execute("select count(*) from duly.result_snapshots").fetchone()
+    assert stored is not None
+    assert 100 <= stored[0] < PAGES, "it was killed in the middle"
 
     await until(sql, "select heartbeat_at < now() - interval '1 second' from duly.workers")
     while sql.execute("select exists (select from duly.claims)").fetchone() == (True,):
         await Reaper(app).once()
     job = await done(app, app.handle(row.job_id, org_id=org))
     assert (job.status, job.attempt) == (Status.COMPLETED, 2)
-    told = sql.execute(
+    partials = sql.execute(
         "select count(*), count(distinct attempt) from duly.event_log where event_type = 'job.partial'"
     ).fetchone()
-    assert told == (PAGES, 2), "each page was told once, some by the first and some by the second"
+    assert partials == (PAGES, 2), "one event per page, from both attempts"
 
     document, [row] = (
         await app.documents.get(who, filed.document_id),

@@ -1,4 +1,4 @@
-"""Engines that send a file elsewhere: only with consent, at a price that was said before."""
+"""Remote engines: they need consent, and the cost is estimated before anything is sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def service() -> Iterator[Fake]:
 
 @pytest.fixture
 async def connected(fresh: FreshDatabase, tmp_path: Path, service: Fake) -> AsyncIterator[Duly]:
-    """An installation that has the service, and pays 2.5 cents for a page at hi_res."""
+    """An application with the remote service, at 2.5 cents per page with hi_res."""
     app = Duly(
         database_url=fresh.url,
         database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
@@ -60,7 +60,7 @@ async def test_without_consent_nothing_is_sent_and_the_job_is_blocked(
     assert service.files == []
 
 
-async def test_with_consent_it_is_sent_and_what_it_took_is_on_record(
+async def test_with_consent_the_file_is_sent_and_its_cost_recorded(
     connected: Duly, anna: DocumentPrincipal, service: Fake, sql: psycopg.Connection
 ) -> None:
     docs = connected.documents
@@ -74,9 +74,9 @@ async def test_with_consent_it_is_sent_and_what_it_took_is_on_record(
     assert (row.estimated_pages, row.estimated_cost_cents) == (3, 8)
     assert (row.actual_pages, row.actual_cost_cents) == (3, 8)
     assert [hit.page for hit in (await docs.search(anna, '"auf Seite 2"')).hits] == [2]
-    kept = sql.execute("select string_agg(t::text, ' ') from documents.extractions t").fetchone()
-    assert kept is not None
-    assert KEY not in str(kept[0])
+    records = sql.execute("select string_agg(t::text, ' ') from documents.extractions t").fetchone()
+    assert records is not None
+    assert KEY not in str(records[0])
 
 
 async def test_without_a_service_consent_is_not_enough(library: Duly, anna: DocumentPrincipal) -> None:
@@ -96,4 +96,4 @@ async def test_consent_is_for_one_extraction(
         job = await done(connected, connected.handle(begun.job_id, org_id=anna.org_id))
         assert job.outcome is outcome
     assert len(service.files) == 1
-    assert (await docs.get(anna, filed.document_id)).status == "extracted", "what was read before stays"
+    assert (await docs.get(anna, filed.document_id)).status == "extracted", "the earlier text stays"

@@ -1,4 +1,4 @@
-"""Extraction: pages as they are read, all of it or none of it found, and a record that tells the truth."""
+"""The job `extract_document`: partial results, publication in one transaction, a consistent record."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ async def read(
     return await done(app, app.handle(begun.job_id, org_id=who.org_id))
 
 
-async def test_a_document_is_read_page_by_page_and_then_found(library: Duly, anna: DocumentPrincipal) -> None:
+async def test_pages_are_partial_results_and_the_document_becomes_searchable(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     filed = await add(library, anna, pdf([LETTER, "Zweite Seite", None]), "Vertrag.pdf", engine="fast")
     begun = await extraction(library, anna, filed.document_id)
     assert (begun.status, begun.engine) == ("queued", "fast")
@@ -50,11 +52,11 @@ async def test_a_document_is_read_page_by_page_and_then_found(library: Duly, ann
     assert (row.status, row.actual_pages, row.actual_cost_cents, row.error_code) == ("needs_ocr", 3, 0, None)
     found = await library.documents.search(anna, "Miete Hauptstrasse")
     assert [hit.page for hit in found.hits][:1] == [1]
-    kept = json.loads(await library.documents.derived(anna, filed.document_id, result["derived"]))
-    assert [page["state"] for page in kept] == ["text", "text", "needs_ocr"]
+    pages = json.loads(await library.documents.derived(anna, filed.document_id, result["derived"]))
+    assert [page["state"] for page in pages] == ["text", "text", "needs_ocr"]
 
 
-async def test_a_file_that_cannot_be_read_fails_with_its_code_everywhere(
+async def test_an_unreadable_file_fails_job_extraction_and_document_with_its_code(
     library: Duly, anna: DocumentPrincipal
 ) -> None:
     filed = await add(library, anna, b"%PDF-1.7 and nothing more", "kaputt.pdf")
@@ -65,7 +67,7 @@ async def test_a_file_that_cannot_be_read_fails_with_its_code_everywhere(
     assert (await library.documents.get(anna, filed.document_id)).status == "failed"
 
 
-async def test_pages_that_have_too_much_text_together_end_the_reading(
+async def test_an_extraction_fails_when_its_pages_have_too_much_text_together(
     app: Duly, anna: DocumentPrincipal
 ) -> None:
     app.include_documents(limits=ReaderLimits(whole_text_max=50))
@@ -75,7 +77,7 @@ async def test_pages_that_have_too_much_text_together_end_the_reading(
     assert (await extraction(app, anna, filed.document_id)).status == "failed"
 
 
-async def test_reading_again_replaces_all_and_failing_to_leaves_all_as_it_was(
+async def test_a_new_extraction_replaces_the_text_and_a_failed_one_keeps_it(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     filed = await add(library, anna, pdf(["Erste Fassung Apfel"]), "a.pdf")
@@ -98,14 +100,16 @@ async def test_reading_again_replaces_all_and_failing_to_leaves_all_as_it_was(
     assert (await library.documents.search(anna, "Birne")).hits
 
 
-async def test_asking_twice_is_one_extraction(library: Duly, anna: DocumentPrincipal) -> None:
+async def test_a_repeated_request_returns_the_active_extraction(
+    library: Duly, anna: DocumentPrincipal
+) -> None:
     filed = await add(library, anna, "text")
     first = await library.documents.extract(anna, filed.document_id)
     again = await library.documents.extract(anna, filed.document_id)
     assert (again.job_id, again.created) == (first.job_id, False)
 
 
-async def test_an_extraction_whose_job_was_canceled_is_told_so(
+async def test_the_reconciler_cancels_an_extraction_whose_job_was_canceled(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     filed = await add(library, anna, "text", engine="fast")
@@ -118,7 +122,7 @@ async def test_an_extraction_whose_job_was_canceled_is_told_so(
     assert (await library.documents.get(anna, filed.document_id)).status == "stored"
 
 
-async def test_a_document_that_is_deleted_meanwhile_ends_its_extraction(
+async def test_deleting_a_document_fails_its_extraction(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     filed = await add(library, anna, "text", engine="fast")
@@ -130,7 +134,7 @@ async def test_a_document_that_is_deleted_meanwhile_ends_its_extraction(
     assert (job.status, job.error_code) == (Status.FAILED, "document.unknown")
 
 
-async def test_a_job_that_was_enqueued_by_hand_is_an_extraction_too(
+async def test_a_job_enqueued_directly_creates_its_extraction(
     library: Duly, anna: DocumentPrincipal, acting: uuid.UUID
 ) -> None:
     filed = await add(library, anna, "Guten Tag, ein Brief.")
@@ -139,7 +143,7 @@ async def test_a_job_that_was_enqueued_by_hand_is_an_extraction_too(
     assert (await extraction(library, anna, filed.document_id)).job_id == handle.job_id
 
 
-async def test_a_document_in_a_closed_folder_is_read_for_nobody_else(
+async def test_a_document_in_a_restricted_folder_is_extracted_only_with_write_access(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, acting: uuid.UUID
 ) -> None:
     folder = await library.documents.folders.create(anna, "Personal")
@@ -161,10 +165,10 @@ async def test_a_document_in_a_closed_folder_is_read_for_nobody_else(
     assert (await read(library, ben, filed.document_id)).status is Status.COMPLETED
 
 
-async def test_an_extraction_is_of_the_version_that_it_was_asked_for(
+async def test_an_extraction_is_canceled_when_its_version_is_replaced(
     library: Duly, anna: DocumentPrincipal
 ) -> None:
-    """Consent, pages that are read already and the price are of that one."""
+    """Consent, partial results and cost belong to one version."""
     filed = await add(library, anna, pdf(["Erste Fassung"]), "a.pdf", engine="fast")
     old = await extraction(library, anna, filed.document_id)
     assert old.job_id is not None
