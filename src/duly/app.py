@@ -159,10 +159,10 @@ class Duly(App):
     @cached_property
     def webhooks(self) -> Webhooks:
         """Manage webhook endpoints and their deliveries."""
-        from duly.features.webhooks.allowed_urls import Places
+        from duly.features.webhooks.allowed_urls import AllowedUrls
         from duly.features.webhooks.service import Webhooks
 
-        return Webhooks(self, Places(self.settings.webhook_allow))
+        return Webhooks(self, AllowedUrls(self.settings.webhook_allow))
 
     @cached_property
     def orgs(self) -> Orgs:

@@ -14,7 +14,7 @@ from duly.features.notifications.dispatcher import Notifier
 from duly.features.notifications.recipients import Recipient, checked_locale
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.schedules.service import Schedules
-from duly.features.webhooks.allowed_urls import Places
+from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.jobs.application import App
 from duly.maintenance.adapter_sync import AdapterSync
@@ -48,7 +48,7 @@ def alerting_services(app: App, settings: Settings) -> list[Chore]:
     grace = max(3 * settings.reconcile_every, timedelta(minutes=1))
     return [
         Alerter(app, _thresholds(settings), alert_recipients(settings), grace=grace),
-        Deliverer(app, Places(settings.webhook_allow), _delivery_options(settings)),
+        Deliverer(app, AllowedUrls(settings.webhook_allow), _delivery_options(settings)),
         Notifier(app, public_url=settings.public_url),
     ]
 
@@ -77,8 +77,8 @@ def _thresholds(settings: Settings) -> Thresholds:
 def _delivery_options(settings: Settings) -> DeliveryOptions:
     return DeliveryOptions(
         public_url=settings.public_url,
-        limit=settings.webhook_timeout,
-        patience=settings.webhook_disable_after,
+        timeout=settings.webhook_timeout,
+        disable_after=settings.webhook_disable_after,
     )
 
 

@@ -62,25 +62,25 @@ async def test_deliveries_are_listed_and_resent(duly: Run, sql: psycopg.Connecti
     sent = (await duly("webhooks", "test", which, *WHY, "--json")).document
     sql.execute(
         """update duly.webhook_deliveries set status = 'failed', ended_at = now(), try_log = %s""",
-        ['[{"error": "answered 500"}]'],
+        ['[{"error": "HTTP 500"}]'],
     )
     shown = await duly("webhooks", "deliveries", which, "--status", "failed", "--event", "webhook.test")
     assert sent["message_id"] in shown.out
-    assert "answered 500" in shown.out
+    assert "HTTP 500" in shown.out
     again = await duly("webhooks", "resend", which, sent["message_id"], *WHY)
     assert "pending" in again.out
     sql.execute("update duly.webhook_deliveries set status = 'failed', ended_at = now()")
     many = await duly("webhooks", "resend", which, "--failed-since", "2026-01-01T00:00:00Z", *WHY)
     assert many.out == "resent 1\n"
     [one] = (await duly("webhooks", "deliveries", which, "--json")).document["deliveries"]
-    assert (one["status"], one["try_log"]) == ("pending", [{"error": "answered 500"}])
+    assert (one["status"], one["try_log"]) == ("pending", [{"error": "HTTP 500"}])
 
 
 @pytest.mark.parametrize(
     ("words", "code", "part"),
     [
         (("create", "http://example.com", "--event", "*", *WHY), 4, "url: plain HTTP"),
-        (("create", URL, "--event", "job.done", *WHY), 4, "some of job.queued"),
+        (("create", URL, "--event", "job.done", *WHY), 4, "use some of job.queued"),
         (("create", URL, "--event", "*", "--secret-from", "nowhere", *WHY), 2, "nowhere"),
         (("resend", uuid.UUID(int=7), *WHY), 2, "--failed-since"),
         (("update", uuid.UUID(int=7), "--type", "a", "--all-types", *WHY), 2, "either"),

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from duly import Duly, Fail
-from duly.features.webhooks.store import Endpoint
+from duly.features.webhooks.models import Endpoint
 from tests.console.conftest import Person, Post, words
 from tests.features.notifications.telling import ANNA, Kept, tell
 from tests.features.webhooks.administering import URL, WHY, write
@@ -98,14 +98,14 @@ async def test_an_endpoint_is_told_with_its_messages_and_never_its_whole_address
     place = f"/console/webhooks/{endpoint.endpoint_id}"
     shown = await operator.get(place)
     assert [listed.text.count("T0K3N"), shown.text.count("T0K3N")] == [0, 0]
-    assert words(shown).count("answered 500") == 3
+    assert words(shown).count("HTTP 500") == 3
     failed = words(await operator.get(f"{place}?status=failed"))
     assert "job.failed Failed" in failed
     assert "job.completed" not in failed
     assert "No matching messages." in words(await operator.get(f"{place}?event_type=none"))
     one = words(await operator.get(f"{place}/messages/evt_{job.hex}_2"))
     assert f"evt_{job.hex}_2" in one
-    assert "answered 500" in one
+    assert "HTTP 500" in one
     for unknown in (f"{place}/messages/x", f"{place}/messages/evt_{job.hex}_9", "/console/webhooks/x"):
         assert (await operator.get(unknown)).status_code == 404
     assert (await viewer.get(place)).status_code == 403

@@ -33,7 +33,7 @@ from duly.features.events.relay import Relay
 from duly.features.notifications.dispatcher import Notifier
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.sessions.service import Sessions
-from duly.features.webhooks.allowed_urls import Places
+from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.maintenance.failure_callbacks import FailureCallbackRetrier
 from duly.maintenance.maintenance_jobs import MAINTENANCE_SCHEDULES
@@ -285,7 +285,7 @@ async def keep_up(app: Duly, sql: Conn) -> None:
     await Alerter(app, Thresholds(queue_depth=2), recipients).once()
     await until_idle(Relay(app))
     await until_idle(Notifier(app))
-    deliverer = Deliverer(app, Places(["127.0.0.1"]), DeliveryOptions(limit=timedelta(seconds=5)))
+    deliverer = Deliverer(app, AllowedUrls(["127.0.0.1"]), DeliveryOptions(timeout=timedelta(seconds=5)))
     await until_idle(deliverer)
     await deliverer.end()
     await until_idle(Sealer(app))

@@ -17,7 +17,7 @@ from duly.features.api_keys.service import ApiKeys
 from duly.features.jobs.service import Jobs
 from duly.features.members.service import Members
 from duly.features.schedules.service import Schedules
-from duly.features.webhooks.service import NewSecret
+from duly.features.webhooks.models import NewSecret
 from tests.http.conftest import ALL, ANNA
 from tests.worker.working import ONCE, PATIENCE, working
 

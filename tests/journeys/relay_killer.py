@@ -20,9 +20,9 @@ import psycopg
 
 from duly import Duly
 from duly.features.events.relay import Relay
-from duly.features.webhooks.allowed_urls import Places
+from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
-from duly.features.webhooks.sender import Sender, trusted
+from duly.features.webhooks.sender import Sender, trusted_certificates
 from duly.maintenance.loop import run_chores
 
 LEASE = timedelta(seconds=0.5)
@@ -37,8 +37,8 @@ def make_app(url: str, direct_url: str, blobs: str) -> Duly:
 
 def chores(app: Duly) -> list[Any]:
     """With a lease that is soon over."""
-    options = DeliveryOptions(limit=timedelta(seconds=5), lease=LEASE)
-    return [Relay(app, batch_size=50), Deliverer(app, Places(["127.0.0.1"]), options)]
+    options = DeliveryOptions(timeout=timedelta(seconds=5), lease=LEASE)
+    return [Relay(app, batch_size=50), Deliverer(app, AllowedUrls(["127.0.0.1"]), options)]
 
 
 class Fuse:
@@ -103,6 +103,6 @@ def kill_one(where: list[str], dice: random.Random) -> None:
 if __name__ == "__main__":
     *places, kills, seed = sys.argv[1:]
     lots = random.Random(int(seed))
-    trusted()  # once for all of them
+    trusted_certificates()  # once for all of them
     for _ in range(int(kills)):
         kill_one(places, lots)

@@ -22,7 +22,7 @@ from duly.db.database import Database
 from duly.maintenance.loop import run_chores
 from duly.testing import FreshDatabase
 from tests.db.settling import settle
-from tests.features.webhooks.receiver import Got, Receiver, receiving
+from tests.features.webhooks.receiver import Received, Receiver, receiving
 from tests.features.webhooks.stock import endpoint
 from tests.journeys.relay_killer import chores, make_app
 
@@ -90,8 +90,8 @@ async def test_whenever_it_is_killed_what_is_committed_arrives_in_order_and_noth
         assert writers.rolled_back > 50
         _check(receiver, "/200?ends", _committed(sql, ends, ENDS))
         _check(receiver, "/200?every", _committed(sql, every, {*KINDS, "job.queued"} - {"job.progressed"}))
-        twice = len(receiver.got) - len({_event(got) for got in receiver.got})
-        print(dict(points), len(receiver.got), "messages,", twice, "of them again")
+        twice = len(receiver.received) - len({_event(got) for got in receiver.received})
+        print(dict(points), len(receiver.received), "messages,", twice, "of them again")
         assert twice > 0, "some were killed between a message and its note"
 
 
@@ -145,13 +145,13 @@ def _committed(sql: psycopg.Connection[Any], org: uuid.UUID, kinds: Any) -> set[
     return set(sql.execute(f"{query} and event_type = any (%s)", [org, list(kinds)]).fetchall())
 
 
-def _event(got: Got) -> Event:
-    data = got.said["data"]
+def _event(got: Received) -> Event:
+    data = got.message["data"]
     return data["job_id"], data["event_seq"], data["attempt"]
 
 
 def _check(receiver: Receiver, path: str, committed: set[Event]) -> None:
-    ours = [got for got in receiver.got if got.path == path]
+    ours = [got for got in receiver.received if got.path == path]
     events = [_event(got) for got in ours]
     assert set(events) == committed
     assert len({(got.headers["webhook-id"], got.body) for got in ours}) == len(committed), "again is the same"

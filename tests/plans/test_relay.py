@@ -71,10 +71,10 @@ def test_relay_and_deliverer_read_only_their_batch_however_much_there_is(
     assert 100 <= read(sql, "relay/read_events", {**mark, **dict(columns)})["event_log"] <= 200
 
     claim = {
-        "after_org": NOBODY, "after_endpoint": NOBODY, "org_ids": [], "endpoint_ids": [], "flying": [],
-        "free": 64, "failing": 32, "each": 8,
-        "each_org": 160, "holder": uuid.uuid4(), "lease": timedelta(minutes=1),
-        "breaks": 5, "walk": 200,
+        "after_org": NOBODY, "after_endpoint": NOBODY, "org_ids": [], "endpoint_ids": [], "in_flight": [],
+        "limit": 64, "max_failing": 32, "per_endpoint": 8,
+        "per_org": 160, "holder": uuid.uuid4(), "lease": timedelta(minutes=1),
+        "breaker_threshold": 5, "max_walk": 200,
     }  # fmt: skip
     assert 64 <= read(sql, "deliveries/claim", claim)["webhook_deliveries"] <= 20 + 2 * 64 + 5
 

@@ -37,7 +37,7 @@ from duly.features.queues.service import Queues
 from duly.features.schedules.service import Schedules
 from duly.features.sessions.service import Sessions
 from duly.features.subscriptions.service import Subscriptions
-from duly.features.webhooks.allowed_urls import Places
+from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.service import Webhooks
 from duly.http.authentication.authenticator import Authenticator
 from duly.http.authentication.jwt import TokenVerifier
@@ -64,7 +64,7 @@ class Service:
         self.queues = Queues(app)
         self.limits = Limits(app)
         self.feed = Feed(app)
-        self.webhooks = Webhooks(app, Places(options.webhook_allow))
+        self.webhooks = Webhooks(app, AllowedUrls(options.webhook_allow))
         self.notifications = Notifications(app)
         self.subscriptions = Subscriptions(app)
         self.orgs = Orgs(app)

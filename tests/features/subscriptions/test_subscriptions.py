@@ -13,6 +13,7 @@ from duly import Actor, Cancel, Duly, Fail, Handle, Job
 from duly.core.errors import Conflict, ContractError, DulyError, NotFound, UnknownJob
 from duly.features.subscriptions import service
 from duly.features.webhooks import delivery_store as deliveries
+from duly.features.webhooks.models import AttemptResult
 from duly.maintenance import retention
 from tests.features.events.relaying import relay_all
 from tests.features.notifications.telling import ANNA, Kept, ready, take, tell
@@ -225,9 +226,11 @@ async def test_an_endpoint_is_notified_by_a_delivery_of_its_own(
     )
     async with (await app.resources()).database.engine() as conn:
         holder, lease = uuid.uuid4(), timedelta(seconds=30)
-        walk = await deliveries.claim(conn, holder, None, {}, free=1, each=1, each_org=1, lease=lease)
-        tried = deliveries.Tried(walk.claimed[0], "delivered", None, {"error": None})
-        assert await deliveries.settle(conn, holder, [tried])
+        claim = await deliveries.claim(
+            conn, holder, None, {}, limit=1, per_endpoint=1, per_org=1, lease=lease
+        )
+        result = AttemptResult(claim.deliveries[0], "delivered", None, {"error": None})
+        assert await deliveries.settle(conn, holder, [result])
     assert (await app.notifications.show(acting, which)).delivery_status == "sent"
 
 

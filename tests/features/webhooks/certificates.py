@@ -1,4 +1,4 @@
-"""A certificate that nobody has signed but itself."""
+"""A self-signed certificate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(folder: Path, host: str) -> tuple[Path, ssl.SSLContext]:
-    """Where it lies, and what a server needs to show it."""
+    """Return the path of the certificate, and the context of a server that uses it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
@@ -24,10 +24,12 @@ def self_signed(folder: Path, host: str) -> tuple[Path, ssl.SSLContext]:
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    shown, kept = folder / "shown.pem", folder / "kept.pem"
-    shown.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    public, private = folder / "public.pem", folder / "private.pem"
+    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     plain = serialization.NoEncryption()
-    kept.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(shown, kept)
-    return shown, context
+    context.load_cert_chain(public, private)
+    return public, context

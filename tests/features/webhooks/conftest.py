@@ -1,4 +1,4 @@
-"""An endpoint; a receiver on loopback, and deliverers that may go there."""
+"""Fixtures: an endpoint, a receiver on loopback, and deliverers that may connect to it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from duly import Duly
-from duly.features.webhooks.allowed_urls import Places
+from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
+from duly.features.webhooks.models import Endpoint
 from duly.features.webhooks.service import Webhooks
-from duly.features.webhooks.store import Endpoint
 from tests.features.webhooks.administering import URL, WHY
 from tests.features.webhooks.delivering import Make
 from tests.features.webhooks.receiver import Receiver, receiving
@@ -31,20 +31,20 @@ async def endpoint(webhooks: Webhooks, org: uuid.UUID) -> Endpoint:
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    async with receiving() as made:
-        yield made
+    async with receiving() as receiver:
+        yield receiver
 
 
 @pytest.fixture
 async def make(app: Duly) -> AsyncIterator[Make]:
-    """Makes deliverers that may go to loopback."""
-    made: list[Deliverer] = []
+    """Create deliverers that may connect to loopback."""
+    deliverers: list[Deliverer] = []
 
     def deliverer(**options: Any) -> Deliverer:
-        given = {"limit": timedelta(seconds=5), **options}
-        made.append(Deliverer(app, Places(["127.0.0.1"]), DeliveryOptions(**given)))
-        return made[-1]
+        settings = {"timeout": timedelta(seconds=5), **options}
+        deliverers.append(Deliverer(app, AllowedUrls(["127.0.0.1"]), DeliveryOptions(**settings)))
+        return deliverers[-1]
 
     yield deliverer
-    for one in made:
-        await one.end()
+    for created in deliverers:
+        await created.end()

@@ -1,4 +1,4 @@
-"""What the tests of the deliverer do."""
+"""Helpers for tests of the deliverer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[..., Deliverer]
 
 
 async def deliver(sql: Conn, app: Duly, chore: Deliverer, *, rounds: int = 100) -> None:
-    """Relay what happened, and go on until nothing is due or under way."""
+    """Relay all events, and deliver until nothing is due or in flight."""
     await relay_all(app, sql)
     for _ in range(rounds):
         if await chore.once() > timedelta(0):
@@ -25,7 +25,7 @@ async def deliver(sql: Conn, app: Duly, chore: Deliverer, *, rounds: int = 100) 
 
 
 def make_due(sql: Conn) -> None:
-    """The waits are over."""
+    """Let all pauses of retries and circuit breakers end."""
     sql.execute(
         "update duly.webhook_deliveries set due_at = now() where status = 'pending' and held_by is null"
     )

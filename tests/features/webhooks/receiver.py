@@ -1,4 +1,4 @@
-"""A receiver of webhooks on loopback: a real server, which answers as the path says."""
+"""A receiver of webhooks on loopback: a real server that responds as the path says."""
 
 from __future__ import annotations
 
@@ -15,71 +15,71 @@ _ENDLESS = {
     "/headers": (b"HTTP/1.1 200 OK\r\n", b"x-more: " + b"x" * 2**16 + b"\r\n"),
     "/continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
 }
-"""How an answer begins, and how it goes on."""
+"""The start of a response, and the part that it repeats without end."""
 
 
 @dataclass(frozen=True)
-class Got:
-    """A request that came in."""
+class Received:
+    """A received request."""
 
     path: str
     headers: dict[str, str]
     body: bytes
 
     @property
-    def said(self) -> dict[str, Any]:
+    def message(self) -> dict[str, Any]:
         """The message."""
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        message: dict[str, Any] = json.loads(self.body)
+        return message
 
 
 @dataclass
 class Receiver:
-    """What came in, in its order. `/500` answers so, `/stall` never does, the others are named below."""
+    """The received requests in order. `/500` responds with 500, `/stall` never; see below for others."""
 
     port: int = 0
-    got: list[Got] = field(default_factory=list)
+    received: list[Received] = field(default_factory=list)
     connections: int = 0
-    answers: dict[str, int] = field(default_factory=dict)
-    """What a path answers from now on, whatever it was before."""
+    statuses: dict[str, int] = field(default_factory=dict)
+    """The status with which a path responds from now on."""
     retry_after: str = "600"
-    """What `/busy` asks for."""
+    """The Retry-After header of `/busy`."""
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def url(self, path: str = "/200", host: str = "127.0.0.1", scheme: str = "http") -> str:
         return f"{scheme}://{host}:{self.port}{path}"
 
-    async def until(self, n: int) -> list[Got]:
-        """Wait until so much came in."""
+    async def until(self, n: int) -> list[Received]:
+        """Wait until so many requests were received."""
         async with asyncio.timeout(20), self._news:
-            await self._news.wait_for(lambda: len(self.got) >= n)
-        return self.got
+            await self._news.wait_for(lambda: len(self.received) >= n)
+        return self.received
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         self.connections += 1
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
-                while await self._answer(reader, writer):
+                while await self._respond(reader, writer):
                     pass
         finally:
             writer.transport.abort()
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().rstrip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in rest)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         path = line.split()[1]
         async with self._news:
-            self.got.append(Got(path, headers, body))
+            self.received.append(Received(path, headers, body))
             self._news.notify_all()
-        writer.write(await self._said(path, writer))
+        writer.write(await self._response(path, writer))
         await writer.drain()
         return True
 
-    async def _said(self, path: str, writer: asyncio.StreamWriter) -> bytes:
+    async def _response(self, path: str, writer: asyncio.StreamWriter) -> bytes:
         match path:
             case "/stall":
                 await asyncio.Event().wait()
@@ -98,7 +98,7 @@ class Receiver:
                 return _response(429, f"retry-after: {self.retry_after}\r\n")
             case "/hangup":
                 raise ConnectionResetError
-        return _response(self.answers.get(path) or int(path.strip("/").partition("?")[0]))
+        return _response(self.statuses.get(path) or int(path.strip("/").partition("?")[0]))
 
 
 def _response(status: int, headers: str = "") -> bytes:
@@ -107,7 +107,7 @@ def _response(status: int, headers: str = "") -> bytes:
 
 @asynccontextmanager
 async def receiving(host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
-    """A receiver, as long as it is needed."""
+    """Run a receiver until the end of the block."""
     receiver = Receiver()
     serving: set[asyncio.Task[None]] = set()
 

@@ -1,4 +1,4 @@
-"""Endpoints and events, written as they are needed."""
+"""Write endpoints, jobs and events; read deliveries."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ LOG = (
 def endpoint(
     sql: psycopg.Connection[Any], org: uuid.UUID, url: str, *kinds: str, job_types: list[str] | None = None
 ) -> uuid.UUID:
-    """An endpoint with a secret."""
-    made = sql.execute(
+    """Write an endpoint with a secret; return its id."""
+    created = sql.execute(
         "insert into duly.webhook_endpoints (org_id, endpoint_id, url, event_types, job_types, created_by) "
         "values (%s, duly.uuid7(), %s, %s, %s, 'user:u1') returning endpoint_id",
         [org, url, list(kinds or ("*",)), job_types],
     ).fetchone()
-    assert made
+    assert created
     sql.execute(
         "insert into duly.webhook_secrets (org_id, endpoint_id, secret_id, secret) "
         "values (%s, %s, duly.uuid7(), %s)",
-        [org, made[0], SECRET],
+        [org, created[0], SECRET],
     )
-    return uuid.UUID(str(made[0]))
+    return uuid.UUID(str(created[0]))
 
 
 async def job(app: Duly, org: uuid.UUID, kind: str = "step.take") -> uuid.UUID:
-    """A job that waits: its first event is written."""
+    """Enqueue a job, which writes its first event; return its id."""
     if kind not in app.registry:
 
         @app.job(kind)
@@ -46,11 +46,11 @@ async def job(app: Duly, org: uuid.UUID, kind: str = "step.take") -> uuid.UUID:
 
 
 def happen(sql: psycopg.Connection[Any], org: uuid.UUID, job_id: uuid.UUID, seq: int, kind: str) -> None:
-    """An event of a job, in a transaction of its own."""
+    """Write an event of a job in a transaction of its own."""
     sql.execute(LOG, [org, job_id, seq, kind])
 
 
 def messages(sql: psycopg.Connection[Any], columns: str = "job_id, event_seq") -> list[Any]:
-    """What is to be sent, and was."""
+    """Return all deliveries, pending and ended."""
     query = f"select {columns} from duly.webhook_deliveries order by endpoint_id, job_id, event_seq"
     return sql.execute(query).fetchall()

@@ -1,4 +1,4 @@
-"""The deliverer: what is due arrives, in order for each job, and no receiver is a burden to another."""
+"""The deliverer: due messages are delivered, in order for each job, and no receiver delays another."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from duly import Duly
-from duly.features.webhooks.allowed_urls import Places
-from duly.features.webhooks.attempt import Courier
-from duly.features.webhooks.delivery_store import Claimed, Told, Tried
-from duly.features.webhooks.guarded_network import Guard
+from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.models import AttemptResult, ClaimedDelivery, OutboundMessage
+from duly.features.webhooks.network_guard import NetworkGuard
 from duly.features.webhooks.routes import NewWebhook
 from duly.features.webhooks.sender import Sender
 from tests.features.events.relaying import relay_all
@@ -21,7 +20,7 @@ from tests.features.webhooks.receiver import Receiver
 from tests.features.webhooks.stock import SECRET, endpoint, happen, job, messages
 
 
-async def test_a_message_says_what_happened_signed_by_every_secret(
+async def test_a_message_has_the_event_and_is_signed_by_every_secret(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make
 ) -> None:
     at = endpoint(sql, org, receiver.url())
@@ -34,12 +33,12 @@ async def test_a_message_says_what_happened_signed_by_every_secret(
     one = await job(app, org)
     chore = make(public_url="https://duly.example")
     await deliver(sql, app, chore)
-    [got] = receiver.got
+    [got] = receiver.received
     assert got.headers["content-type"].startswith("application/cloudevents+json")
-    assert len(got.headers["webhook-signature"].split()) == 2, "one that has expired signs no longer"
+    assert len(got.headers["webhook-signature"].split()) == 2, "an expired secret does not sign"
     both = (SECRET, "whsec_bmV3ZXIgbmV3ZXIgbmV3ZXIgbmV3ZXI=")
     said, again = [Webhook(secret).verify(got.body, got.headers) for secret in both]
-    assert said == again == got.said
+    assert said == again == got.message
     assert said["id"] == got.headers["webhook-id"] == f"evt_{one.hex}_1"
     assert (said["type"], said["subject"], said["data"]["job_type"]) == ("job.queued", str(one), "step.take")
     assert said["data"]["status_url"] == f"https://duly.example/v1/jobs/{one}"
@@ -51,14 +50,16 @@ async def test_a_message_says_what_happened_signed_by_every_secret(
         happen(sql, org, one, 2, "job.retried")
         sql.execute("""update duly.event_log set payload = '{"error_code": "boom"}' where event_seq = 2""")
     await deliver(sql, app, chore)
-    assert receiver.got[-1].said["data"]["error_code"] == "boom", "it has not ended, but its event says why"
+    assert receiver.received[-1].message["data"]["error_code"] == "boom", (
+        "it has not ended, but its event says why"
+    )
 
 
-async def test_what_follows_waits_until_the_one_before_has_arrived_or_failed_for_good(
+async def test_a_delivery_follows_until_the_previous_one_is_delivered_or_failed(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make
 ) -> None:
     endpoint(sql, org, receiver.url("/hook"))
-    receiver.answers["/hook"] = 500
+    receiver.statuses["/hook"] = 500
     one, other = await job(app, org), await job(app, org)
     happen(sql, org, one, 2, "job.started")
     chore = make()
@@ -66,40 +67,42 @@ async def test_what_follows_waits_until_the_one_before_has_arrived_or_failed_for
     happen(sql, org, one, 3, "job.completed")
     await deliver(sql, app, chore)
     firsts = {f"evt_{one.hex}_1", f"evt_{other.hex}_1"}
-    assert {got.said["id"] for got in receiver.got} == firsts, "each was tried, and nothing behind it"
+    assert {got.message["id"] for got in receiver.received} == firsts, (
+        "each was attempted, and none that follows"
+    )
     sql.execute("update duly.webhook_deliveries set tries = 9 where job_id = %s and event_seq = 1", [one])
     make_due(sql)
     await deliver(sql, app, chore)
-    receiver.answers["/hook"] = 200
+    receiver.statuses["/hook"] = 200
     make_due(sql)
     await deliver(sql, app, chore)
-    own = [got.said["id"] for got in receiver.got if one.hex in got.said["id"]]
+    own = [got.message["id"] for got in receiver.received if one.hex in got.message["id"]]
     assert own[-2:] == [f"evt_{one.hex}_2", f"evt_{one.hex}_3"]
     assert messages(sql, "event_seq, status") == [
         (1, "failed"), (2, "delivered"), (3, "delivered"), (1, "delivered")
     ]  # fmt: skip
 
 
-async def test_an_endpoint_that_fails_is_shut_then_tried_once_and_whole_when_that_arrives(
+async def test_the_circuit_breaker_opens_then_probes_and_closes_when_a_probe_is_delivered(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make
 ) -> None:
     endpoint(sql, org, receiver.url("/hook"))
-    receiver.answers["/hook"] = 503
+    receiver.statuses["/hook"] = 503
     for _ in range(12):
         await job(app, org)
     chore = make()
     state = "select failures, extract(epoch from shut_until - now())::float from duly.webhook_endpoints"
     await deliver(sql, app, chore)
     [(failures, shut)] = sql.execute(state).fetchall()
-    assert (failures, len(receiver.got)) == (5, 8), "those that were under way count no more"
+    assert (failures, len(receiver.received)) == (5, 8), "attempts in flight do not count any more"
     assert 20 < shut <= 30
     for doubled in (60, 120):
         make_due(sql)
         await deliver(sql, app, chore)
         [(failures, shut)] = sql.execute(state).fetchall()
         assert doubled - 10 < shut <= doubled
-    assert len(receiver.got) == 10, "one each time"
-    receiver.answers["/hook"] = 200
+    assert len(receiver.received) == 10, "one each time"
+    receiver.statuses["/hook"] = 200
     make_due(sql)
     await deliver(sql, app, chore)
     assert sql.execute(
@@ -109,7 +112,7 @@ async def test_an_endpoint_that_fails_is_shut_then_tried_once_and_whole_when_tha
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "failing for days"])
-async def test_an_endpoint_that_is_lost_is_disabled_audited_and_its_admins_are_told(
+async def test_a_lost_endpoint_is_disabled_audited_and_its_admins_are_notified(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make, gone: bool
 ) -> None:
     sql.execute(
@@ -138,19 +141,19 @@ async def test_an_endpoint_that_is_lost_is_disabled_audited_and_its_admins_are_t
     assert row == [(at, "system:duly")]
     audited = "select action, actor_type, target_id from duly.audit_entries where action like 'webhook.%'"
     assert sql.execute(audited).fetchall() == [("webhook.disabled", "system", str(at))]
-    told = sql.execute(
+    notified = sql.execute(
         "select org_id, channel, recipient, template_key, payload ->> 'endpoint_id' from duly.notifications"
     )
-    assert told.fetchall() == [(org, "in_app", "eva", "webhook.disabled", str(at))]
+    assert notified.fetchall() == [(org, "in_app", "eva", "webhook.disabled", str(at))]
     assert sorted(messages(sql, "status")) == [("delivered",), ("failed",) if gone else ("pending",)]
-    before = len(receiver.got)
+    before = len(receiver.received)
     make_due(sql)
     await job(app, org)
     await deliver(sql, app, chore)
-    assert [got.path for got in receiver.got[before:]] == ["/200"]
+    assert [got.path for got in receiver.received[before:]] == ["/200"]
 
 
-async def test_what_its_holder_never_settled_is_sent_again_under_the_same_id(
+async def test_a_delivery_whose_process_died_is_sent_again_under_the_same_id(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make
 ) -> None:
     endpoint(sql, org, receiver.url())
@@ -161,13 +164,13 @@ async def test_what_its_holder_never_settled_is_sent_again_under_the_same_id(
     await receiver.until(1)
     chore = make()
     await deliver(sql, app, chore)
-    assert len({(got.headers["webhook-id"], got.body) for got in receiver.got}) == 1
-    assert len(receiver.got) == 2
+    assert len({(got.headers["webhook-id"], got.body) for got in receiver.received}) == 1
+    assert len(receiver.received) == 2
     await died.once()
-    assert messages(sql, "status, tries") == [("delivered", 1)], "who comes too late has nothing to say"
+    assert messages(sql, "status, tries") == [("delivered", 1)], "a late result does not count"
 
 
-async def test_a_resend_and_a_message_about_no_job_go_out_like_any_other(
+async def test_a_resent_delivery_and_a_notification_are_sent_like_any_other(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make
 ) -> None:
     at = endpoint(sql, org, receiver.url())
@@ -195,9 +198,13 @@ async def test_a_resend_and_a_message_about_no_job_go_out_like_any_other(
         [org, at, note[0]],
     )
     await deliver(sql, app, chore)
-    said = [got.said["data"]["event_seq"] for got in receiver.got if got.said.get("subject") == str(one)]
-    assert (said[:2], sorted(said[2:])) == ([1, 2], [1, 3]), "the one that is sent again, and the next"
-    assert [got.said["data"] for got in receiver.got if got.said["type"] == "notification"] == [
+    said = [
+        got.message["data"]["event_seq"]
+        for got in receiver.received
+        if got.message.get("subject") == str(one)
+    ]
+    assert (said[:2], sorted(said[2:])) == ([1, 2], [1, 3]), "the resent one, and the next"
+    assert [got.message["data"] for got in receiver.received if got.message["type"] == "notification"] == [
         {"subject": "Hi"}
     ]
     found = sql.execute("select delivery_status, attempt_count, sent_at is not null from duly.notifications")
@@ -206,13 +213,13 @@ async def test_a_resend_and_a_message_about_no_job_go_out_like_any_other(
         "update duly.webhook_deliveries set status = 'pending', ended_at = null, due_at = now(), tries = 9 "
         "where notification_id is not null"
     )
-    receiver.answers["/200"] = 500
+    receiver.statuses["/200"] = 500
     await deliver(sql, app, chore)
     assert ("notification", "failed") in messages(sql, "event_type, status")
     assert sql.execute("select delivery_status from duly.notifications").fetchall() == [("sent",)]
 
 
-async def test_what_cannot_be_signed_waits_and_what_is_not_kept_any_more_has_failed(
+async def test_a_delivery_without_secrets_is_retried_and_one_without_its_event_fails(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make
 ) -> None:
     at = endpoint(sql, org, receiver.url())
@@ -223,40 +230,41 @@ async def test_what_cannot_be_signed_waits_and_what_is_not_kept_any_more_has_fai
     chore = make()
     await deliver(sql, app, chore)
     assert messages(sql, "job_id, status, try_log -> 0 ->> 'error'") == [
-        (one, "failed", "the event is not kept any more"),
-        (other, "pending", "the endpoint has no secret to sign with"),
+        (one, "failed", "the event is no longer retained"),
+        (other, "pending", "the endpoint has no signing secret"),
     ]
     assert sql.execute("select failures from duly.webhook_endpoints").fetchall() == [(1,)]
     assert receiver.connections == 0
 
 
-async def test_a_try_that_breaks_off_or_cannot_be_written_down_stops_nobody(
+async def test_an_attempt_that_crashes_or_cannot_be_written_stops_no_other(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make
 ) -> None:
-    class Clumsy(Courier):
-        async def deliver(self, claimed: Claimed, told: Told | None) -> Tried:
-            assert told
-            if told.url.endswith("/breaks"):
+    class CrashingSender(Sender):
+        async def deliver(self, delivery: ClaimedDelivery, message: OutboundMessage | None) -> AttemptResult:
+            assert message
+            if message.url.endswith("/breaks"):
                 raise RuntimeError
-            tried = await super().deliver(claimed, told)
-            return tried._replace(entry={"error": "\0"}) if told.url.endswith("/500") else tried
+            result = await super().deliver(delivery, message)
+            is_unwritable = message.url.endswith("/500")
+            return result._replace(log_entry={"error": "\0"}) if is_unwritable else result
 
     for path in ("/breaks", "/500", "/200"):
         endpoint(sql, org, receiver.url(path))
     await job(app, org)
     chore = make()
-    chore._courier = Clumsy(Sender(Guard(Places(["127.0.0.1"])), limit=5, connections=4), "")
+    chore._sender = CrashingSender(NetworkGuard(AllowedUrls(["127.0.0.1"])), timeout=5, connections=4)
     await deliver(sql, app, chore)
     assert sorted(messages(sql, "status, tries, held_by, try_log -> 0 ->> 'error'")) == [
         ("delivered", 1, None, None),
-        ("failed", 1, None, "what became of it could not be written"),
+        ("failed", 1, None, "the result could not be written"),
         ("pending", 1, None, "not sent: RuntimeError"),
     ]
 
 
-def test_secrets_and_addresses_are_in_no_repr() -> None:
-    told = Told("https://hook.test/token", [SECRET], None)
-    made = NewWebhook(url=told.url, event_types=["*"], secret=SECRET, reason="why")
-    for shown in (repr(told), repr(made)):
-        assert "token" not in shown
-        assert SECRET not in shown
+def test_secrets_and_urls_are_in_no_repr() -> None:
+    message = OutboundMessage("https://hook.test/token", [SECRET], None)
+    new = NewWebhook(url=message.url, event_types=["*"], secret=SECRET, reason="why")
+    for text in (repr(message), repr(new)):
+        assert "token" not in text
+        assert SECRET not in text

@@ -1,4 +1,4 @@
-"""Many endpoints, many messages: everybody has a turn, and nobody more than their part."""
+"""Many endpoints, many deliveries: each endpoint and org gets its share, and no more."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.features.webhooks.receiver import Receiver
 from tests.features.webhooks.stock import endpoint, job, messages
 
 
-async def test_receivers_that_stall_or_have_much_to_get_do_not_hold_up_another(
+async def test_a_stalling_receiver_or_a_large_backlog_does_not_delay_another_endpoint(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make
 ) -> None:
     for _ in range(2):
         endpoint(sql, org, receiver.url("/stall"))
     jobs = [await job(app, org) for _ in range(30)]
     await relay_all(app, sql)
-    chore, stop = make(most=12, limit=timedelta(seconds=30)), asyncio.Event()
+    chore, stop = make(slots=12, timeout=timedelta(seconds=30)), asyncio.Event()
     running = asyncio.create_task(run_chores([Relay(app), chore], stop))
     await receiver.until(12)
     sql.execute("update duly.webhook_endpoints set event_types = '{none}'")
@@ -39,17 +39,17 @@ async def test_receivers_that_stall_or_have_much_to_get_do_not_hold_up_another(
             await asyncio.wait([running], timeout=0.02)
     stop.set()
     await running
-    paths = Counter(got.path for got in receiver.got)
-    assert 12 <= paths["/stall"] <= 16, "no more than its part for each"
+    paths = Counter(got.path for got in receiver.received)
+    assert 12 <= paths["/stall"] <= 16, "each has no more than its share"
     counted = "select status, count(*), count(held_by), max(tries) from duly.webhook_deliveries group by 1"
     assert sorted(sql.execute(counted).fetchall()) == [
         ("delivered", 1, 0, 1),
         ("pending", 2 * len(jobs), 0, 0),
-    ], "what was under way is given back at the end"
-    assert [got.said["subject"] for got in receiver.got if got.path == "/200"] == [str(walked)]
+    ], "deliveries in flight are released at the end"
+    assert [got.message["subject"] for got in receiver.received if got.path == "/200"] == [str(walked)]
 
 
-async def test_an_endpoint_on_trial_gets_one_message_however_many_ask(
+async def test_a_half_open_endpoint_gets_one_probe_however_many_processes_claim(
     app: Duly, org: uuid.UUID, sql: Conn, database: Database
 ) -> None:
     endpoint(sql, org, "https://a")
@@ -57,19 +57,18 @@ async def test_an_endpoint_on_trial_gets_one_message_however_many_ask(
     for _ in range(3):
         await job(app, org)
     await relay_all(app, sql)
-    asked: dict[str, Any] = {"after": None, "flying": {}, "free": 8, "each": 8, "each_org": 32}
-    asked["lease"] = timedelta(minutes=1)
+    limits: dict[str, Any] = {"limit": 8, "per_endpoint": 8, "per_org": 32, "lease": timedelta(minutes=1)}
     async with database.engine() as one, database.engine() as other:
-        walks = [await deliveries.claim(conn, uuid.uuid4(), **asked) for conn in (one, other)]
+        claims = [await deliveries.claim(conn, uuid.uuid4(), None, {}, **limits) for conn in (one, other)]
     async with database.engine() as conn:
-        walks.append(await deliveries.claim(conn, uuid.uuid4(), **asked))
-    assert [[one.on_trial for one in walk.claimed] for walk in walks] == [[True], [], []]
+        claims.append(await deliveries.claim(conn, uuid.uuid4(), None, {}, **limits))
+    assert [[one.is_probe for one in claim.deliveries] for claim in claims] == [[True], [], []]
 
 
-async def test_to_walk_past_many_that_wait_is_not_to_be_busy(
+async def test_a_walk_past_deliveries_that_are_not_due_pauses_longer_each_time(
     app: Duly, org: uuid.UUID, sql: Conn, receiver: Receiver, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliveries, "_WALK", 2)
+    monkeypatch.setattr(deliveries, "_MAX_WALK", 2)
     ends = [endpoint(sql, org, receiver.url()) for _ in range(5)]
     await job(app, org)
     await relay_all(app, sql)
@@ -85,7 +84,7 @@ async def test_to_walk_past_many_that_wait_is_not_to_be_busy(
             await chore.once()
 
 
-async def test_endpoints_that_fail_have_one_try_each_and_leave_half_of_the_places(
+async def test_failing_endpoints_have_one_attempt_each_and_leave_half_of_the_slots(
     app: Duly, org: uuid.UUID, sql: Conn, database: Database
 ) -> None:
     failing = [endpoint(sql, org, f"https://{n}") for n in range(6)]
@@ -94,37 +93,39 @@ async def test_endpoints_that_fail_have_one_try_each_and_leave_half_of_the_place
     for _ in range(4):
         await job(app, org)
     await relay_all(app, sql)
-    asked: dict[str, Any] = {"free": 8, "each": 8, "each_org": 32, "lease": timedelta(minutes=1)}
-    flying = {(org, failing[0]): 1}
+    limits: dict[str, Any] = {"limit": 8, "per_endpoint": 8, "per_org": 32, "lease": timedelta(minutes=1)}
+    in_flight = {(org, failing[0]): 1}
     async with database.engine() as conn:
-        walk = await deliveries.claim(conn, uuid.uuid4(), None, flying, failing=3, **asked)
-    taken = Counter(one.key.endpoint_id for one in walk.claimed)
+        claim = await deliveries.claim(conn, uuid.uuid4(), None, in_flight, max_failing=3, **limits)
+    taken = Counter(one.key.endpoint_id for one in claim.deliveries)
     assert taken.pop(whole) == 2
     assert sorted(taken.values()) == [1, 1, 1]
-    assert set(taken) < set(failing[1:]), "one has its try under way"
-    assert sum(one.failing for one in walk.claimed) == 3
+    assert set(taken) < set(failing[1:]), "one has an attempt in flight"
+    assert sum(one.failing for one in claim.deliveries) == 3
 
 
-async def test_no_org_has_more_than_its_part_and_its_endpoints_share_that(
+async def test_an_org_has_no_more_than_its_share_and_its_endpoints_divide_it(
     app: Duly, org: uuid.UUID, sql: Conn, database: Database
 ) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     many = [endpoint(sql, org, f"https://{n}") for n in range(4)]
     single = endpoint(sql, other, "https://a")
-    for whose in [org] * 8 + [other] * 8:
-        await job(app, whose)
+    for owner in [org] * 8 + [other] * 8:
+        await job(app, owner)
     await relay_all(app, sql)
 
-    async def claimed(flying: dict[tuple[uuid.UUID, uuid.UUID], int]) -> Counter[uuid.UUID]:
+    async def claimed(in_flight: dict[tuple[uuid.UUID, uuid.UUID], int]) -> Counter[uuid.UUID]:
         async with database.engine() as conn:
-            walk = await deliveries.claim(
-                conn, uuid.uuid4(), None, flying, free=64, each=5, each_org=9, lease=timedelta(minutes=1)
-            )
-        return Counter(one.key.endpoint_id for one in walk.claimed)
+            limits: dict[str, Any] = {"limit": 64, "per_endpoint": 5, "per_org": 9}
+            lease = timedelta(minutes=1)
+            claim = await deliveries.claim(conn, uuid.uuid4(), None, in_flight, lease=lease, **limits)
+        return Counter(one.key.endpoint_id for one in claim.deliveries)
 
     assert await claimed({}) == {**dict.fromkeys(many, 2), single: 5}
-    flying = {(org, many[0]): 4, (org, many[1]): 2, (org, many[2]): 1}
-    left = await claimed(flying)
-    assert (left[many[3]], left[many[2]], left.total()) == (1, 1, 2 + left[single]), "who has least is next"
+    in_flight = {(org, many[0]): 4, (org, many[1]): 2, (org, many[2]): 1}
+    left = await claimed(in_flight)
+    assert (left[many[3]], left[many[2]], left.total()) == (1, 1, 2 + left[single]), (
+        "endpoints with the fewest in flight come first"
+    )
     assert not set(await claimed({(org, many[0]): 5, (org, many[1]): 4})) & set(many)

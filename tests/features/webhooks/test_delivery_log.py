@@ -1,4 +1,4 @@
-"""The log of what endpoints were told, and sending it again."""
+"""The delivery log: listing, filtering and resending."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from duly import errors
-from duly.features.webhooks import deliveries as room
+from duly.features.webhooks import deliveries as deliveries_module
+from duly.features.webhooks.models import Endpoint
 from duly.features.webhooks.service import Webhooks
-from duly.features.webhooks.store import Endpoint
 from duly.testing import FreshDatabase
 from tests.features.schedules.ticking import NOON, Clock
 from tests.features.webhooks.administering import HOUR, URL, WHY, audited, state, write
@@ -21,7 +21,7 @@ from tests.worker.working import until
 WAITING = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
-async def test_the_log_shows_the_newest_first_in_pages_and_by_choice(
+async def test_the_log_lists_the_newest_first_in_pages_and_by_filter(
     webhooks: Webhooks, org: uuid.UUID, endpoint: Endpoint, sql: psycopg.Connection
 ) -> None:
     log, which, clock = webhooks.deliveries, endpoint.endpoint_id, Clock(sql, NOON)
@@ -44,26 +44,26 @@ async def test_the_log_shows_the_newest_first_in_pages_and_by_choice(
         page = await log.list(org, which, limit=2, after=after)
         paged, after = [*paged, *page.deliveries], page.after
     assert tuple(paged) == everything
-    for choice, expected in (
+    for only, expected in (
         ({"status": "pending"}, [0, 1]),
         ({"event_type": "job.failed"}, [3, 4]),
         ({"job_id": job}, [1, 2]),
         ({"job_id": job, "status": "failed"}, []),
     ):
-        chosen = (await log.list(org, which, **choice)).deliveries
-        assert [everything.index(one) for one in chosen] == expected, choice
+        chosen = (await log.list(org, which, **only)).deliveries
+        assert [everything.index(one) for one in chosen] == expected, only
     for one in everything:
         assert await log.get(org, which, one.message_id) == one
     assert [one.message_id[:3] for one in everything] == ["msg", "evt", "evt", "evt", "evt"]
-    assert everything[1].try_log == ({"error": "answered 500"},)
+    assert everything[1].try_log == ({"error": "HTTP 500"},)
     for wrong in ("x", f"evt_{job.hex}_0", f"evt_{job.hex}_9999999999", f"{job}:1", ""):
         with pytest.raises(errors.ContractError, match="message_id"):
             await log.get(org, which, wrong)
-    with pytest.raises(errors.ContractError, match="one of pending, delivered, failed"):
+    with pytest.raises(errors.ContractError, match="use one of pending, delivered, failed"):
         await log.list(org, which, status="lost")  # type: ignore[arg-type]
 
 
-async def test_a_filter_looks_at_so_many_messages_and_goes_on_and_what_waits_is_counted(
+async def test_a_filter_scans_a_bounded_number_of_deliveries_per_page_and_the_backlog_is_counted(
     webhooks: Webhooks,
     org: uuid.UUID,
     endpoint: Endpoint,
@@ -71,7 +71,7 @@ async def test_a_filter_looks_at_so_many_messages_and_goes_on_and_what_waits_is_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log, which = webhooks.deliveries, endpoint.endpoint_id
-    monkeypatch.setattr(room, "_LOOK", 3)
+    monkeypatch.setattr(deliveries_module, "_MAX_SCANNED", 3)
     first = write(sql, endpoint, "failed")
     write(sql, endpoint, *["delivered"] * 7)
     last = write(sql, endpoint, "failed", "pending")
@@ -82,11 +82,11 @@ async def test_a_filter_looks_at_so_many_messages_and_goes_on_and_what_waits_is_
     assert (found, pages) == ([last, first], 4)
     quiet = (await webhooks.create(org, URL, ["*"], **WHY)).endpoint
     due = (await log.list(org, which, job_id=last)).deliveries[0].due_at
-    waiting = await log.waiting(org, [endpoint, quiet])
-    assert waiting == {which: (1, due), quiet.endpoint_id: (0, None)}
+    backlogs = await log.backlogs(org, [endpoint, quiet])
+    assert backlogs == {which: (1, due), quiet.endpoint_id: (0, None)}
 
 
-async def test_a_message_is_sent_again_at_once_with_all_its_tries_and_its_history(
+async def test_a_message_is_resent_at_once_with_all_attempts_and_its_log(
     webhooks: Webhooks, org: uuid.UUID, endpoint: Endpoint, sql: psycopg.Connection
 ) -> None:
     log, which = webhooks.deliveries, endpoint.endpoint_id
@@ -98,7 +98,7 @@ async def test_a_message_is_sent_again_at_once_with_all_its_tries_and_its_histor
     sql.execute(
         "update duly.webhook_deliveries set held_until = now() + '1 min', tries = 3 where job_id = %s", [job]
     )
-    assert (await log.resend(org, which, f"evt_{job.hex}_1", **WHY)).tries == 3, "it is being sent just now"
+    assert (await log.resend(org, which, f"evt_{job.hex}_1", **WHY)).tries == 3, "it is being sent now"
     chain = write(sql, endpoint, "failed", "failed", "delivered", "failed")
     await log.resend(org, which, f"evt_{chain.hex}_1", **WHY)
     await log.resend(org, which, f"evt_{chain.hex}_2", **WHY)
@@ -120,7 +120,7 @@ async def test_a_message_is_sent_again_at_once_with_all_its_tries_and_its_histor
 
 
 @pytest.mark.parametrize("many", [False, True])
-async def test_a_message_is_not_left_waiting_for_one_that_ends_meanwhile(
+async def test_a_resent_message_does_not_follow_one_that_ends_meanwhile(
     webhooks: Webhooks,
     org: uuid.UUID,
     endpoint: Endpoint,
@@ -149,7 +149,7 @@ async def test_a_message_is_not_left_waiting_for_one_that_ends_meanwhile(
     ]
 
 
-async def test_what_has_failed_is_sent_again_the_oldest_first_and_so_many_at_a_time(
+async def test_failed_deliveries_are_resent_oldest_first_up_to_a_limit(
     webhooks: Webhooks, org: uuid.UUID, endpoint: Endpoint, sql: psycopg.Connection
 ) -> None:
     log, which, clock = webhooks.deliveries, endpoint.endpoint_id, Clock(sql, NOON - HOUR)

@@ -1,4 +1,4 @@
-"""The whole way: an endpoint is made over HTTP, a job ends, its receiver is told; and when it is gone."""
+"""The whole path: create an endpoint over HTTP, run a job, receive its message, respond with 410."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from duly.core.principal import Role
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
 from duly.testing import FreshDatabase
-from tests.features.webhooks.receiver import Got, Receiver, receiving
+from tests.features.webhooks.receiver import Received, Receiver, receiving
 from tests.http.conftest import ANNA, caller, key_of
 from tests.http.requests import WHY
 from tests.worker.working import until, working
@@ -27,21 +27,21 @@ HERE = ("127.0.0.1",)
 
 @pytest.fixture
 async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
-    """With its chores, and a receiver on this machine allowed."""
+    """An application with its chores that may send to a receiver on this machine."""
     direct = fresh.direct_url if fresh.url != fresh.direct_url else None
-    made = Duly(
+    duly = Duly(
         database_url=fresh.url,
         database_direct_url=direct,
         blobs_url=str(tmp_path / "blobs"),
         webhook_allow=HERE,
     )
 
-    @made.job("report.build")
+    @duly.job("report.build")
     async def build(number: int) -> int:
         return number
 
-    yield made
-    await made.close()
+    yield duly
+    await duly.close()
 
 
 @pytest.fixture
@@ -51,68 +51,71 @@ async def http(app: Duly, org: uuid.UUID) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-def verified(got: Got, secret: str) -> dict[str, Any]:
-    """What a receiver does that knows nothing of Duly."""
-    found: dict[str, Any] = Webhook(secret).verify(got.body, got.headers)
-    return found
+def verified(got: Received, secret: str) -> dict[str, Any]:
+    """Verify a message with the library of Standard Webhooks."""
+    message: dict[str, Any] = Webhook(secret).verify(got.body, got.headers)
+    return message
 
 
-def is_now(status: str, got: Got) -> str:
+def is_now(status: str, got: Received) -> str:
     _, hex_id, _ = got.headers["webhook-id"].split("_")
     return f"select status = '{status}' from duly.webhook_deliveries where job_id = '{uuid.UUID(hex_id)}'"
 
 
-async def test_a_receiver_is_told_what_committed_with_signatures_that_anybody_can_check(
+async def test_a_receiver_gets_committed_events_with_signatures_of_standard_webhooks(
     app: Duly, org: uuid.UUID, http: httpx.AsyncClient, sql: psycopg.Connection
 ) -> None:
     await app.members.set(org, "ines", Role.ADMIN, actor=ANNA, reason="she looks after it")
     async with receiving() as receiver, working(app):
-        made = await http.post(
+        created = await http.post(
             "/v1/webhooks", json={**WHY, "url": receiver.url("/hook"), "event_types": ["job.completed"]}
         )
-        place, first = made.headers["location"], made.json()["secret"]
-        receiver.answers["/hook"] = 204
-        got = await _told_of_a_job(http, receiver, 1)
-        said = verified(got, first)
+        url, first = created.headers["location"], created.json()["secret"]
+        receiver.statuses["/hook"] = 204
+        got = await _message_of_a_job(http, receiver, 1)
+        message = verified(got, first)
         await until(sql, is_now("delivered", got))
-        [logged] = (await http.get(f"{place}/deliveries")).json()["deliveries"]
-        assert logged["message_id"] == said["id"] == got.headers["webhook-id"]
-        assert (said["type"], said["subject"]) == ("job.completed", logged["job_id"])
+        [logged] = (await http.get(f"{url}/deliveries")).json()["deliveries"]
+        assert logged["message_id"] == message["id"] == got.headers["webhook-id"]
+        assert (message["type"], message["subject"]) == ("job.completed", logged["job_id"])
         assert [(one["status"], one["error"]) for one in logged["try_log"]] == [(204, None)]
 
-        second = (await http.post(f"{place}/rotate", json=WHY)).json()["secret"]
-        both = await _told_of_a_job(http, receiver, 2)
+        second = (await http.post(f"{url}/rotate", json=WHY)).json()["secret"]
+        both = await _message_of_a_job(http, receiver, 2)
         assert verified(both, first) == verified(both, second)
-        await http.post(f"{place}/rotate", json={**WHY, "overlap_seconds": 0})
+        await http.post(f"{url}/rotate", json={**WHY, "overlap_seconds": 0})
 
-        receiver.answers["/hook"] = 410
-        refused = await _told_of_a_job(http, receiver, 3)
+        receiver.statuses["/hook"] = 410
+        refused = await _message_of_a_job(http, receiver, 3)
         await until(sql, is_now("failed", refused))
-        seen = (await http.get(place)).json()
-        assert (seen["disabled_by"], "410" in seen["disable_reason"]) == ("system:duly", True)
-        told = sql.execute("select recipient, template_key from duly.notifications").fetchall()
-        assert told == [("ines", "webhook.disabled")]
+        current = (await http.get(url)).json()
+        assert (current["disabled_by"], "410" in current["disable_reason"]) == ("system:duly", True)
+        notified = sql.execute("select recipient, template_key from duly.notifications").fetchall()
+        assert notified == [("ines", "webhook.disabled")]
 
-        receiver.answers["/hook"] = 204
-        message = f"{place}/deliveries/{refused.headers['webhook-id']}"
-        assert (await http.post(f"{message}/resend", json=WHY)).status_code == 409
-        await http.post(f"{place}/enable", json=WHY)
-        await http.post(f"{message}/resend", json=WHY)
+        receiver.statuses["/hook"] = 204
+        delivery = f"{url}/deliveries/{refused.headers['webhook-id']}"
+        assert (await http.post(f"{delivery}/resend", json=WHY)).status_code == 409
+        await http.post(f"{url}/enable", json=WHY)
+        await http.post(f"{delivery}/resend", json=WHY)
         again = (await receiver.until(4))[3]
-        assert (again.said, again.headers["webhook-id"]) == (refused.said, refused.headers["webhook-id"])
+        assert (again.message, again.headers["webhook-id"]) == (
+            refused.message,
+            refused.headers["webhook-id"],
+        )
         await until(sql, is_now("delivered", again))
-        tries = (await http.get(message)).json()["try_log"]
+        tries = (await http.get(delivery)).json()["try_log"]
         assert [one["status"] for one in tries] == [410, 204]
     actions = [entry["action"] for entry in (await http.get("/v1/audit")).json()["entries"]]
     for action in ("created", "secret_rotated", "disabled", "enabled", "resent"):
         assert f"webhook.{action}" in actions
 
 
-async def _told_of_a_job(http: httpx.AsyncClient, receiver: Receiver, n: int) -> Got:
-    """Have a job done; what the receiver gets, as the message of that number."""
+async def _message_of_a_job(http: httpx.AsyncClient, receiver: Receiver, n: int) -> Received:
+    """Run a job; return the n-th message of the receiver, which is about it."""
     job = (await http.post("/v1/jobs", json={"job_type": "report.build", "payload": {"number": n}})).json()[
         "job_id"
     ]
     got = (await receiver.until(n))[n - 1]
-    assert got.said["subject"] == job
+    assert got.message["subject"] == job
     return got

@@ -1,5 +1,5 @@
-"""Webhooks: orgs are told of the events of their jobs, over HTTP, signed, and in order for each job.
+"""Webhooks: signed HTTP messages about the events of jobs, in order for each job.
 
-The relay writes down what is to be told; here it is sent, and the endpoints are kept that it is sent to. What
-an org names as its endpoint is a stranger: slow, wrong, or a place where nobody should be sent.
+The relay writes deliveries; the deliverer sends them to the endpoints of orgs. An endpoint is untrusted: it
+may be slow, broken, or point to an address that Duly must not connect to.
 """

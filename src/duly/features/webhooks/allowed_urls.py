@@ -1,80 +1,117 @@
-"""Where messages may go, by their address: to public hosts, and to what the installation allows."""
+"""Which URLs webhooks may be sent to: public hosts over HTTPS, and what the installation allows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
 from duly.core.errors import ContractError
-from duly.features.webhooks.public_addresses import Address, is_public, literal
 
-_LONGEST = 2_000
-_NEVER = frozenset(' "<>\\^`{|}')
-_NO_ADDRESS = "not the address of a web service"
+Address = IPv4Address | IPv6Address
+_MAX_URL_LENGTH = 2_000
+_FORBIDDEN_CHARACTERS = frozenset(' "<>\\^`{|}')
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_SPECIAL = tuple(
+    ip_network(net)
+    for net in (
+        "192.0.0.0/24",  # protocol assignments; not every Python version knows all of them
+        "192.88.99.0/24",  # 6to4 relays, deprecated
+        "2001::/23",  # Teredo, benchmarks, ORCHID
+        "2002::/16",  # 6to4: contains an IPv4 address
+        "3fff::/20",  # documentation
+    )
+)
 
 
-class Places:
-    """What an installation says about places."""
+class AllowedUrls:
+    """The rules for URLs of endpoints."""
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
-        """`allow`: hosts, addresses and networks that may be private, and may be spoken to without TLS."""
-        self._names, self._nets = _allowed(allow)
+        """`allow`: hosts, addresses and networks that may be private, and may be used without TLS."""
+        self._hosts = set()
+        self._networks = []
+        for entry in allow:
+            try:
+                self._networks.append(ip_network(entry, strict=False))
+            except ValueError:
+                self._hosts.add(_normalize(entry))
 
-    def check_url(self, url: str) -> str:
-        """The address of an endpoint, if nothing is to be said against it before the network is asked."""
+    def check(self, url: str) -> str:
+        """Return the URL of an endpoint, or raise. The network guard checks the addresses of its host."""
         parts = _split(url)
         if parts.username is not None or parts.password is not None:
-            raise _wrong("it holds a user or a password", "leave them out: messages are signed")
+            raise _refused("contains a user or a password", "remove it: messages are signed")
         if parts.fragment:
-            raise _wrong("it has a fragment, which is never sent", "leave out what follows the #")
+            raise _refused("contains a fragment, which is never sent", "remove the part after #")
         host, port = parts.hostname or "", parts.port
-        if self.is_allowed(host):
+        if self.allows_host(host):
             return url
         if parts.scheme != "https":
-            raise _wrong("plain HTTP can be read on its way", "use https://, or have the host allowed")
+            raise _refused("plain HTTP is not encrypted", "use https://, or have the operator allow the host")
         if port is not None and port != 443 and port < 1024:
-            raise _wrong(f"port {port} belongs to other services", "use 443, or one from 1024 on")
-        address = literal(host)
+            raise _refused(f"port {port} belongs to other services", "use 443, or a port from 1024 on")
+        address = parse_address(host)
         if address is not None and not is_public(address):
-            raise _wrong("not a public address", "name a public host, or have this one allowed")
+            raise _refused("not a public address", "use a public host, or have the operator allow this one")
         return url
 
-    def is_allowed(self, host: str) -> bool:
-        """Whether the installation says that this host is all right."""
-        address = literal(host)
-        return host.rstrip(".").lower() in self._names if address is None else self.is_near(address)
+    def allows_host(self, host: str) -> bool:
+        """Return whether the installation allows a host, by its name or address."""
+        address = parse_address(host)
+        return _normalize(host) in self._hosts if address is None else self.allows_address(address)
 
-    def is_near(self, address: Address) -> bool:
-        """Whether an address is of a network that the installation allows."""
-        return any(address in net for net in self._nets if net.version == address.version)
+    def allows_address(self, address: Address) -> bool:
+        """Return whether an address belongs to an allowed network."""
+        return any(address in network for network in self._networks if network.version == address.version)
+
+
+def is_public(address: Address) -> bool:
+    """Return whether an address is globally reachable, and the same host for everyone."""
+    embedded = _embedded_ipv4(address)
+    if embedded is not None:
+        return is_public(embedded)
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
+    if any(address in network for network in _SPECIAL if network.version == address.version):
+        return False
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+
+
+def parse_address(host: str) -> Address | None:
+    """Return the address that a host is written as; None if it is a name."""
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _embedded_ipv4(address: Address) -> IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address represents by NAT64 or as a mapped address."""
+    if isinstance(address, IPv4Address):
+        return None
+    return IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else address.ipv4_mapped
 
 
 def _split(url: object) -> SplitResult:
-    if not isinstance(url, str) or len(url) > _LONGEST or not _is_plain(url):
-        raise _wrong(_NO_ADDRESS, f"write https://host/path, ASCII only, up to {_LONGEST} characters")
-    try:
-        parts = urlsplit(url)
-        if parts.scheme in ("https", "http") and parts.hostname and parts.port != 0:
-            return parts
-    except ValueError:
-        pass
-    raise _wrong(_NO_ADDRESS, "write https://host/path")
+    if isinstance(url, str) and len(url) <= _MAX_URL_LENGTH and _is_plain(url):
+        try:
+            parts = urlsplit(url)
+            if parts.scheme in ("https", "http") and parts.hostname and parts.port != 0:
+                return parts
+        except ValueError:
+            pass
+    raise _refused("not an HTTP URL", f"use https://host/path in ASCII, up to {_MAX_URL_LENGTH} characters")
 
 
 def _is_plain(url: str) -> bool:
-    return url.isascii() and url.isprintable() and not _NEVER.intersection(url)
+    return url.isascii() and url.isprintable() and not _FORBIDDEN_CHARACTERS.intersection(url)
 
 
-def _allowed(allow: Iterable[str]) -> tuple[frozenset[str], list[IPv4Network | IPv6Network]]:
-    names, nets = set(), []
-    for one in allow:
-        try:
-            nets.append(ip_network(one, strict=False))
-        except ValueError:
-            names.add(one.rstrip(".").lower())
-    return frozenset(names), nets
+def _normalize(host: str) -> str:
+    return host.rstrip(".").lower()
 
 
-def _wrong(said: str, fix: str) -> ContractError:
-    return ContractError(said, field="url", fix=fix)
+def _refused(message: str, fix: str) -> ContractError:
+    return ContractError(message, field="url", fix=fix)

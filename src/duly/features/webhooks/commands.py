@@ -14,9 +14,7 @@ from duly.app import Duly
 from duly.cli.command import Group, Rows
 from duly.cli.options import Change, Depends, Owner, Paging, argument, time_option
 from duly.cli.output import Output, columns
-from duly.features.webhooks.delivery_log_store import Delivery, DeliveryStatus
-from duly.features.webhooks.service import EndpointPage, NewSecret
-from duly.features.webhooks.store import Endpoint
+from duly.features.webhooks.models import Delivery, DeliveryStatus, Endpoint, EndpointPage, NewSecret
 
 webhooks = Group("webhooks", "Manage webhook endpoints and their deliveries.")
 EndpointId = Annotated[UUID, argument("Select the endpoint by its id.")]
@@ -60,10 +58,10 @@ def _message_or_time(
         datetime | None, time_option("--failed-since", "Resend all that failed since then.")
     ] = None,
 ) -> str | datetime:
-    chosen = message or failed_since
-    if chosen is None or (message and failed_since):
+    selected = message or failed_since
+    if selected is None or (message and failed_since):
         raise typer.BadParameter("name a message, or use --failed-since", param_hint="MESSAGE")
-    return chosen
+    return selected
 
 
 Secret = Annotated[str | None, Depends(_secret)]
@@ -203,18 +201,18 @@ async def resend(
     endpoint: EndpointId,
     org: Owner,
     change: Change,
-    chosen: Annotated[str | datetime, Depends(_message_or_time)],
+    selected: Annotated[str | datetime, Depends(_message_or_time)],
     limit: Annotated[int, typer.Option(help="Limit the failed messages to resend.")] = 1000,
 ) -> Output | Rows:
     """Resend a message, or all that failed since a time."""
     log = duly.webhooks.deliveries
-    if isinstance(chosen, str):
-        return _delivery(await log.resend(org, endpoint, chosen, **change))
-    done = await log.resend_failed(org, endpoint, since=chosen, limit=limit, **change)
-    return Output(done, f"resent {done.count}{', and there are more' * done.more}")
+    if isinstance(selected, str):
+        return _delivery(await log.resend(org, endpoint, selected, **change))
+    resent = await log.resend_failed(org, endpoint, since=selected, limit=limit, **change)
+    return Output(resent, f"resent {resent.count}{', and there are more' * resent.more}")
 
 
 def _delivery(delivery: Delivery) -> Rows:
     """Return a delivery as --json prints it."""
-    fields = delivery.model_dump(exclude={"about_a_job"})
-    return {"message_id": delivery.message_id, **fields, "job_id": delivery.about}
+    fields = delivery.model_dump(exclude={"is_job_event"})
+    return {"message_id": delivery.message_id, **fields, "job_id": delivery.event_job_id}

@@ -1,8 +1,8 @@
-"""Sends messages to endpoints: many at a time, outside every transaction, and each endpoint by itself.
+"""The deliverer: sends due deliveries, many at a time, outside transactions, each endpoint independently.
 
-What is sent is held, longer than a try may take. Whoever dies in between leaves it held; when that is over,
-another sends it again, under the same id. So a message arrives at least once, and those of one job to one
-endpoint in order.
+A delivery in flight is leased for longer than an attempt may take. If its process dies, the lease expires and
+another process sends it again, under the same id. So every message is delivered at least once, and those of
+one job to one endpoint in order.
 """
 
 from __future__ import annotations
@@ -21,218 +21,223 @@ from uuid import UUID, uuid4
 import psycopg
 
 from duly.db.database import retry_transaction
-from duly.features.webhooks import delivery_store as deliveries
-from duly.features.webhooks.allowed_urls import Places
-from duly.features.webhooks.auto_disable import give_up
-from duly.features.webhooks.backoff import broken_off, hopeless
-from duly.features.webhooks.delivery_store import Claimed, Told, Tried
+from duly.features.webhooks import delivery_store
+from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.failures import crashed, disable_failing, undeliverable
+from duly.features.webhooks.models import AttemptResult, ClaimedDelivery, DeliveryKey, OutboundMessage
 from duly.jobs.application import App
 from duly.observability import metrics
 
 if TYPE_CHECKING:
-    from duly.features.webhooks.attempt import Courier
+    from duly.features.webhooks.sender import Sender
 
 log = logging.getLogger("duly.webhooks")
-_SOON, _AT_MOST = timedelta(milliseconds=50), timedelta(seconds=1)
-_TOGETHER = 0.01
-_GRACE = 2.0
-_SLOW = 1.0
-"""Seconds after which a try no longer takes the place of another: all it needs is a connection."""
-_SLOW_MOST = 8
-"""So many times as many tries may be under way with the slow ones."""
+_MIN_PAUSE, _MAX_PAUSE = timedelta(milliseconds=50), timedelta(seconds=1)
+_SETTLE_DELAY = 0.01
+"""Seconds to wait for attempts that end together: they are settled together."""
+_STOP_TIMEOUT = 2.0
+_SLOW_AFTER = 1.0
+"""Seconds after which an attempt no longer takes a slot: all it needs is a connection."""
+_MAX_SLOW_FACTOR = 8
+"""Attempts in flight including slow ones, as a multiple of the slots."""
+_NOT_WRITTEN = "the result could not be written"
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOptions:
-    """How messages are sent."""
+    """Options of the deliverer."""
 
     public_url: str = ""
-    limit: timedelta = timedelta(seconds=15)
-    """What a try may take, from the first look for the address to the answer."""
-    patience: timedelta = timedelta(days=3)
+    timeout: timedelta = timedelta(seconds=15)
+    """The time limit of an attempt, from the lookup of the host to the response."""
+    disable_after: timedelta = timedelta(days=3)
     """How long an endpoint may fail before it is disabled."""
     lease: timedelta | None = None
-    """How long a message is held; more than a try may take."""
-    most: int = 64
-    """Tries of a process at a time, but for those that take their time."""
-    each: int = 8
+    """The lease of a delivery; longer than an attempt may take."""
+    slots: int = 64
+    """Concurrent attempts of a process, without slow ones."""
+    per_endpoint: int = 8
     """Of these, to one endpoint."""
-    each_org: int = 32
-    """And to all endpoints of one org."""
+    per_org: int = 32
+    """Of these, to all endpoints of one org."""
 
 
-class _Flight(NamedTuple):
-    """A try that is under way."""
+class _Attempt(NamedTuple):
+    """An attempt in flight."""
 
-    claimed: Claimed
-    began: float
+    delivery: ClaimedDelivery
+    started_at: float
 
 
 class Deliverer:
-    """The chore that sends what is due. A slow receiver has its own tries under way, and holds up nobody."""
+    """The chore that sends due deliveries. A slow receiver only delays its own deliveries."""
 
     name = "deliverer"
 
-    def __init__(self, app: App, places: Places, options: DeliveryOptions | None = None) -> None:
+    def __init__(self, app: App, allowed: AllowedUrls, options: DeliveryOptions | None = None) -> None:
         self._app = app
-        self._places = places
+        self._allowed = allowed
         self._options = options or DeliveryOptions()
-        self._lease = self._options.lease or 2 * self._options.limit + timedelta(seconds=15)
+        self._lease = self._options.lease or 2 * self._options.timeout + timedelta(seconds=15)
         self._holder = uuid4()
-        self._flying: dict[asyncio.Task[Tried], _Flight] = {}
-        self._walked: tuple[UUID, UUID] | None = None
+        self._in_flight: dict[asyncio.Task[AttemptResult], _Attempt] = {}
+        self._continue_after: tuple[UUID, UUID] | None = None
         self._busy = False
-        """Whether this walk has found anything to do."""
-        self._pause = _SOON
-        self._courier: Courier | None = None
+        """Whether this walk over the endpoints has claimed or settled a delivery."""
+        self._pause = _MIN_PAUSE
+        self._sender: Sender | None = None
 
     async def once(self) -> timedelta:
-        """Settle what has ended, send what is due, so much at most; zero while something is under way."""
+        """Settle ended attempts and start due ones, up to the slots; return zero while some are in flight."""
         settled = await self._settle()
-        claimed = await self._take()
-        self._busy = self._busy or settled + claimed > 0
-        if self._walked is not None and self._free() > 0:
+        started = await self._start()
+        self._busy = self._busy or settled + started > 0
+        if self._continue_after is not None and self._free_slots() > 0:
             return timedelta(0)
-        # At its end, and only there: to walk past many that wait is not to be busy.
+        # Only at the end of a walk: to walk past many deliveries that are not due is not to be busy.
         busy, self._busy = self._busy, False
-        self._pause = _SOON if busy else min(2 * self._pause, _AT_MOST)
-        if not self._flying:
+        self._pause = _MIN_PAUSE if busy else min(2 * self._pause, _MAX_PAUSE)
+        if not self._in_flight:
             return timedelta(0) if busy else self._pause
-        await self._until_some_have_ended()
+        seconds = self._pause.total_seconds()
+        await asyncio.wait(self._in_flight, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(self._in_flight, timeout=_SETTLE_DELAY)
         return timedelta(0)
 
-    async def _until_some_have_ended(self) -> None:
-        """And a moment longer: those that end together are settled together."""
-        soon = self._pause.total_seconds()
-        await asyncio.wait(self._flying, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait(self._flying, timeout=_TOGETHER)
-
     async def end(self) -> None:
-        """Settle what ends within a moment, and give the rest back."""
-        if self._flying:
-            await asyncio.wait(self._flying, timeout=_GRACE)
+        """Settle the attempts that end soon, and release the others."""
+        if self._in_flight:
+            await asyncio.wait(self._in_flight, timeout=_STOP_TIMEOUT)
             await self._settle()
             await self._release()
-        if self._courier is not None:
-            await self._courier.close()
+        if self._sender is not None:
+            await self._sender.close()
 
-    async def _take(self) -> int:
-        free = self._free()
+    async def _start(self) -> int:
+        free = self._free_slots()
         if free <= 0:
             return 0
-        flying = Counter(flight.claimed.key[:2] for flight in self._flying.values())
-        claimed, told = await retry_transaction(lambda: self._claim(flying, free))
-        for one in claimed:
-            trying = (await self._open()).deliver(one, told.get(one.key))
-            self._flying[asyncio.create_task(trying)] = _Flight(one, time.monotonic())
-        return len(claimed)
+        deliveries, messages = await retry_transaction(lambda: self._claim(free))
+        for delivery in deliveries:
+            sender = await self._open_sender()
+            task = asyncio.create_task(sender.deliver(delivery, messages.get(delivery.key)))
+            self._in_flight[task] = _Attempt(delivery, time.monotonic())
+        return len(deliveries)
 
-    def _free(self) -> int:
-        return _room(self._flying.values(), self._options.most)
+    def _free_slots(self) -> int:
+        return _free(self._in_flight.values(), self._options.slots)
 
-    def _free_for_failing(self) -> int:
-        """Half of the places are for endpoints that do not fail."""
-        return _room([one for one in self._flying.values() if one.claimed.failing], self._options.most // 2)
+    def _free_slots_for_failing(self) -> int:
+        """Half of the slots are reserved for endpoints that do not fail."""
+        failing = [attempt for attempt in self._in_flight.values() if attempt.delivery.failing]
+        return max(0, _free(failing, self._options.slots // 2))
 
-    async def _claim(
-        self, flying: Counter[tuple[UUID, UUID]], free: int
-    ) -> tuple[list[Claimed], dict[deliveries.Key, Told]]:
+    async def _claim(self, free: int) -> tuple[list[ClaimedDelivery], dict[DeliveryKey, OutboundMessage]]:
         async with (await self._app.resources()).database.engine() as conn:
-            if not self._flying and not await deliveries.expected(conn):
+            if not self._in_flight and not await delivery_store.has_endpoints(conn):
                 return [], {}
-            walk = await deliveries.claim(
+            claim = await delivery_store.claim(
                 conn,
                 self._holder,
-                self._walked,
-                flying,
-                free=free,
-                failing=max(0, self._free_for_failing()),
-                each=self._options.each,
-                each_org=self._options.each_org,
+                self._continue_after,
+                Counter(attempt.delivery.key[:2] for attempt in self._in_flight.values()),
+                limit=free,
+                max_failing=self._free_slots_for_failing(),
+                per_endpoint=self._options.per_endpoint,
+                per_org=self._options.per_org,
                 lease=self._lease,
             )
-            told = await deliveries.read(conn, [one.key for one in walk.claimed]) if walk.claimed else {}
-        self._walked = walk.end
-        return walk.claimed, told
+            keys = [delivery.key for delivery in claim.deliveries]
+            messages = await delivery_store.read_messages(conn, keys) if keys else {}
+        self._continue_after = claim.continue_after
+        return claim.deliveries, messages
 
-    async def _open(self) -> Courier:
-        """Loaded and made when there is something to send: it takes a moment, and most have no webhooks."""
-        if self._courier is None:
-            await asyncio.to_thread(import_module, "duly.features.webhooks.attempt")
-            from duly.features.webhooks.attempt import opened
+    async def _open_sender(self) -> Sender:
+        """Load the sender for the first delivery: it takes a moment, and many installations never need it."""
+        if self._sender is None:
+            await asyncio.to_thread(import_module, "duly.features.webhooks.sender")
+            from duly.features.webhooks.network_guard import NetworkGuard
+            from duly.features.webhooks.sender import Sender, trusted_certificates
 
-            limit, most = self._options.limit.total_seconds(), _SLOW_MOST * self._options.most
-            self._courier = await opened(self._places, limit, most, self._options.public_url)
-        return self._courier
+            self._sender = Sender(
+                NetworkGuard(self._allowed),
+                timeout=self._options.timeout.total_seconds(),
+                connections=_MAX_SLOW_FACTOR * self._options.slots,
+                public_url=self._options.public_url,
+                trust=await asyncio.to_thread(trusted_certificates),
+            )
+        return self._sender
 
     async def _settle(self) -> int:
-        """Only when it is written down a try is over: should that fail, it is for the next round."""
-        ended = [task for task in self._flying if task.done()]
+        """Settle ended attempts. If that fails, the next round tries again."""
+        ended = [task for task in self._in_flight if task.done()]
         if not ended:
             return 0
-        tried = [_outcome(task, self._flying[task].claimed) for task in ended]
-        ours = await self._note(tried)
+        results = [_result(task, self._in_flight[task].delivery) for task in ended]
+        settled = await self._write(results)
         for task in ended:
-            del self._flying[task]
-        _count(one for one in tried if one.claimed.key in ours)
+            del self._in_flight[task]
+        _count(result for result in results if result.delivery.key in settled)
         return len(ended)
 
-    async def _note(self, tried: list[Tried]) -> set[deliveries.Key]:
-        """Write what became of tries. Should one of them be refused, it is the only one that is not noted."""
+    async def _write(self, results: list[AttemptResult]) -> set[DeliveryKey]:
+        """Write results. If the database refuses one of them, only that one is not written."""
         try:
-            return await retry_transaction(lambda: self._write(tried))
+            return await retry_transaction(lambda: self._write_once(results))
         except (psycopg.DataError, psycopg.IntegrityError):
-            log.exception("what became of %s messages could not be written", len(tried))
-        noted = [await self._note(part) for part in _plainer(tried)]
-        return set().union(*noted)
+            log.exception("could not write the results of %s webhook attempts", len(results))
+        settled = [await self._write(part) for part in _simplify(results)]
+        return set().union(*settled)
 
-    async def _write(self, tried: list[Tried]) -> set[deliveries.Key]:
+    async def _write_once(self, results: list[AttemptResult]) -> set[DeliveryKey]:
+        disable_after = self._options.disable_after
         async with (await self._app.resources()).database.engine() as conn:
-            ours = await deliveries.settle(conn, self._holder, tried)
-            valid = [one for one in tried if one.claimed.key in ours]
-            for endpoint in await deliveries.judge(conn, valid, self._options.patience) if valid else ():
-                if endpoint.shut:
-                    log.warning("webhook %s fails, and is left alone for a while", endpoint.endpoint_id)
-                if endpoint.given_up:
-                    await give_up(conn, endpoint, self._options.patience)
-        return ours
+            settled = await delivery_store.settle(conn, self._holder, results)
+            valid = [result for result in results if result.delivery.key in settled]
+            for health in await delivery_store.update_breakers(conn, valid, disable_after) if valid else ():
+                if health.opened:
+                    log.warning("opened the circuit breaker of webhook %s", health.endpoint_id)
+                if health.must_disable:
+                    await disable_failing(conn, health, disable_after)
+        return settled
 
     async def _release(self) -> None:
-        left = dict(self._flying)
-        self._flying.clear()
-        for task in left:
+        unfinished = dict(self._in_flight)
+        self._in_flight.clear()
+        for task in unfinished:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        if left:
+        await asyncio.gather(*unfinished, return_exceptions=True)
+        if unfinished:
+            keys = [attempt.delivery.key for attempt in unfinished.values()]
             async with (await self._app.resources()).database.engine() as conn:
-                await deliveries.release(conn, self._holder, [flight.claimed.key for flight in left.values()])
+                await delivery_store.release(conn, self._holder, keys)
 
 
-def _room(flights: Collection[_Flight], most: int) -> int:
-    since = time.monotonic() - _SLOW
-    quick = sum(flight.began > since for flight in flights)
-    return min(most - quick, _SLOW_MOST * most - len(flights))
+def _free(attempts: Collection[_Attempt], slots: int) -> int:
+    slow_since = time.monotonic() - _SLOW_AFTER
+    quick = sum(attempt.started_at > slow_since for attempt in attempts)
+    return min(slots - quick, _MAX_SLOW_FACTOR * slots - len(attempts))
 
 
-def _outcome(task: asyncio.Task[Tried], claimed: Claimed) -> Tried:
-    """What became of a try, however it ended."""
+def _result(task: asyncio.Task[AttemptResult], delivery: ClaimedDelivery) -> AttemptResult:
+    """Return the result of a task, even if it raised or was cancelled."""
     error = asyncio.CancelledError() if task.cancelled() else task.exception()
     if error is None:
         return task.result()
-    log.error("a try broke off", exc_info=error)
-    return broken_off(claimed, error, datetime.now(UTC))
+    log.error("webhook attempt crashed", exc_info=error)
+    return crashed(delivery, error, datetime.now(UTC))
 
 
-def _plainer(tried: list[Tried]) -> list[list[Tried]]:
-    """Each by itself; one alone as hopeless; and if not even that can be written, nothing of it."""
-    if len(tried) > 1:
-        return [[one] for one in tried]
-    lost = [
-        hopeless(one.claimed, "what became of it could not be written", datetime.now(UTC)) for one in tried
-    ]
-    return [lost] if tried[0].entry["error"] != lost[0].entry["error"] else []
+def _simplify(results: list[AttemptResult]) -> list[list[AttemptResult]]:
+    """Split refused results; replace a single one by a plain failure; give up if that is refused, too."""
+    if len(results) > 1:
+        return [[result] for result in results]
+    [result] = results
+    if result.log_entry["error"] == _NOT_WRITTEN:
+        return []
+    return [[undeliverable(result.delivery, _NOT_WRITTEN, datetime.now(UTC))]]
 
 
-def _count(tried: Iterable[Tried]) -> None:
-    for status, n in Counter(one.status for one in tried).items():
-        metrics.delivered("retried" if status == "pending" else status, n)
+def _count(results: Iterable[AttemptResult]) -> None:
+    for status, count in Counter(result.status for result in results).items():
+        metrics.delivered("retried" if status == "pending" else status, count)

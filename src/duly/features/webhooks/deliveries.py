@@ -1,82 +1,49 @@
-"""The delivery log: what an endpoint was told, what became of it, and sending it again."""
+"""The delivery log of an endpoint: list deliveries, send a test, resend."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import get_args
+from typing import TypeVar, get_args
 from uuid import UUID
 
-from duly.core.errors import Conflict, ContractError, UnknownDelivery
+from duly.core.errors import Conflict, ContractError, UnknownDelivery, UnknownWebhook
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.arguments import org_uuid, required_text
-from duly.features.audit.entries import change_request
+from duly.features.arguments import org_uuid, require, required_text, required_uuid
+from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.pagination import decode_cursor, encode_cursor, page_size
-from duly.features.webhooks import delivery_log_store as delivery_log
-from duly.features.webhooks import store as endpoints
-from duly.features.webhooks.changes import endpoint_key, held, known, note
-from duly.features.webhooks.delivery_log_store import (
-    EVERYTHING,
+from duly.features.webhooks import delivery_store, store
+from duly.features.webhooks.models import (
     NEWEST,
     OLDEST,
-    Choice,
+    Backlog,
     Delivery,
+    DeliveryCursor,
+    DeliveryFilter,
+    DeliveryPage,
     DeliveryStatus,
-    Message,
-    Place,
-    Waiting,
+    Endpoint,
+    MessageKey,
+    Resent,
 )
-from duly.features.webhooks.store import Endpoint
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
 
-__all__ = [
-    "MOST_RESENT",
-    "MOST_WAITING",
-    "TEST",
-    "Deliveries",
-    "Delivery",
-    "DeliveryPage",
-    "DeliveryStatus",
-    "Resent",
-    "Waiting",
-]
-
-TEST = "webhook.test"
-"""The kind of message that only says that messages arrive."""
-MOST_RESENT = 1_000
-"""Messages that one call sends again."""
-MOST_WAITING = 1_000
-"""How far messages are counted that are to be sent."""
-_LOOK = 5_000
-_ID = re.compile(r"(?:evt|msg)_([0-9a-f]{32})_([0-9]{1,10})")
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryPage:
-    """Some messages; `after` asks for those that follow, and is None at the end.
-
-    With a status or a type so many are looked at and no more: a page may then be short, even empty, although
-    others follow.
-    """
-
-    deliveries: tuple[Delivery, ...]
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Resent:
-    """How many messages are sent again, and whether there may be more of them."""
-
-    count: int
-    more: bool
+T = TypeVar("T")
+TEST_EVENT = "webhook.test"
+"""The type of test messages."""
+MAX_RESENT = 1_000
+"""Deliveries that one call resends."""
+MAX_PENDING = 1_000
+"""The backlog of an endpoint is counted up to here."""
+_MAX_SCANNED = 5_000
+_MESSAGE_ID = re.compile(r"(?:evt|msg)_([0-9a-f]{32})_([0-9]{1,10})")
 
 
 class Deliveries:
-    """The messages to the endpoints of an application. They are kept as long as events."""
+    """The deliveries to the endpoints of an application. They are retained as long as events."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -92,67 +59,74 @@ class Deliveries:
         limit: int = 50,
         after: str | None = None,
     ) -> DeliveryPage:
-        """The messages to an endpoint, the newest first; an unknown endpoint raises."""
-        whose, which, size = org_uuid(org_id), endpoint_key(endpoint_id), page_size(limit)
-        choice = Choice(_status(status), checked_text("event_type", event_type), as_uuid("job_id", job_id))
-        start = decode_cursor(after, _read_place) or NEWEST
-        async with self._app.tenant_session(whose) as conn:
-            endpoint = known(await endpoints.read(conn, whose, which), which)
-            served = choice == EVERYTHING or choice.job_id is not None
-            floor = None if served else await delivery_log.floor(conn, endpoint, start, look=_LOOK)
-            found = await delivery_log.list_before(
-                conn, endpoint, choice, start, down_to=floor or OLDEST, limit=size + 1
+        """Return the deliveries to an endpoint, newest first; an unknown endpoint raises."""
+        org, size = org_uuid(org_id), page_size(limit)
+        only = DeliveryFilter(
+            _checked_status(status), checked_text("event_type", event_type), as_uuid("job_id", job_id)
+        )
+        before = decode_cursor(after, _parse_cursor) or NEWEST
+        has_index = only == DeliveryFilter() or only.job_id is not None
+        async with self._app.tenant_session(org) as conn:
+            endpoint = await read_endpoint(conn, org, endpoint_id)
+            scan_end = None
+            if not has_index:
+                scan_end = await delivery_store.find_scan_end(
+                    conn, endpoint, before, max_scanned=_MAX_SCANNED
+                )
+            deliveries = await delivery_store.list_before(
+                conn, endpoint, only, before, down_to=scan_end or OLDEST, limit=size + 1
             )
-        page = tuple(found[:size])
-        last = page[-1].place if len(found) > size else floor
-        return DeliveryPage(page, _cursor(last) if last else None)
+        page = tuple(deliveries[:size])
+        last = page[-1].cursor if len(deliveries) > size else scan_end
+        return DeliveryPage(page, _format_cursor(last) if last else None)
 
-    async def waiting(self, org_id: UUID | str, some: Sequence[Endpoint]) -> dict[UUID, Waiting]:
-        """What is to be sent next to some endpoints of an org, counted up to 1000 for each."""
-        whose, which = org_uuid(org_id), [one.endpoint_id for one in some]
-        async with self._app.tenant_session(whose) as conn:
-            found = await delivery_log.waiting(conn, whose, which, most=MOST_WAITING)
-        return {one: found.get(one, Waiting(0, None)) for one in which}
+    async def backlogs(self, org_id: UUID | str, endpoints: Sequence[Endpoint]) -> dict[UUID, Backlog]:
+        """Return the pending deliveries of endpoints of an org, counted up to 1,000 for each."""
+        org, ids = org_uuid(org_id), [endpoint.endpoint_id for endpoint in endpoints]
+        async with self._app.tenant_session(org) as conn:
+            backlogs = await delivery_store.count_pending(conn, org, ids, limit=MAX_PENDING)
+        return {endpoint_id: backlogs.get(endpoint_id, Backlog(0, None)) for endpoint_id in ids}
 
     async def get(self, org_id: UUID | str, endpoint_id: UUID | str, message_id: str) -> Delivery:
-        """One message to an endpoint, by the id that it is sent with; an unknown one raises."""
-        whose, which, message = org_uuid(org_id), endpoint_key(endpoint_id), _message(message_id)
-        async with self._app.tenant_session(whose) as conn:
-            endpoint = known(await endpoints.read(conn, whose, which), which)
-            return _known(await delivery_log.read(conn, endpoint, message), message_id)
+        """Return a delivery by the id of its message; an unknown one raises."""
+        org, message = org_uuid(org_id), _parse_message_id(message_id)
+        async with self._app.tenant_session(org) as conn:
+            endpoint = await read_endpoint(conn, org, endpoint_id)
+            return await _read(conn, endpoint, message, message_id)
 
     async def test(
         self, org_id: UUID | str, endpoint_id: UUID | str, *, actor: Actor, reason: str
     ) -> Delivery:
-        """Send a message of the kind `webhook.test`, whatever the endpoint wants to be told of."""
-        who = change_request(actor, reason)
+        """Send a `webhook.test` message, whatever event types the endpoint has."""
+        request = change_request(actor, reason)
 
-        async def change(conn: Connection, endpoint: Endpoint) -> Delivery:
+        async def send(conn: Connection, endpoint: Endpoint) -> Delivery:
             _check_enabled(endpoint)
             data = {"endpoint_id": str(endpoint.endpoint_id)}
-            written = await delivery_log.write_test(conn, endpoint, TEST, data)
-            await note(conn, endpoint, "tested", who, message_id=written.message_id)
-            return written
+            created = await delivery_store.create_test(conn, endpoint, TEST_EVENT, data)
+            detail = {"message_id": created.message_id}
+            await store.record_change(conn, endpoint, "tested", request, detail)
+            return created
 
-        return await held(self._app, org_id, endpoint_id, change)
+        return await self._change(org_id, endpoint_id, send)
 
     async def resend(
         self, org_id: UUID | str, endpoint_id: UUID | str, message_id: str, *, actor: Actor, reason: str
     ) -> Delivery:
-        """Send a message again at once, whether it arrived or not; it may be tried as often as a new one.
+        """Resend a message at once, delivered or not, with as many attempts as a new one.
 
-        One that is being sent just now is left alone.
+        A message that is being sent now is left alone.
         """
-        message, who = _message(message_id), change_request(actor, reason)
+        message, request = _parse_message_id(message_id), change_request(actor, reason)
 
-        async def change(conn: Connection, endpoint: Endpoint) -> Delivery:
-            _known(await delivery_log.read(conn, endpoint, message), message_id)
+        async def resend(conn: Connection, endpoint: Endpoint) -> Delivery:
+            await _read(conn, endpoint, message, message_id)
             _check_enabled(endpoint)
-            if await delivery_log.resend(conn, endpoint, message):
-                await note(conn, endpoint, "resent", who, message_id=message_id)
-            return _known(await delivery_log.read(conn, endpoint, message), message_id)
+            if await delivery_store.resend(conn, endpoint, message):
+                await store.record_change(conn, endpoint, "resent", request, {"message_id": message_id})
+            return await _read(conn, endpoint, message, message_id)
 
-        return await held(self._app, org_id, endpoint_id, change)
+        return await self._change(org_id, endpoint_id, resend)
 
     async def resend_failed(
         self,
@@ -160,22 +134,64 @@ class Deliveries:
         endpoint_id: UUID | str,
         *,
         since: datetime,
-        limit: int = MOST_RESENT,
+        limit: int = MAX_RESENT,
         actor: Actor,
         reason: str,
     ) -> Resent:
-        """Send again what was written since then and has failed for good, the oldest first."""
-        who = change_request(actor, reason)
-        start, most = _moment(since), _count(limit)
+        """Resend the failed deliveries that were created since a time, oldest first."""
+        request = change_request(actor, reason)
+        if since.tzinfo is None:
+            raise ContractError("has no time zone", field="since", fix="pass a time with a time zone")
+        if type(limit) is not int or not 1 <= limit <= MAX_RESENT:
+            raise ContractError(f"{limit!r} is out of range", field="limit", fix=f"use 1 to {MAX_RESENT}")
 
-        async def change(conn: Connection, endpoint: Endpoint) -> Resent:
+        async def resend(conn: Connection, endpoint: Endpoint) -> Resent:
             _check_enabled(endpoint)
-            count = await delivery_log.resend_failed(conn, endpoint, start, limit=most)
+            count = await delivery_store.resend_failed(conn, endpoint, since, limit=limit)
             if count:
-                await note(conn, endpoint, "resent", who, count=count, since=start.isoformat())
-            return Resent(count, more=count == most)
+                detail = {"count": count, "since": since.isoformat()}
+                await store.record_change(conn, endpoint, "resent", request, detail)
+            return Resent(count, more=count == limit)
 
-        return await held(self._app, org_id, endpoint_id, change)
+        return await self._change(org_id, endpoint_id, resend)
+
+    async def _change(
+        self,
+        org_id: UUID | str,
+        endpoint_id: UUID | str,
+        change: Callable[[Connection, Endpoint], Awaitable[T]],
+    ) -> T:
+        """Change deliveries while the endpoint is locked against deletion.
+
+        Not locked for changes: the deliverer locks deliveries first, and then the endpoint.
+        """
+        org, endpoint_key = org_uuid(org_id), required_uuid("endpoint_id", endpoint_id)
+
+        async def work(conn: Connection) -> T:
+            endpoint = await store.lock_against_deletion(conn, org, endpoint_key)
+            return await change(conn, require_endpoint(endpoint, endpoint_key))
+
+        return await audited_transaction(self._app, work)
+
+
+async def read_endpoint(conn: Connection, org_id: UUID, endpoint_id: UUID | str) -> Endpoint:
+    """Return an endpoint of an org; an unknown one raises."""
+    key = required_uuid("endpoint_id", endpoint_id)
+    return require_endpoint(await store.read(conn, org_id, key), key)
+
+
+def require_endpoint(endpoint: Endpoint | None, endpoint_id: UUID) -> Endpoint:
+    """Return an endpoint, or raise; the error is the same for one of another org."""
+    return require(endpoint, UnknownWebhook, f"webhook {endpoint_id}", field="endpoint_id")
+
+
+async def _read(conn: Connection, endpoint: Endpoint, message: MessageKey, message_id: str) -> Delivery:
+    delivery = await delivery_store.read(conn, endpoint, message)
+    if delivery is None:
+        raise UnknownDelivery(
+            f"no message {message_id} to this webhook", field="message_id", fix="check message_id"
+        )
+    return delivery
 
 
 def _check_enabled(endpoint: Endpoint) -> None:
@@ -183,47 +199,29 @@ def _check_enabled(endpoint: Endpoint) -> None:
         raise Conflict("this webhook is disabled", field="endpoint_id", fix="enable it first")
 
 
-def _status(status: str | None) -> DeliveryStatus | None:
-    if status is not None and status not in get_args(DeliveryStatus):
-        known_ones = ", ".join(get_args(DeliveryStatus))
-        raise ContractError(f"{status!r} is no status", field="status", fix=f"one of {known_ones}")
-    return status  # type: ignore[return-value]
-
-
-def _moment(since: datetime) -> datetime:
-    if since.tzinfo is None:
-        raise ContractError("has no zone", field="since", fix="pass a time with its zone")
-    return since
-
-
-def _count(limit: int) -> int:
-    if type(limit) is not int or not 1 <= limit <= MOST_RESENT:
-        raise ContractError(f"{limit!r} is out of range", field="limit", fix=f"use 1 to {MOST_RESENT}")
-    return limit
-
-
-def _message(message_id: str) -> Message:
-    """What a message is found by, from the id it is sent with."""
-    parts = _ID.fullmatch(required_text("message_id", message_id))
-    if parts is None or not 0 < int(parts[2]) < 2**31:
-        raise ContractError("no id of a message", field="message_id", fix="pass it as `webhook-id` had it")
-    return Message(UUID(parts[1]), int(parts[2]))
-
-
-def _known(delivery: Delivery | None, message_id: str) -> Delivery:
-    if delivery is None:
-        raise UnknownDelivery(
-            f"no message {message_id} to this webhook", field="message_id", fix="check the id, or the log"
+def _checked_status(status: DeliveryStatus | None) -> DeliveryStatus | None:
+    statuses = get_args(DeliveryStatus)
+    if status is not None and status not in statuses:
+        raise ContractError(
+            f"unknown status {status!r}", field="status", fix=f"use one of {', '.join(statuses)}"
         )
-    return delivery
+    return status
 
 
-def _cursor(at: Place) -> str:
+def _parse_message_id(message_id: str) -> MessageKey:
+    parts = _MESSAGE_ID.fullmatch(required_text("message_id", message_id))
+    if parts is None or not 0 < int(parts[2]) < 2**31:
+        raise ContractError("not the id of a message", field="message_id", fix="pass the `webhook-id` header")
+    return MessageKey(UUID(parts[1]), int(parts[2]))
+
+
+def _format_cursor(at: DeliveryCursor) -> str:
     return encode_cursor(at.created_at.isoformat(), at.job_id, at.event_seq)
 
 
-def _read_place(created_at: str, job_id: str, event_seq: str) -> Place:
-    read = Place(datetime.fromisoformat(created_at), UUID(job_id), int(event_seq))
-    if read.created_at.tzinfo is None or not 0 < read.event_seq < 2**31:
+def _parse_cursor(created_at: str, job_id: str, event_seq: str) -> DeliveryCursor:
+    at = datetime.fromisoformat(created_at)
+    cursor = DeliveryCursor(at.astimezone(UTC), UUID(job_id), int(event_seq))
+    if at.tzinfo is None or not 0 < cursor.event_seq < 2**31:
         raise ValueError("out of range")
-    return read._replace(created_at=read.created_at.astimezone(UTC))
+    return cursor

@@ -1,226 +1,279 @@
-"""Messages to endpoints: written down by the relay, held while they are sent, settled.
+"""The table of deliveries: written by the relay, leased and settled by the deliverer, listed and resent.
 
-Of the messages about one job to one endpoint, the next is there to be taken; the others follow it, and each
-is let go by whoever ends the one before it. So they go out in order, and a claim never meets what cannot go.
+Of the deliveries about one job to one endpoint, only the next can be claimed; the others follow it, and each
+is released when the one before it ends. So they are sent in order, and a claim meets no blocked delivery.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Literal, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from duly.db.pool import Connection
-from duly.db.rows import PREFER_INDEX_ORDER, rows
+from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
 from duly.features.events.models import RelayedEvent
+from duly.features.webhooks.failures import BREAKER_MAX_PAUSE, BREAKER_MIN_PAUSE, BREAKER_THRESHOLD
+from duly.features.webhooks.models import (
+    AttemptResult,
+    Backlog,
+    ClaimedDelivery,
+    Delivery,
+    DeliveryCursor,
+    DeliveryFilter,
+    DeliveryKey,
+    Endpoint,
+    EndpointHealth,
+    MessageKey,
+    OutboundMessage,
+)
 
-BREAKS = 5
-"""Failures in a row after which an endpoint is shut."""
-_SHUT, _SHUT_MOST = timedelta(seconds=30), timedelta(hours=1)
-_LOGGED = 20
-_WALK = 200
-
-
-class Key(NamedTuple):
-    """A message, by the endpoint it goes to and the event it tells of."""
-
-    org_id: UUID
-    endpoint_id: UUID
-    job_id: UUID
-    event_seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A message that is ours to send, for as long as it is held."""
-
-    key: Key
-    event_type: str
-    data: dict[str, Any] | None
-    """What it says if it is about no job."""
-    tries: int
-    """How many it has behind it."""
-    on_trial: bool
-    """Whether its endpoint was shut, and is heard again if this one arrives."""
-    failing: bool = False
-    """Whether the last that went there did not arrive."""
+_MAX_LOG_ENTRIES = 20
+_MAX_WALK = 200
 
 
-class Walk(NamedTuple):
-    """What was taken, and from where the next walk goes on; None if this one came to the end."""
+class DeliveryClaim(NamedTuple):
+    """The claimed deliveries, and the endpoint after which the next claim continues; None at the end."""
 
-    claimed: list[Claimed]
-    end: tuple[UUID, UUID] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What a message says, and to whom. The event is None if it is no longer kept."""
-
-    url: str = field(repr=False)
-    secrets: list[str] = field(repr=False)
-    event: dict[str, Any] | None
+    deliveries: list[ClaimedDelivery]
+    continue_after: tuple[UUID, UUID] | None
 
 
-class Tried(NamedTuple):
-    """What became of a try: over, or to be tried again after a while."""
-
-    claimed: Claimed
-    status: Literal["delivered", "failed", "pending"]
-    wait: timedelta | None
-    entry: dict[str, Any]
-    """For the log of the message."""
-    gone: bool = False
-    """Whether the receiver wants no more of them."""
-    asked: bool = True
-    """Whether the receiver had anything to do with it."""
-
-
-class Judged(NamedTuple):
-    """What tries said about an endpoint."""
-
-    org_id: UUID
-    endpoint_id: UUID
-    gone: bool
-    shut: bool
-    """Whether it was shut just now."""
-    given_up: bool
-    """Whether it has failed for too long, or is gone."""
-
-
-async def create(conn: Connection, found: Sequence[RelayedEvent]) -> int:
-    """Write down what endpoints are to be told of these events, on the relay's session; how many messages."""
+async def create(conn: Connection, events: Sequence[RelayedEvent]) -> None:
+    """Write the deliveries of events to the endpoints that select them, on the session of the relay."""
     values = {
-        "org_ids": [one.org_id for one in found],
-        "job_ids": [one.job_id for one in found],
-        "seqs": [one.event_seq for one in found],
-        "event_types": [one.event_type for one in found],
-        "job_types": [one.job_type for one in found],
-        "xids": [str(one.commit_xid) for one in found],
+        "org_ids": [event.org_id for event in events],
+        "job_ids": [event.job_id for event in events],
+        "seqs": [event.event_seq for event in events],
+        "event_types": [event.event_type for event in events],
+        "job_types": [event.job_type for event in events],
+        "xids": [str(event.commit_xid) for event in events],
     }
-    return (await conn.execute(statement("deliveries/write"), values)).rowcount
+    await conn.execute(statement("deliveries/create"), values)
 
 
-async def expected(conn: Connection) -> bool:
-    """Whether there is an endpoint at all: cheaper to ask than what is due."""
-    return await (await conn.execute(statement("deliveries/expected"))).fetchone() == (True,)
+async def has_endpoints(conn: Connection) -> bool:
+    """Return whether any endpoint is enabled: cheaper than a claim."""
+    return await (await conn.execute(statement("deliveries/has_endpoints"))).fetchone() == (True,)
 
 
 async def claim(
     conn: Connection,
     holder: UUID,
     after: tuple[UUID, UUID] | None,
-    flying: Mapping[tuple[UUID, UUID], int],
+    in_flight: Mapping[tuple[UUID, UUID], int],
     *,
-    free: int,
-    each: int,
-    each_org: int,
+    limit: int,
+    per_endpoint: int,
+    per_org: int,
     lease: timedelta,
-    failing: int | None = None,
-) -> Walk:
-    """Hold up to `free` messages that are due; with those that fly, `each` of an endpoint at most.
+    max_failing: int | None = None,
+) -> DeliveryClaim:
+    """Lease up to `limit` due deliveries; with those in flight, up to `per_endpoint` and `per_org`.
 
-    Of endpoints that fail, one message each, and of no more than `failing` of them.
+    Of failing endpoints, claim one delivery each, and of `max_failing` of them at most.
     """
     after_org, after_endpoint = after or (UUID(int=0), UUID(int=0))
     values = {
         "after_org": after_org,
         "after_endpoint": after_endpoint,
-        "org_ids": [org_id for org_id, _ in flying],
-        "endpoint_ids": [endpoint_id for _, endpoint_id in flying],
-        "flying": list(flying.values()),
+        "org_ids": [org_id for org_id, _ in in_flight],
+        "endpoint_ids": [endpoint_id for _, endpoint_id in in_flight],
+        "in_flight": list(in_flight.values()),
         "holder": holder,
-        "free": free,
-        "failing": free if failing is None else failing,
-        "each": each,
-        "each_org": each_org,
+        "limit": limit,
+        "max_failing": limit if max_failing is None else max_failing,
+        "per_endpoint": per_endpoint,
+        "per_org": per_org,
         "lease": lease,
-        "breaks": BREAKS,
-        "walk": _WALK,
+        "breaker_threshold": BREAKER_THRESHOLD,
+        "max_walk": _MAX_WALK,
     }
     await conn.execute(PREFER_INDEX_ORDER)
-    found = await rows(conn, "deliveries/claim", values)
-    claimed = [_claimed(row) for row in found if row["org_id"] is not None]
-    if len(claimed) == free:
-        return Walk(claimed, claimed[-1].key[:2])
-    last = found[0]
-    return Walk(claimed, (last["walked_org"], last["walked_endpoint"]) if last["walked"] == _WALK else None)
-
-
-def _claimed(row: Mapping[str, Any]) -> Claimed:
-    key = Key(*(row[name] for name in Key._fields))
-    return Claimed(key, row["event_type"], row["data"], row["tries"], row["on_trial"], row["failing"])
-
-
-async def read(conn: Connection, keys: Sequence[Key]) -> dict[Key, Told]:
-    """What these messages say; none of an endpoint that was removed."""
-    found = await rows(conn, "deliveries/read", _columns(keys))
-    return {keys[row["place"] - 1]: _told(row) for row in found}
-
-
-def _told(row: Mapping[str, Any]) -> Told:
-    return Told(row["url"], row["secrets"], None if row["event_seq"] is None else dict(row))
-
-
-async def settle(conn: Connection, holder: UUID, tried: Iterable[Tried]) -> set[Key]:
-    """Note what became of tries, and let those go that waited; which of the messages were still ours."""
-    document = json.dumps([_row(one) for one in tried])
-    done = await rows(conn, "deliveries/settle", {"tries": document, "holder": holder, "kept": _LOGGED})
-    if over := [_key(row) for row in done if row["status"] != "pending"]:
-        await conn.execute(statement("deliveries/let_go"), _columns(over))
-    if carriers := [row for row in done if row["notification_id"] is not None]:
-        names = ("org_id", "notification_id", "status", "tries", "error")
-        columns = ("org_ids", "notification_ids", "statuses", "tries", "errors")
-        said = {column: [row[name] for row in carriers] for column, name in zip(columns, names, strict=True)}
-        await conn.execute(statement("deliveries/tell_notifications"), said)
-    return {_key(row) for row in done}
-
-
-async def judge(conn: Connection, tried: Iterable[Tried], patience: timedelta) -> list[Judged]:
-    """Let endpoints have what the tries say about them: shut, or whole again."""
-    told: dict[tuple[UUID, UUID], dict[str, Any]] = {}
-    for one in (one for one in tried if one.asked):
-        said = told.setdefault(
-            one.claimed.key[:2], {"succeeded": False, "failed": 0, "trial_failed": False, "gone": False}
+    claimed_rows = await rows(conn, "deliveries/claim", values)
+    deliveries = [
+        ClaimedDelivery(
+            key=_key(row),
+            event_type=row["event_type"],
+            data=row["data"],
+            attempts=row["tries"],
+            is_probe=row["is_probe"],
+            failing=row["failing"],
         )
-        arrived = one.status == "delivered"
-        said["succeeded"] |= arrived
-        said["failed"] += not arrived
-        said["trial_failed"] |= one.claimed.on_trial and not arrived
-        said["gone"] |= one.gone
-    document = [{"org_id": str(org), "endpoint_id": str(at), **said} for (org, at), said in told.items()]
+        for row in claimed_rows
+        if row["org_id"] is not None
+    ]
+    if len(deliveries) == limit:
+        return DeliveryClaim(deliveries, deliveries[-1].key[:2])
+    last = claimed_rows[0]
+    is_cut = last["walked"] == _MAX_WALK
+    return DeliveryClaim(deliveries, (last["walked_org"], last["walked_endpoint"]) if is_cut else None)
+
+
+async def read_messages(conn: Connection, keys: Sequence[DeliveryKey]) -> dict[DeliveryKey, OutboundMessage]:
+    """Return the messages of deliveries, without those to deleted endpoints."""
+    return {
+        keys[row["n"] - 1]: OutboundMessage(
+            row["url"], row["secrets"], None if row["event_seq"] is None else row
+        )
+        for row in await rows(conn, "deliveries/read_messages", _key_columns(keys))
+    }
+
+
+async def settle(conn: Connection, holder: UUID, results: Iterable[AttemptResult]) -> set[DeliveryKey]:
+    """Write the results of attempts, and release the deliveries that follow; return those still leased."""
+    document = json.dumps([_settle_row(result) for result in results])
+    values = {"results": document, "holder": holder, "max_log_entries": _MAX_LOG_ENTRIES}
+    settled = await rows(conn, "deliveries/settle", values)
+    if ended := [_key(row) for row in settled if row["status"] != "pending"]:
+        await conn.execute(statement("deliveries/release_followers"), _key_columns(ended))
+    if carriers := [row for row in settled if row["notification_id"] is not None]:
+        columns = {
+            "org_ids": [row["org_id"] for row in carriers],
+            "notification_ids": [row["notification_id"] for row in carriers],
+            "statuses": [row["status"] for row in carriers],
+            "attempts": [row["tries"] for row in carriers],
+            "errors": [row["error"] for row in carriers],
+        }
+        await conn.execute(statement("deliveries/update_notifications"), columns)
+    return {_key(row) for row in settled}
+
+
+async def update_breakers(
+    conn: Connection, results: Iterable[AttemptResult], disable_after: timedelta
+) -> list[EndpointHealth]:
+    """Open and close the circuit breakers of endpoints after attempts."""
+    endpoints: dict[tuple[UUID, UUID], dict[str, Any]] = {}
+    for result in results:
+        if not result.counts:
+            continue
+        counts = endpoints.setdefault(
+            result.delivery.key[:2], {"succeeded": False, "failed": 0, "probe_failed": False, "gone": False}
+        )
+        delivered = result.status == "delivered"
+        counts["succeeded"] |= delivered
+        counts["failed"] += not delivered
+        counts["probe_failed"] |= result.delivery.is_probe and not delivered
+        counts["gone"] |= result.gone
+    document = [
+        {"org_id": str(org_id), "endpoint_id": str(endpoint_id), **counts}
+        for (org_id, endpoint_id), counts in endpoints.items()
+    ]
     values = {
         "endpoints": json.dumps(document),
-        "breaks": BREAKS,
-        "shut": _SHUT,
-        "shut_most": _SHUT_MOST,
-        "patience": patience,
+        "threshold": BREAKER_THRESHOLD,
+        "min_pause": BREAKER_MIN_PAUSE,
+        "max_pause": BREAKER_MAX_PAUSE,
+        "disable_after": disable_after,
     }
-    return [Judged(**row) for row in await rows(conn, "deliveries/judge", values)]
+    return [EndpointHealth(**row) for row in await rows(conn, "deliveries/update_breakers", values)]
 
 
-async def release(conn: Connection, holder: UUID, keys: Sequence[Key]) -> None:
-    """Give back what is not sent any more."""
-    await conn.execute(statement("deliveries/release"), {**_columns(keys), "holder": holder})
+async def release(conn: Connection, holder: UUID, keys: Sequence[DeliveryKey]) -> None:
+    """Release the leases of deliveries that are not sent."""
+    await conn.execute(statement("deliveries/release"), {**_key_columns(keys), "holder": holder})
 
 
-def _row(one: Tried) -> dict[str, Any]:
-    key = {
-        name: value if isinstance(value, int) else str(value)
-        for name, value in one.claimed.key._asdict().items()
+async def list_before(
+    conn: Connection,
+    endpoint: Endpoint,
+    only: DeliveryFilter,
+    before: DeliveryCursor,
+    *,
+    down_to: DeliveryCursor,
+    limit: int,
+) -> list[Delivery]:
+    """Return the next deliveries to an endpoint, newest first."""
+    bounds = {**_cursor_values("before", before), **_cursor_values("floor", down_to)}
+    values = {**endpoint.key, **only._asdict(), **bounds, "limit": limit}
+    return [Delivery.model_validate(row) for row in await rows(conn, "deliveries/list", values)]
+
+
+async def find_scan_end(
+    conn: Connection, endpoint: Endpoint, before: DeliveryCursor, *, max_scanned: int
+) -> DeliveryCursor | None:
+    """Return where a scan of so many deliveries ends; None if there are fewer."""
+    await conn.execute(PREFER_INDEX_ORDER)
+    values = {**endpoint.key, **_cursor_values("before", before), "max_scanned": max_scanned}
+    row = await first(conn, "deliveries/find_scan_end", values)
+    return DeliveryCursor(**row) if row else None
+
+
+async def read(conn: Connection, endpoint: Endpoint, message: MessageKey) -> Delivery | None:
+    """Return a delivery to an endpoint."""
+    row = await first(conn, "deliveries/read", {**endpoint.key, **message._asdict()})
+    return Delivery.model_validate(row) if row else None
+
+
+async def create_test(
+    conn: Connection, endpoint: Endpoint, event_type: str, data: dict[str, Any]
+) -> Delivery:
+    """Create a delivery to a locked endpoint that is not about a job."""
+    values = {**endpoint.key, "event_type": event_type, "data": Jsonb(data)}
+    [row] = await rows(conn, "deliveries/create_test", values)
+    return Delivery.model_validate(row)
+
+
+async def resend(conn: Connection, endpoint: Endpoint, message: MessageKey) -> bool:
+    """Make a delivery pending again; return False if it is being sent now."""
+    locked = await rows(conn, "deliveries/lock_for_resend", {**endpoint.key, **message._asdict()})
+    return await _resend(conn, endpoint, locked) == 1
+
+
+async def resend_failed(conn: Connection, endpoint: Endpoint, since: datetime, *, limit: int) -> int:
+    """Make failed deliveries pending again; return how many."""
+    values = {**endpoint.key, "since": since, "limit": limit}
+    return await _resend(conn, endpoint, await rows(conn, "deliveries/lock_failed_for_resend", values))
+
+
+async def count_pending(
+    conn: Connection, org_id: UUID, endpoint_ids: Sequence[UUID], *, limit: int
+) -> dict[UUID, Backlog]:
+    """Return the backlogs of endpoints of an org, without empty ones."""
+    values = {"org_id": org_id, "endpoint_ids": [*endpoint_ids], "limit": limit}
+    backlogs = await rows(conn, "deliveries/count_pending", values)
+    return {row.pop("endpoint_id"): Backlog(**row) for row in backlogs}
+
+
+async def _resend(conn: Connection, endpoint: Endpoint, locked: list[dict[str, Any]]) -> int:
+    """Resend in order: a delivery follows the previous one of its job if that is pending or resent too."""
+    resent = {(row["job_id"], row["event_seq"]) for row in locked}
+    values = {
+        "job_ids": [row["job_id"] for row in locked],
+        "seqs": [row["event_seq"] for row in locked],
+        "follows": [
+            row["previous_pending"] or (row["job_id"], row["previous_seq"]) in resent for row in locked
+        ],
     }
-    wait = None if one.wait is None else one.wait.total_seconds()
-    return {**key, "status": one.status, "wait": wait, "entry": one.entry}
+    return (await conn.execute(statement("deliveries/resend"), {**endpoint.key, **values})).rowcount
 
 
-def _key(row: Mapping[str, Any]) -> Key:
-    return Key(*(row[name] for name in Key._fields))
+def _settle_row(result: AttemptResult) -> dict[str, Any]:
+    org_id, endpoint_id, job_id, event_seq = result.delivery.key
+    return {
+        "org_id": str(org_id),
+        "endpoint_id": str(endpoint_id),
+        "job_id": str(job_id),
+        "event_seq": event_seq,
+        "status": result.status,
+        "retry_in": None if result.retry_in is None else result.retry_in.total_seconds(),
+        "entry": result.log_entry,
+    }
 
 
-def _columns(keys: Sequence[Key]) -> dict[str, list[Any]]:
+def _key(row: Mapping[str, Any]) -> DeliveryKey:
+    return DeliveryKey(*(row[name] for name in DeliveryKey._fields))
+
+
+def _key_columns(keys: Sequence[DeliveryKey]) -> dict[str, list[Any]]:
     names = ("org_ids", "endpoint_ids", "job_ids", "seqs")
-    return {name: [key[place] for key in keys] for place, name in enumerate(names)}
+    return {name: [key[column] for key in keys] for column, name in enumerate(names)}
+
+
+def _cursor_values(name: str, at: DeliveryCursor) -> dict[str, Any]:
+    return {f"{name}_at": at.created_at, f"{name}_job": at.job_id, f"{name}_seq": at.event_seq}

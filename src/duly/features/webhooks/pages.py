@@ -1,10 +1,11 @@
-"""Webhooks: how the endpoints of the org are, what each was told, and telling it again."""
+"""Console pages of webhooks: endpoints with their backlogs, the delivery log, resending."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from starlette.responses import Response
 
@@ -13,152 +14,156 @@ from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit, as_id
 from duly.core.errors import ContractError, NotFound
 from duly.core.principal import Scope
-from duly.features.webhooks.deliveries import MOST_RESENT, Delivery
-from duly.features.webhooks.service import Endpoint
+from duly.features.webhooks.deliveries import MAX_PENDING, MAX_RESENT
+from duly.features.webhooks.models import Delivery, DeliveryStatus, Endpoint
 
-_AT_A_TIME, _LONGEST_HOURS = 50, 24 * 90
-_STATUSES = ("pending", "delivered", "failed")
-LOOKS = {"delivered": "completed", "pending": "queued", "failed": "failed"}
-"""The chip of each status."""
+_PAGE_SIZE, _MAX_HOURS = 50, 24 * 90
+_STATUS_CHIPS = {"delivered": "completed", "pending": "queued", "failed": "failed"}
+"""The chip of each delivery status."""
+_STATE_CHIPS = {"disabled": "canceled", "shut": "failed", "failing": "needs_ocr", "enabled": "completed"}
 
 
-async def listed(visit: Visit) -> Page:
-    """The endpoints, each with what waits for it."""
-    after = visit.query.get("after")
-    page = await visit.service.webhooks.list(visit.org_id, limit=_AT_A_TIME, after=after)
-    waiting = await visit.service.webhooks.deliveries.waiting(visit.org_id, page.endpoints)
+async def list_page(visit: Visit) -> Page:
+    """List the endpoints of the org with their backlogs."""
+    webhooks, after = visit.service.webhooks, visit.query.get("after")
+    page = await webhooks.list(visit.org_id, limit=_PAGE_SIZE, after=after)
+    backlogs = await webhooks.deliveries.backlogs(visit.org_id, page.endpoints)
     return visit.page(
         "webhooks.html",
         title=visit.t("webhooks.title"),
-        rows=[(one, _shown_as(one), waiting[one.endpoint_id]) for one in page.endpoints],
+        rows=[(endpoint, _summary(endpoint), backlogs[endpoint.endpoint_id]) for endpoint in page.endpoints],
+        max_pending=MAX_PENDING,
         after=page.after,
         first=after is None,
     )
 
 
-async def shown(visit: Visit) -> Page:
-    """One endpoint, and its delivery log."""
+async def endpoint_page(visit: Visit) -> Page:
+    """Show an endpoint and its delivery log."""
     await visit.service.check_everything(visit.caller)
-    which, after = as_id(visit.params["endpoint_id"]), visit.query.get("after")
-    log, asked = visit.service.webhooks.deliveries, _asked(visit)
-    endpoint = await visit.service.webhooks.get(visit.org_id, which)
-    waiting = await log.waiting(visit.org_id, [endpoint])
-    page = await log.list(visit.org_id, which, limit=_AT_A_TIME, after=after, **asked)
+    endpoint_id, after = _endpoint_id(visit), visit.query.get("after")
+    log = visit.service.webhooks.deliveries
+    only: dict[str, Any] = {name: visit.query.get(name) or None for name in ("status", "event_type")}
+    endpoint = await visit.service.webhooks.get(visit.org_id, endpoint_id)
+    backlogs = await log.backlogs(visit.org_id, [endpoint])
+    page = await log.list(visit.org_id, endpoint_id, limit=_PAGE_SIZE, after=after, **only)
     return visit.page(
         "webhook.html",
         title=_host(endpoint),
         endpoint=endpoint,
-        seen=_shown_as(endpoint),
-        waiting=waiting[which],
-        asked=asked,
-        statuses=_STATUSES,
-        rows=[(one, LOOKS[one.status], _last(one)) for one in page.deliveries],
-        short=page.after is not None and len(page.deliveries) < _AT_A_TIME,
+        summary=_summary(endpoint),
+        backlog=backlogs[endpoint_id],
+        max_pending=MAX_PENDING,
+        filter=only,
+        statuses=get_args(DeliveryStatus),
+        rows=[
+            (delivery, _STATUS_CHIPS[delivery.status], delivery.try_log[-1] if delivery.try_log else {})
+            for delivery in page.deliveries
+        ],
+        short=page.after is not None and len(page.deliveries) < _PAGE_SIZE,
         after=page.after,
         first=after is None,
-        most=MOST_RESENT,
+        max_resent=MAX_RESENT,
     )
 
 
-async def message(visit: Visit) -> Page:
-    """One message to an endpoint, with its tries."""
+async def delivery_page(visit: Visit) -> Page:
+    """Show a delivery with its attempts."""
     await visit.service.check_everything(visit.caller)
-    which = as_id(visit.params["endpoint_id"])
-    endpoint = await visit.service.webhooks.get(visit.org_id, which)
-    one = await _message(visit)
+    endpoint = await visit.service.webhooks.get(visit.org_id, _endpoint_id(visit))
+    delivery = await _delivery(visit)
     return visit.page(
         "delivery.html",
-        title=one.event_type,
+        title=delivery.event_type,
         endpoint=endpoint,
         host=_host(endpoint),
-        told=one,
-        look=LOOKS[one.status],
-        tries=[*reversed(one.try_log)],
+        delivery=delivery,
+        chip=_STATUS_CHIPS[delivery.status],
+        attempts=[*reversed(delivery.try_log)],
     )
 
 
 async def resend(visit: Visit, form: Form) -> Response:
-    """Send one message again."""
+    """Resend a message."""
     await visit.service.check_everything(visit.caller, "change")
-    which, one = as_id(visit.params["endpoint_id"]), await _message(visit)
+    endpoint_id, message_id = _endpoint_id(visit), (await _delivery(visit)).message_id
     log = visit.service.webhooks.deliveries
-    await log.resend(visit.org_id, which, one.message_id, actor=visit.actor, reason=form.reason)
-    return visit.done("webhooks.resent", to=f"/webhooks/{which}/messages/{one.message_id}")
+    await log.resend(visit.org_id, endpoint_id, message_id, actor=visit.actor, reason=form.reason)
+    return visit.done("webhooks.resent", to=f"/webhooks/{endpoint_id}/messages/{message_id}")
 
 
 async def resend_failed(visit: Visit, form: Form) -> Response:
-    """Send again what has failed for good."""
+    """Resend the failed deliveries of the last hours."""
     await visit.service.check_everything(visit.caller, "change")
-    which, hours = as_id(visit.params["endpoint_id"]), form.number("hours")
-    if not 0 < hours <= _LONGEST_HOURS:
-        raise ContractError(f"{hours:g} is out of range", field="hours", fix=f"use 1 to {_LONGEST_HOURS}")
-    since = datetime.now(UTC) - timedelta(hours=hours)
-    log = visit.service.webhooks.deliveries
-    done = await log.resend_failed(visit.org_id, which, since=since, actor=visit.actor, reason=form.reason)
-    return visit.done("webhooks.resent_failed", to=f"/webhooks/{which}", n=done.count)
+    endpoint_id, hours = _endpoint_id(visit), form.number("hours")
+    if not 0 < hours <= _MAX_HOURS:
+        raise ContractError(f"{hours:g} is out of range", field="hours", fix=f"use 1 to {_MAX_HOURS}")
+    resent = await visit.service.webhooks.deliveries.resend_failed(
+        visit.org_id,
+        endpoint_id,
+        since=datetime.now(UTC) - timedelta(hours=hours),
+        actor=visit.actor,
+        reason=form.reason,
+    )
+    return visit.done("webhooks.resent_failed", to=f"/webhooks/{endpoint_id}", n=resent.count)
 
 
 async def test(visit: Visit, form: Form) -> Response:
-    """Send a message that only says that messages arrive."""
-    which = as_id(visit.params["endpoint_id"])
-    log = visit.service.webhooks.deliveries
-    sent = await log.test(visit.org_id, which, actor=visit.actor, reason=form.reason)
-    return visit.done("webhooks.tested", to=f"/webhooks/{which}/messages/{sent.message_id}")
+    """Send a test message."""
+    endpoint_id, log = _endpoint_id(visit), visit.service.webhooks.deliveries
+    sent = await log.test(visit.org_id, endpoint_id, actor=visit.actor, reason=form.reason)
+    return visit.done("webhooks.tested", to=f"/webhooks/{endpoint_id}/messages/{sent.message_id}")
 
 
 async def enable(visit: Visit, form: Form) -> Response:
-    """Send there again."""
+    """Enable an endpoint."""
     await visit.service.check_everything(visit.caller)
-    which = as_id(visit.params["endpoint_id"])
-    await visit.service.webhooks.enable(visit.org_id, which, actor=visit.actor, reason=form.reason)
-    return visit.done("webhooks.done.enable", to=f"/webhooks/{which}")
+    endpoint_id = _endpoint_id(visit)
+    await visit.service.webhooks.enable(visit.org_id, endpoint_id, actor=visit.actor, reason=form.reason)
+    return visit.done("webhooks.done.enable", to=f"/webhooks/{endpoint_id}")
 
 
 async def disable(visit: Visit, form: Form) -> Response:
-    """Send nothing there until it is enabled."""
-    which = as_id(visit.params["endpoint_id"])
-    await visit.service.webhooks.disable(visit.org_id, which, actor=visit.actor, reason=form.reason)
-    return visit.done("webhooks.done.disable", to=f"/webhooks/{which}")
+    """Disable an endpoint."""
+    endpoint_id = _endpoint_id(visit)
+    await visit.service.webhooks.disable(visit.org_id, endpoint_id, actor=visit.actor, reason=form.reason)
+    return visit.done("webhooks.done.disable", to=f"/webhooks/{endpoint_id}")
 
 
-def _asked(visit: Visit) -> dict[str, Any]:
-    return {name: visit.query.get(name) or None for name in ("status", "event_type")}
+def _endpoint_id(visit: Visit) -> UUID:
+    return as_id(visit.params["endpoint_id"])
 
 
-def _shown_as(one: Endpoint) -> dict[str, str]:
-    """How an endpoint is, in a word, and where: not its whole address, for some have a token in it."""
-    shut = one.shut_until is not None and one.shut_until > datetime.now(UTC)
-    state = "disabled" if one.disabled_at else "shut" if shut else "failing" if one.failures else "enabled"
-    look = {"disabled": "canceled", "shut": "failed", "failing": "needs_ocr", "enabled": "completed"}[state]
-    return {"state": state, "look": look, "host": _host(one)}
-
-
-def _host(one: Endpoint) -> str:
-    parts = urlsplit(one.url)
-    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/…"
-
-
-def _last(one: Delivery) -> dict[str, Any]:
-    """The last try of a message."""
-    return one.try_log[-1] if one.try_log else {}
-
-
-async def _message(visit: Visit) -> Delivery:
-    which, message_id = as_id(visit.params["endpoint_id"]), visit.params["message_id"]
+async def _delivery(visit: Visit) -> Delivery:
     try:
-        return await visit.service.webhooks.deliveries.get(visit.org_id, which, message_id)
+        return await visit.service.webhooks.deliveries.get(
+            visit.org_id, _endpoint_id(visit), visit.params["message_id"]
+        )
     except ContractError:
         raise NotFound("no such message") from None
 
 
-_ONE, _MESSAGE = "/webhooks/{endpoint_id}", "/webhooks/{endpoint_id}/messages/{message_id}"
+def _summary(endpoint: Endpoint) -> dict[str, str]:
+    """Return the state of an endpoint and its host: some URLs contain a token."""
+    is_open = endpoint.shut_until is not None and endpoint.shut_until > datetime.now(UTC)
+    failing = "shut" if is_open else "failing" if endpoint.failures else "enabled"
+    state = "disabled" if endpoint.disabled_at else failing
+    return {"state": state, "chip": _STATE_CHIPS[state], "host": _host(endpoint)}
+
+
+def _host(endpoint: Endpoint) -> str:
+    parts = urlsplit(endpoint.url)
+    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/…"
+
+
+_ENDPOINT, _MESSAGE = "/webhooks/{endpoint_id}", "/webhooks/{endpoint_id}/messages/{message_id}"
 ROUTES = (
-    Show("/webhooks", listed, Scope.OPERATE, nav="webhooks.title"),
-    Show(_ONE, shown, Scope.OPERATE),
-    Show(_MESSAGE, message, Scope.OPERATE),
-    Act(f"{_MESSAGE}/resend", resend, Scope.OPERATE, message),
-    Act(f"{_ONE}/resend-failed", resend_failed, Scope.OPERATE, shown),
-    Act(f"{_ONE}/test", test, Scope.OPERATE, shown),
-    Act(f"{_ONE}/enable", enable, Scope.ADMIN, shown),
-    Act(f"{_ONE}/disable", disable, Scope.ADMIN, shown),
+    Show("/webhooks", list_page, Scope.OPERATE, nav="webhooks.title"),
+    Show(_ENDPOINT, endpoint_page, Scope.OPERATE),
+    Show(_MESSAGE, delivery_page, Scope.OPERATE),
+    Act(f"{_MESSAGE}/resend", resend, Scope.OPERATE, delivery_page),
+    Act(f"{_ENDPOINT}/resend-failed", resend_failed, Scope.OPERATE, endpoint_page),
+    Act(f"{_ENDPOINT}/test", test, Scope.OPERATE, endpoint_page),
+    Act(f"{_ENDPOINT}/enable", enable, Scope.ADMIN, endpoint_page),
+    Act(f"{_ENDPOINT}/disable", disable, Scope.ADMIN, endpoint_page),
 )

@@ -9,9 +9,17 @@ from pydantic import Field
 from starlette.responses import Response
 
 from duly.core.principal import Scope
-from duly.features.webhooks.deliveries import MOST_RESENT, Delivery, DeliveryPage, DeliveryStatus, Resent
-from duly.features.webhooks.endpoint_rules import EVENT_TYPES
-from duly.features.webhooks.service import Endpoint, EndpointPage, NewSecret
+from duly.features.webhooks.deliveries import MAX_RESENT
+from duly.features.webhooks.models import (
+    Delivery,
+    DeliveryPage,
+    DeliveryStatus,
+    Endpoint,
+    EndpointPage,
+    NewSecret,
+    Resent,
+)
+from duly.features.webhooks.service import EVENT_TYPES, MAX_JOB_TYPES
 from duly.http.params import NUMERIC, After, PageSize, ReasonBody, ReasonParam, Timestamp
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -41,7 +49,7 @@ EventTypes = Annotated[
 ]
 JobTypes = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=200)]],
-    Field(max_length=100, description="Only events of jobs of these types; empty means all."),
+    Field(max_length=MAX_JOB_TYPES, description="Only events of jobs of these types; empty means all."),
 ]
 Description = Annotated[str, Field(max_length=500)]
 Secret = Annotated[
@@ -83,7 +91,7 @@ class ResendFailed(ReasonBody):
     """The failed deliveries to resend, oldest first."""
 
     since: Timestamp = Field(description="Deliveries that were created since then.")
-    limit: Annotated[int, Field(ge=1, le=MOST_RESENT), NUMERIC] = MOST_RESENT
+    limit: Annotated[int, Field(ge=1, le=MAX_RESENT), NUMERIC] = MAX_RESENT
 
 
 _DESCRIPTIONS = {"job_types": "Only events of jobs of these types; null means all."}
@@ -102,7 +110,7 @@ DeliveryResponse = response_model(
     message_id=(str, "The `webhook-id` header, and `id` of the message."),
     job_id=(
         UUID | None,
-        Field(validation_alias="about", description="The job; null for a test or a notification."),
+        Field(validation_alias="event_job_id", description="The job; null for a test or a notification."),
     ),
 )
 DeliveryPageResponse = page_model("deliveries", DeliveryResponse)

@@ -1,67 +1,47 @@
-"""Endpoints: made, changed, disabled, given another secret. Each change is audited in its transaction."""
+"""Webhook endpoints: create, update, disable, enable, delete, rotate secrets. Every change is audited."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
-from duly.core.errors import Conflict
+from duly.core.errors import Conflict, ContractError
 from duly.core.job import Actor
+from duly.core.states import EventType
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_exists, checked_overlap, org_uuid
+from duly.features.arguments import checked_overlap, org_uuid, required_text, required_uuid
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.orgs.service import lock_org
-from duly.features.pagination import decode_cursor, page_size, split_page
-from duly.features.webhooks import store as endpoints
-from duly.features.webhooks.allowed_urls import Places
-from duly.features.webhooks.changes import endpoint_key, known, note, under_lock
-from duly.features.webhooks.deliveries import Deliveries
-from duly.features.webhooks.endpoint_rules import (
-    checked_event_types,
-    checked_job_types,
-    checked_secret,
-    new_secret,
-)
-from duly.features.webhooks.store import Endpoint
+from duly.features.pagination import decode_cursor, read_org_page
+from duly.features.system_jobs import is_system_job
+from duly.features.webhooks import store
+from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.deliveries import Deliveries, read_endpoint, require_endpoint
+from duly.features.webhooks.models import Endpoint, EndpointPage, NewSecret
+from duly.features.webhooks.signed_message import checked_secret, new_secret
 from duly.jobs.application import App
 from duly.jobs.request_context import checked_text
 
-__all__ = ["MOST_ENDPOINTS", "MOST_SECRETS", "Endpoint", "EndpointPage", "NewSecret", "Webhooks"]
-
-MOST_ENDPOINTS = 20
-"""Endpoints that an org may have."""
-MOST_SECRETS = 5
+T = TypeVar("T")
+EVENT_TYPES = (*(kind.value for kind in EventType), "job.*", "*")
+"""The event types that an endpoint can select."""
+MAX_ENDPOINTS = 20
+"""Endpoints per org."""
+MAX_SECRETS = 5
 """Secrets of an endpoint that sign at a time."""
-_FIRST = UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class NewSecret:
-    """An endpoint and its new secret, which is told this once."""
-
-    endpoint: Endpoint
-    secret: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointPage:
-    """Some endpoints; `after` asks for those that follow, and is None at the end."""
-
-    endpoints: tuple[Endpoint, ...]
-    after: str | None
+MAX_JOB_TYPES = 100
+_FIRST_ID = UUID(int=0)
 
 
 class Webhooks:
-    """The endpoints of the orgs of an application. Those of the installation are the system's org's."""
+    """The endpoints of the orgs of an application. Those of the installation belong to the system org."""
 
-    def __init__(self, app: App, places: Places | None = None) -> None:
+    def __init__(self, app: App, allowed: AllowedUrls | None = None) -> None:
         self._app = app
-        self._places = places or Places()
+        self._allowed = allowed or AllowedUrls()
         self.deliveries = Deliveries(app)
-        """What they were told, and sending it again."""
 
     async def create(
         self,
@@ -75,44 +55,44 @@ class Webhooks:
         actor: Actor,
         reason: str,
     ) -> NewSecret:
-        """Tell an endpoint of events that commit from now on; its secret is told here and never again.
+        """Create an endpoint for events that commit from now on. Its secret is returned only here.
 
-        Without job types it hears of all. A secret of one's own is for receivers that have one already.
+        Without job types it receives events of all. Pass a secret if the receiver has one already.
         """
-        whose, who = org_uuid(org_id), change_request(actor, reason)
-        signing = new_secret() if secret is None else checked_secret(secret)
-        given = {
-            "url": url,
-            "event_types": event_types,
-            "job_types": job_types,
-            "description": description,
-        }
-        wanted = {"org_id": whose, "created_by": who.by, **self._checked(given)}
+        org, request = org_uuid(org_id), change_request(actor, reason)
+        signing_secret = new_secret() if secret is None else checked_secret(secret)
+        fields = self._checked(
+            {"url": url, "event_types": event_types, "job_types": job_types, "description": description}
+        )
 
         async def change(conn: Connection) -> NewSecret:
-            await lock_org(conn, whose)
-            if (there := await endpoints.count(conn, whose)) >= MOST_ENDPOINTS:
-                raise Conflict(f"this org has {there} endpoints", field="org_id", fix="remove one of them")
-            made = await endpoints.create(conn, wanted, signing)
-            await note(conn, made, "created", who, **_said(made))
-            return NewSecret(made, signing)
+            await lock_org(conn, org)
+            if (count := await store.count(conn, org)) >= MAX_ENDPOINTS:
+                raise Conflict(f"this org has {count} endpoints", field="org_id", fix="delete one of them")
+            values = {"org_id": org, "created_by": request.by, **fields}
+            created = await store.create(conn, values, signing_secret)
+            await store.record_change(conn, created, "created", request, _audit_detail(created))
+            return NewSecret(created, signing_secret)
 
         return await audited_transaction(self._app, change)
 
     async def list(self, org_id: UUID | str, *, limit: int = 50, after: str | None = None) -> EndpointPage:
-        """The endpoints of an org, also those that are disabled; an unknown org raises."""
-        whose, size, start = org_uuid(org_id), page_size(limit), decode_cursor(after, UUID) or _FIRST
-        async with self._app.tenant_session(whose) as conn:
-            found = await endpoints.list_after(conn, whose, start, limit=size + 1)
-            if not found:
-                await check_org_exists(conn, whose)
-        return EndpointPage(*split_page(found, size, lambda last: last.endpoint_id))
+        """Return the endpoints of an org, including disabled ones; an unknown org raises."""
+        org, start = org_uuid(org_id), decode_cursor(after, UUID) or _FIRST_ID
+        page = await read_org_page(
+            self._app,
+            org,
+            lambda conn, count: store.list_after(conn, org, start, limit=count),
+            lambda last: last.endpoint_id,
+            limit=limit,
+        )
+        return EndpointPage(*page)
 
     async def get(self, org_id: UUID | str, endpoint_id: UUID | str) -> Endpoint:
-        """One endpoint; an unknown id raises."""
-        whose, which = org_uuid(org_id), endpoint_key(endpoint_id)
-        async with self._app.tenant_session(whose) as conn:
-            return known(await endpoints.read(conn, whose, which), which)
+        """Return an endpoint; an unknown id raises."""
+        org = org_uuid(org_id)
+        async with self._app.tenant_session(org) as conn:
+            return await read_endpoint(conn, org, endpoint_id)
 
     async def change(
         self,
@@ -126,65 +106,63 @@ class Webhooks:
         actor: Actor,
         reason: str,
     ) -> Endpoint:
-        """Change a part of it; what is left out stays, and an empty list of job types means all.
+        """Update an endpoint; omitted fields stay, and an empty list of job types means all.
 
-        What waits to be sent goes to the new address.
+        Pending deliveries go to the new URL.
         """
-        given = {"url": url, "event_types": event_types, "job_types": job_types, "description": description}
-        wanted = self._checked({name: value for name, value in given.items() if value is not None})
-        who = change_request(actor, reason)
+        request = change_request(actor, reason)
+        fields = {"url": url, "event_types": event_types, "job_types": job_types, "description": description}
+        values = self._checked({name: value for name, value in fields.items() if value is not None})
 
-        async def change(conn: Connection, now: Endpoint) -> Endpoint:
-            before = _definition(now)
-            changed = sorted(name for name, value in wanted.items() if before[name] != value)
+        async def update(conn: Connection, endpoint: Endpoint) -> Endpoint:
+            before = _fields(endpoint)
+            changed = sorted(name for name, value in values.items() if before[name] != value)
             if not changed:
-                return now
-            made = await endpoints.change(conn, now, {**before, **wanted})
-            await note(conn, made, "changed", who, changed=changed, **_said(made))
-            return made
+                return endpoint
+            updated = await store.update(conn, endpoint, {**before, **values})
+            detail = {"changed": changed, **_audit_detail(updated)}
+            await store.record_change(conn, updated, "changed", request, detail)
+            return updated
 
-        return await under_lock(self._app, org_id, endpoint_id, change)
+        return await self._change(org_id, endpoint_id, update)
 
     async def disable(
         self, org_id: UUID | str, endpoint_id: UUID | str, *, actor: Actor, reason: str
     ) -> Endpoint:
-        """Send nothing there until it is enabled: what waits goes on waiting, what happens is not told.
+        """Disable an endpoint: pending deliveries wait, and new events are not sent later. Idempotent."""
+        request = change_request(actor, reason)
 
-        Asked again, it changes nothing.
-        """
-        who = change_request(actor, reason)
+        async def disable(conn: Connection, endpoint: Endpoint) -> Endpoint:
+            if endpoint.disabled_at is not None:
+                return endpoint
+            await store.record_change(conn, endpoint, "disabled", request, {})
+            return await store.disable(conn, endpoint, by=request.by, reason=request.reason)
 
-        async def change(conn: Connection, now: Endpoint) -> Endpoint:
-            if now.disabled_at is not None:
-                return now
-            await note(conn, now, "disabled", who)
-            return await endpoints.disable(conn, now, by=who.by, reason=who.reason)
-
-        return await under_lock(self._app, org_id, endpoint_id, change)
+        return await self._change(org_id, endpoint_id, disable)
 
     async def enable(
         self, org_id: UUID | str, endpoint_id: UUID | str, *, actor: Actor, reason: str
     ) -> Endpoint:
-        """Send there again: what waits, and what happens from now on. Asked again, it changes nothing."""
-        who = change_request(actor, reason)
+        """Enable an endpoint: pending deliveries and new events are sent. Idempotent."""
+        request = change_request(actor, reason)
 
-        async def change(conn: Connection, now: Endpoint) -> Endpoint:
-            if now.disabled_at is None:
-                return now
-            await note(conn, now, "enabled", who)
-            return await endpoints.enable(conn, now)
+        async def enable(conn: Connection, endpoint: Endpoint) -> Endpoint:
+            if endpoint.disabled_at is None:
+                return endpoint
+            await store.record_change(conn, endpoint, "enabled", request, {})
+            return await store.enable(conn, endpoint)
 
-        return await under_lock(self._app, org_id, endpoint_id, change)
+        return await self._change(org_id, endpoint_id, enable)
 
     async def remove(self, org_id: UUID | str, endpoint_id: UUID | str, *, actor: Actor, reason: str) -> None:
-        """End it with its secrets; what was still to be sent there is not sent."""
-        who = change_request(actor, reason)
+        """Delete an endpoint with its secrets; its pending deliveries are not sent."""
+        request = change_request(actor, reason)
 
-        async def change(conn: Connection, now: Endpoint) -> None:
-            await endpoints.remove(conn, now)
-            await note(conn, now, "removed", who, **_said(now))
+        async def delete(conn: Connection, endpoint: Endpoint) -> None:
+            await store.delete(conn, endpoint)
+            await store.record_change(conn, endpoint, "removed", request, _audit_detail(endpoint))
 
-        await under_lock(self._app, org_id, endpoint_id, change)
+        await self._change(org_id, endpoint_id, delete)
 
     async def rotate_secret(
         self,
@@ -196,38 +174,53 @@ class Webhooks:
         actor: Actor,
         reason: str,
     ) -> NewSecret:
-        """Sign with a new secret at once; the old ones sign beside it until the overlap is over.
+        """Sign with a new secret at once; the old ones sign beside it until the overlap ends.
 
-        Without an overlap they are gone at once, as is right for one that has leaked.
+        Without an overlap they are deleted at once: use this for a leaked secret.
         """
-        beside, who = checked_overlap(overlap), change_request(actor, reason)
-        signing = new_secret() if secret is None else checked_secret(secret)
+        lifetime, request = checked_overlap(overlap), change_request(actor, reason)
+        signing_secret = new_secret() if secret is None else checked_secret(secret)
 
-        async def change(conn: Connection, now: Endpoint) -> NewSecret:
-            if (old := await endpoints.end_secrets(conn, now, beside)) >= MOST_SECRETS:
-                fix = "wait until one of them has ended, or rotate without an overlap"
-                raise Conflict(f"{old} secrets sign already", field="endpoint_id", fix=fix)
-            rotated = await endpoints.add_secret(conn, now, signing)
+        async def rotate(conn: Connection, endpoint: Endpoint) -> NewSecret:
+            if (count := await store.expire_secrets(conn, endpoint, lifetime)) >= MAX_SECRETS:
+                fix = "wait until one of them has expired, or rotate without an overlap"
+                raise Conflict(f"{count} secrets sign already", field="endpoint_id", fix=fix)
+            rotated = await store.add_secret(conn, endpoint, signing_secret)
             until = rotated.old_secret_until
-            said = {"old_secret_until": until.isoformat() if until else None}
-            await note(conn, now, "secret_rotated", who, **said)
-            return NewSecret(rotated, signing)
+            detail = {"old_secret_until": until.isoformat() if until else None}
+            await store.record_change(conn, endpoint, "secret_rotated", request, detail)
+            return NewSecret(rotated, signing_secret)
 
-        return await under_lock(self._app, org_id, endpoint_id, change)
+        return await self._change(org_id, endpoint_id, rotate)
 
-    def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What was given of a definition, as it is kept."""
-        kept: dict[str, Callable[[Any], Any]] = {
-            "url": self._places.check_url,
-            "event_types": checked_event_types,
-            "job_types": checked_job_types,
-            "description": lambda said: checked_text("description", said or None) or "",
+    async def _change(
+        self,
+        org_id: UUID | str,
+        endpoint_id: UUID | str,
+        change: Callable[[Connection, Endpoint], Awaitable[T]],
+    ) -> T:
+        """Change an endpoint under its lock; an unknown id raises."""
+        org, endpoint_key = org_uuid(org_id), required_uuid("endpoint_id", endpoint_id)
+
+        async def work(conn: Connection) -> T:
+            endpoint = await store.lock(conn, org, endpoint_key)
+            return await change(conn, require_endpoint(endpoint, endpoint_key))
+
+        return await audited_transaction(self._app, work)
+
+    def _checked(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of an endpoint as they are stored."""
+        checks: dict[str, Callable[[Any], Any]] = {
+            "url": self._allowed.check,
+            "event_types": _checked_event_types,
+            "job_types": _checked_job_types,
+            "description": lambda text: checked_text("description", text or None) or "",
         }
-        return {name: kept[name](value) for name, value in given.items()}
+        return {name: checks[name](value) for name, value in fields.items()}
 
 
-def _definition(endpoint: Endpoint) -> dict[str, Any]:
-    """What can be changed of it, as it is kept."""
+def _fields(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the changeable fields of an endpoint as they are stored."""
     return {
         "url": endpoint.url,
         "event_types": [*endpoint.event_types],
@@ -236,6 +229,35 @@ def _definition(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def _said(endpoint: Endpoint) -> dict[str, Any]:
-    """Some of it for the audit trail: not the whole address, see `note`."""
-    return {name: value for name, value in _definition(endpoint).items() if name != "url"}
+def _audit_detail(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the fields for the audit trail, without the URL: it may contain a token."""
+    return {name: value for name, value in _fields(endpoint).items() if name != "url"}
+
+
+def _checked_event_types(event_types: Iterable[str]) -> list[str]:
+    selected = _checked_list("event_types", event_types)
+    unknown = [name for name in selected if name not in EVENT_TYPES]
+    if unknown or not selected:
+        message = f"unknown event type {unknown[0]!r}" if unknown else "empty"
+        raise ContractError(message, field="event_types", fix=f"use some of {', '.join(EVENT_TYPES)}")
+    return [name for name in EVENT_TYPES if name in selected]
+
+
+def _checked_job_types(job_types: Iterable[str] | None) -> list[str] | None:
+    """Return the job types, each once, also those that only other programs register; None for all."""
+    names = sorted({required_text("job_types", name) for name in _checked_list("job_types", job_types)})
+    if system := [name for name in names if is_system_job(name)]:
+        raise ContractError(
+            f"{system[0]} is a system job of Duly", field="job_types", fix="use job types of your application"
+        )
+    if len(names) > MAX_JOB_TYPES:
+        raise ContractError(
+            f"{len(names)} are too many", field="job_types", fix=f"use up to {MAX_JOB_TYPES}, or none for all"
+        )
+    return names or None
+
+
+def _checked_list(field: str, values: Iterable[str] | None) -> list[str]:
+    if isinstance(values, str):
+        raise ContractError("not a list", field=field, fix="pass a list of texts")
+    return list(values or ())

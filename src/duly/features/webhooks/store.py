@@ -1,132 +1,111 @@
-"""Endpoints: where orgs want to be told of events, and the secrets that sign what they are told."""
+"""The table of endpoints: rows, secrets, and the audit entries of their changes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from duly.db.pool import Connection
 from duly.db.rows import first, rows
 from duly.db.statements import statement
-
-
-class Endpoint(BaseModel):
-    """An endpoint as it is now: everything but its secrets."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    org_id: UUID
-    endpoint_id: UUID
-    url: str = Field(repr=False)  # some receivers have a token in it
-    description: str
-    event_types: tuple[str, ...]
-    job_types: tuple[str, ...] | None
-    """None means all."""
-    created_by: str
-    created_at: datetime
-    updated_at: datetime
-    disabled_at: datetime | None
-    disabled_by: str | None
-    disable_reason: str | None
-    failures: int
-    """Tries that failed, one after the other."""
-    failing_since: datetime | None
-    shut_until: datetime | None
-    """Until when nothing is sent, because too much has failed."""
-    old_secret_until: datetime | None
-    """Until when a secret that was replaced still signs beside the new one."""
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """What its row is found by."""
-        return {"org_id": self.org_id, "endpoint_id": self.endpoint_id}
+from duly.features.audit.entries import ChangeRequest, record_entry
+from duly.features.webhooks.models import Endpoint
 
 
 async def create(conn: Connection, values: Mapping[str, Any], secret: str) -> Endpoint:
-    """Keep a new endpoint and its secret."""
-    [made] = await rows(conn, "webhooks/create", values)
-    key = {"org_id": values["org_id"], **made}
+    """Create an endpoint with its secret."""
+    [created] = await rows(conn, "webhooks/create", values)
+    key = {"org_id": values["org_id"], **created}
     await conn.execute(statement("webhooks/add_secret"), {**key, "secret": secret})
-    return await _written(conn, key)
+    return await _read_locked(conn, key)
 
 
 async def count(conn: Connection, org_id: UUID) -> int:
-    """How many endpoints an org has."""
+    """Return the number of endpoints of an org."""
     [row] = await rows(conn, "webhooks/count", {"org_id": org_id})
     return int(row["endpoints"])
 
 
 async def list_after(conn: Connection, org_id: UUID, after: UUID, *, limit: int) -> list[Endpoint]:
-    """The next endpoints of an org, in the order in which they were made."""
-    found = await rows(conn, "webhooks/list", {"org_id": org_id, "after": after, "limit": limit})
-    return [Endpoint.model_validate(row) for row in found]
+    """Return the next endpoints of an org, oldest first."""
+    values = {"org_id": org_id, "after": after, "limit": limit}
+    return [Endpoint.model_validate(row) for row in await rows(conn, "webhooks/list", values)]
 
 
 async def read(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
-    """One endpoint of an org."""
+    """Return an endpoint of an org."""
     row = await first(conn, "webhooks/read", {"org_id": org_id, "endpoint_id": endpoint_id})
     return Endpoint.model_validate(row) if row else None
 
 
 async def lock(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
-    """One endpoint of an org, held for a change."""
-    return await _read_under(conn, "webhooks/lock", org_id, endpoint_id)
+    """Lock an endpoint of an org for a change."""
+    return await _lock(conn, "webhooks/lock", org_id, endpoint_id)
 
 
-async def hold(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
-    """One endpoint of an org, that is not removed before the end of the transaction."""
-    return await _read_under(conn, "webhooks/hold", org_id, endpoint_id)
+async def lock_against_deletion(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
+    """Lock an endpoint of an org against deletion only."""
+    return await _lock(conn, "webhooks/lock_against_deletion", org_id, endpoint_id)
 
 
-async def _read_under(conn: Connection, name: str, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
-    # In this order: what is read is what was committed before the lock was ours.
+async def _lock(conn: Connection, name: str, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
+    # Read after the lock is held: the lock may have waited for a change.
     await conn.execute(statement(name), {"org_id": org_id, "endpoint_id": endpoint_id})
     return await read(conn, org_id, endpoint_id)
 
 
-async def change(conn: Connection, endpoint: Endpoint, values: Mapping[str, Any]) -> Endpoint:
-    """Give a locked endpoint another definition."""
-    return await _changed(conn, "webhooks/change", endpoint, values)
+async def update(conn: Connection, endpoint: Endpoint, values: Mapping[str, Any]) -> Endpoint:
+    """Update the URL, the description and the filters of a locked endpoint."""
+    return await _change(conn, "webhooks/update", endpoint, values)
 
 
 async def disable(conn: Connection, endpoint: Endpoint, *, by: str, reason: str | None) -> Endpoint:
-    """Send nothing to a locked endpoint any more."""
-    return await _changed(conn, "webhooks/disable", endpoint, {"by": by, "reason": reason})
+    """Disable a locked endpoint."""
+    return await _change(conn, "webhooks/disable", endpoint, {"by": by, "reason": reason})
 
 
 async def enable(conn: Connection, endpoint: Endpoint) -> Endpoint:
-    """Send to a locked endpoint again."""
-    return await _changed(conn, "webhooks/enable", endpoint, {})
+    """Enable a locked endpoint, and close its circuit breaker."""
+    return await _change(conn, "webhooks/enable", endpoint, {})
 
 
-async def remove(conn: Connection, endpoint: Endpoint) -> None:
-    """Remove a locked endpoint with its secrets, and what would be sent there next."""
-    for name in ("webhooks/remove", "webhooks/forget"):
+async def delete(conn: Connection, endpoint: Endpoint) -> None:
+    """Delete a locked endpoint with its secrets and its next deliveries."""
+    for name in ("webhooks/delete", "deliveries/delete_pending"):
         await conn.execute(statement(name), endpoint.key)
 
 
-async def end_secrets(conn: Connection, endpoint: Endpoint, overlap: timedelta) -> int:
-    """Let the secrets of a locked endpoint sign no longer than that; how many still do."""
+async def expire_secrets(conn: Connection, endpoint: Endpoint, overlap: timedelta) -> int:
+    """Let the secrets of a locked endpoint expire after the overlap; return how many still sign."""
     await conn.execute(statement("webhooks/expire_secrets"), {**endpoint.key, "overlap": overlap})
-    [row] = await rows(conn, "webhooks/drop_secrets", endpoint.key)
+    [row] = await rows(conn, "webhooks/delete_expired_secrets", endpoint.key)
     return int(row["secrets"])
 
 
 async def add_secret(conn: Connection, endpoint: Endpoint, secret: str) -> Endpoint:
-    """Sign with one more secret."""
-    return await _changed(conn, "webhooks/add_secret", endpoint, {"secret": secret})
+    """Add a signing secret to a locked endpoint."""
+    return await _change(conn, "webhooks/add_secret", endpoint, {"secret": secret})
 
 
-async def _changed(conn: Connection, name: str, endpoint: Endpoint, values: Mapping[str, Any]) -> Endpoint:
+async def record_change(
+    conn: Connection, endpoint: Endpoint, action: str, request: ChangeRequest, detail: Mapping[str, Any]
+) -> None:
+    """Write a change of an endpoint to the audit trail of its org."""
+    # Only the host: the rest of a URL may be as good as a password.
+    host = urlsplit(endpoint.url).hostname
+    target = str(endpoint.endpoint_id)
+    await record_entry(conn, request, endpoint.org_id, f"webhook.{action}", target, host=host, **detail)
+
+
+async def _change(conn: Connection, name: str, endpoint: Endpoint, values: Mapping[str, Any]) -> Endpoint:
     await conn.execute(statement(name), {**values, **endpoint.key})
-    return await _written(conn, endpoint.key)
+    return await _read_locked(conn, endpoint.key)
 
 
-async def _written(conn: Connection, key: Mapping[str, Any]) -> Endpoint:
-    found = await read(conn, key["org_id"], key["endpoint_id"])
-    assert found is not None  # it is ours until the end of the transaction
-    return found
+async def _read_locked(conn: Connection, key: Mapping[str, Any]) -> Endpoint:
+    endpoint = await read(conn, key["org_id"], key["endpoint_id"])
+    assert endpoint is not None  # locked until the end of the transaction
+    return endpoint
