@@ -30,7 +30,7 @@ from duly.features.audit import enrichment, verification
 from duly.features.audit.service import Audit
 from duly.features.dead_letters.service import DeadLetters
 from duly.features.doctor.service import Doctor
-from duly.features.doctor.target import Circumstances
+from duly.features.doctor.target import DoctorSettings
 from duly.features.events.service import Feed
 from duly.features.job_results.service import Results
 from duly.features.jobs.service import Jobs
@@ -216,12 +216,12 @@ class Duly(App):
     @cached_property
     def doctor(self) -> Doctor:
         """Check the installation: `await app.doctor.examine()`."""
-        around = Circumstances(
-            addresses=lambda: (self.database_urls.url, self.database_urls.direct_url),
+        settings = DoctorSettings(
+            database_urls=lambda: (self.database_urls.url, self.database_urls.direct_url),
             direct_is_set=self.settings.database_direct_url is not None,
             conditions=lambda: self._conditions(worker_options(self.settings)),
         )
-        return Doctor(self, around)
+        return Doctor(self, settings)
 
     def http_app(self, *, may: May | None = None, extras: Extras | None = None) -> FastAPI:
         """Return the HTTP service with its console, to run or to mount: `api.mount("/duly", app.http_app())`.

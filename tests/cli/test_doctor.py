@@ -64,7 +64,7 @@ async def test_without_an_application_the_checks_of_the_code_are_skipped(
     monkeypatch.delenv("DULY_APP")
     done = await duly("doctor")
     assert done.code == 0
-    assert "the code was not seen" in done.out
+    assert "to check the code, use --app" in done.out
 
 
 @pytest.fixture

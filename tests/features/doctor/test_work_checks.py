@@ -1,4 +1,4 @@
-"""The doctor notices what keeps work from flowing: room, workers, clocks, debts, and times that cannot be."""
+"""Checks of the work: partitions, workers, clocks, callbacks, and inconsistent durations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from duly.core.errors import ConfigurationError
 from duly.core.job import SYSTEM_ORG
 from duly.core.policy import LifecyclePolicy
 from duly.features.doctor import server_checks
-from duly.features.doctor.finding import Verdict
+from duly.features.doctor.models import CheckVerdict
 from duly.testing import FreshDatabase
 from duly.worker import workers_store as worker_store
 from tests.db.tenancy import insert
-from tests.features.doctor.examined import USUAL, examined, of, red, skipped
+from tests.features.doctor.helpers import USUAL, examined, of, red, skipped
 from tests.worker.working import brief, until, working
 
 WORKER = """
@@ -28,7 +28,9 @@ WORKER = """
 """
 
 
-async def test_a_missing_partition_is_named_and_the_fix_makes_it(app: Duly, sql: psycopg.Connection) -> None:
+async def test_a_missing_partition_is_named_and_the_fix_creates_it(
+    app: Duly, sql: psycopg.Connection
+) -> None:
     query = """
         select partition from duly.partitions where parent = 'event_log' and starts_at > now()
         order by starts_at limit 1
@@ -37,22 +39,22 @@ async def test_a_missing_partition_is_named_and_the_fix_makes_it(app: Duly, sql:
     sql.execute(f"drop table duly.{name}")
     lines = await examined(app)
     assert red(lines) == {"partitions"}
-    assert lines["partitions"].seen == f"duly.{name} is missing"
+    assert lines["partitions"].message == f"duly.{name} is missing"
     sql.execute(str(lines["partitions"].fix).partition("psql: ")[2])
     sql.execute("reset role")
     assert red(await examined(app)) == set()
 
 
-async def test_the_farthest_partition_may_be_a_little_late(app: Duly, sql: psycopg.Connection) -> None:
+async def test_a_missing_last_partition_is_a_warning(app: Duly, sql: psycopg.Connection) -> None:
     query = "select max(partition) from duly.partitions where parent = 'job_states' and starts_at is not null"
     [name] = sql.execute(query).fetchone()
     sql.execute(f"drop table duly.{name}")
     lines = await examined(app)
-    assert lines["partitions"].verdict is Verdict.WARN
-    assert name in lines["partitions"].seen
+    assert lines["partitions"].verdict is CheckVerdict.WARN
+    assert name in lines["partitions"].message
 
 
-async def test_the_partition_that_catches_the_rest_is_missed_too(app: Duly, sql: psycopg.Connection) -> None:
+async def test_a_missing_default_partition_fails(app: Duly, sql: psycopg.Connection) -> None:
     sql.execute("drop table duly.schedule_ticks_default")
     lines = await examined(app)
     assert red(lines) == {"partitions"}
@@ -64,33 +66,33 @@ async def test_the_partition_that_catches_the_rest_is_missed_too(app: Duly, sql:
 @pytest.mark.parametrize(
     ("offset", "verdict", "part"),
     [
-        (timedelta(seconds=4), Verdict.OK, "1 workers are within 5 s"),
-        (timedelta(seconds=-6), Verdict.WARN, "the worker late is 0:00:06 behind the database's"),
-        (timedelta(hours=1), Verdict.FAIL, "the worker late is 1:00:00 ahead of the database's"),
-        (timedelta(hours=-1), Verdict.FAIL, "the worker late is 1:00:00 behind the database's"),
+        (timedelta(seconds=4), CheckVerdict.OK, "1 workers are within 5 s"),
+        (timedelta(seconds=-6), CheckVerdict.WARN, "the worker late is 0:00:06 behind the database's"),
+        (timedelta(hours=1), CheckVerdict.FAIL, "the worker late is 1:00:00 ahead of the database's"),
+        (timedelta(hours=-1), CheckVerdict.FAIL, "the worker late is 1:00:00 behind the database's"),
     ],
 )
 async def test_a_worker_whose_clock_is_off_is_named(
-    app: Duly, sql: psycopg.Connection, offset: timedelta, verdict: Verdict, part: str
+    app: Duly, sql: psycopg.Connection, offset: timedelta, verdict: CheckVerdict, part: str
 ) -> None:
     sql.execute(WORKER, ["late", offset])
     lines = await examined(app)
     assert lines["clock"].verdict is verdict
-    assert part in lines["clock"].seen
-    assert of(lines, Verdict.FAIL, Verdict.WARN) - USUAL <= {"clock"}
+    assert part in lines["clock"].message
+    assert of(lines, CheckVerdict.FAIL, CheckVerdict.WARN) - USUAL <= {"clock"}
     sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour'")
-    assert (await examined(app))["clock"].verdict is Verdict.OK, "who is silent is not asked for the time"
+    assert (await examined(app))["clock"].verdict is CheckVerdict.OK, "a silent worker's clock is not checked"
 
 
 class AnHourAhead(datetime):
-    """The clock of a machine that nobody has set."""
+    """A clock that is one hour ahead."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Self:
         return super().now(tz) + timedelta(hours=1)
 
 
-async def test_a_running_worker_with_a_wrong_clock_is_found_and_works_all_the_same(
+async def test_a_running_worker_with_a_wrong_clock_is_named_and_still_works(
     app: Duly, sql: psycopg.Connection, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @app.job("mill.grind")
@@ -103,10 +105,10 @@ async def test_a_running_worker_with_a_wrong_clock_is_found_and_works_all_the_sa
         lines = await examined(app)
         assert await (await grind.enqueue()).result(30) == "flour"
     assert red(lines) == {"clock"}, lines
-    assert "the worker mill-7 is 1:00:00 ahead" in lines["clock"].seen
+    assert "the worker mill-7 is 1:00:00 ahead" in lines["clock"].message
 
 
-async def test_jobs_that_nobody_takes_are_noticed_until_there_is_a_worker(
+async def test_queued_jobs_without_a_worker_fail_until_there_is_one(
     app: Duly, sql: psycopg.Connection, acting: uuid.UUID
 ) -> None:
     @app.job("mill.grind", category="transfer")
@@ -115,7 +117,7 @@ async def test_jobs_that_nobody_takes_are_noticed_until_there_is_a_worker(
     await grind.enqueue()
     lines = await examined(app)
     assert red(lines) == {"workers"}
-    assert "1 jobs wait in q:exports" in lines["workers"].seen
+    assert "1 jobs are queued in q:exports" in lines["workers"].message
     assert "--queues q:exports" in str(lines["workers"].fix)
     sql.execute(WORKER, ["elsewhere", None])
     assert red(await examined(app)) == {"workers"}
@@ -124,14 +126,15 @@ async def test_jobs_that_nobody_takes_are_noticed_until_there_is_a_worker(
     sql.execute("update duly.workers set draining_at = now()")
     assert red(await examined(app)) == {"workers"}
     sql.execute("update duly.queues set paused_at = now(), paused_by = 'a' where queue = 'q:exports'")
-    assert red(await examined(app)) == set(), "nobody wants them to be taken"
+    assert red(await examined(app)) == set(), "a paused queue needs no worker"
 
 
 @pytest.mark.parametrize(
-    ("age", "verdict"), [("20 minutes", Verdict.WARN), ("25 hours", Verdict.FAIL), ("1 minute", Verdict.OK)]
+    ("age", "verdict"),
+    [("20 minutes", CheckVerdict.WARN), ("25 hours", CheckVerdict.FAIL), ("1 minute", CheckVerdict.OK)],
 )
-async def test_a_job_that_waits_for_long_is_noticed_unless_its_queue_is_paused(
-    app: Duly, sql: psycopg.Connection, acting: uuid.UUID, age: str, verdict: Verdict
+async def test_an_old_queued_job_is_a_problem_unless_its_queue_is_paused(
+    app: Duly, sql: psycopg.Connection, acting: uuid.UUID, age: str, verdict: CheckVerdict
 ) -> None:
     @app.job("mill.grind")
     async def grind() -> None: ...
@@ -142,11 +145,11 @@ async def test_a_job_that_waits_for_long_is_noticed_unless_its_queue_is_paused(
     assert (await examined(app))["backlog"].verdict is verdict
     sql.execute("update duly.queues set paused_at = now(), paused_by = 'a' where queue = 'q:default'")
     lines = await examined(app)
-    assert lines["backlog"].verdict is Verdict.OK
-    assert "q:default is paused" in lines["backlog"].seen
+    assert lines["backlog"].verdict is CheckVerdict.OK
+    assert "q:default is paused" in lines["backlog"].message
 
 
-async def test_a_job_whose_time_has_come_waits_even_if_nobody_made_it_ready(
+async def test_a_due_job_counts_as_queued_before_its_promotion(
     app: Duly, sql: psycopg.Connection, acting: uuid.UUID
 ) -> None:
     @app.job("mill.grind", schedulable=True)
@@ -157,10 +160,10 @@ async def test_a_job_whose_time_has_come_waits_even_if_nobody_made_it_ready(
     sql.execute("update duly.scheduled set run_at = now() - interval '2 minutes'")
     lines = await examined(app)
     assert red(lines) == {"workers"}
-    assert "1 jobs wait in q:default" in lines["workers"].seen
+    assert "1 jobs are queued in q:default" in lines["workers"].message
 
 
-async def test_callbacks_that_are_owed_for_long_are_noticed(
+async def test_overdue_failure_callbacks_are_a_problem(
     app: Duly, sql: psycopg.Connection, org: uuid.UUID
 ) -> None:
     debt = """
@@ -170,8 +173,8 @@ async def test_callbacks_that_are_owed_for_long_are_noticed(
     """
     sql.execute(debt, [org, "1 minute"])
     lines = await examined(app)
-    assert lines["bridge"].verdict is Verdict.WARN
-    assert "keep failing, for 2:00:0" in lines["bridge"].seen
+    assert lines["bridge"].verdict is CheckVerdict.WARN
+    assert "keep failing, for 2:00:0" in lines["bridge"].message
     sql.execute("update duly.bridge_debts set due_at = now() - interval '10 minutes'")
     lines = await examined(app)
     assert red(lines) == {"bridge"}
@@ -180,7 +183,7 @@ async def test_callbacks_that_are_owed_for_long_are_noticed(
     assert red(await examined(app)) == set()
 
 
-async def test_open_alerts_are_seen_and_that_nobody_works(app: Duly, sql: psycopg.Connection) -> None:
+async def test_open_alerts_and_dead_workers_are_reported(app: Duly, sql: psycopg.Connection) -> None:
     async with working(app):
         assert red(await examined(app)) == set()
     ago = "now() - interval '6 minutes'"
@@ -188,76 +191,76 @@ async def test_open_alerts_are_seen_and_that_nobody_works(app: Duly, sql: psycop
     insert(sql, "alerts", SYSTEM_ORG, kind="queue_depth", severity="warning", summary="101 jobs wait")
     lines = await examined(app)
     assert red(lines) == {"alerts"}
-    assert "no worker was heard of for 00:06:0" in lines["alerts"].seen
-    assert "101 jobs wait (since " in lines["alerts"].seen
+    assert "no worker has sent a heartbeat for 00:06:0" in lines["alerts"].message
+    assert "101 jobs wait (since " in lines["alerts"].message
     sql.execute("delete from duly.workers")
-    assert (await examined(app))["alerts"].verdict is Verdict.WARN
+    assert (await examined(app))["alerts"].verdict is CheckVerdict.WARN
 
 
-async def test_a_transaction_that_stays_open_is_named_and_can_be_ended(
+async def test_a_long_transaction_is_named_and_the_fix_ends_it(
     app: Duly, fresh: FreshDatabase, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_checks, "_LONG", timedelta(0))
+    monkeypatch.setattr(server_checks, "_WARN_TRANSACTION_AGE", timedelta(0))
     with closing(psycopg.connect(fresh.direct_url, application_name="report")) as forgotten:
         forgotten.execute("select 1")
         line = (await examined(app))["transactions"]
-        assert (line.verdict, "report" in line.seen) == (Verdict.WARN, True), line
+        assert (line.verdict, "report" in line.message) == (CheckVerdict.WARN, True), line
         sql.execute(str(line.fix))
         with pytest.raises(psycopg.errors.AdminShutdown):
             forgotten.execute("select 1")
-        assert (await examined(app))["transactions"].verdict is Verdict.OK
+        assert (await examined(app))["transactions"].verdict is CheckVerdict.OK
 
 
 async def test_a_table_without_autovacuum_and_one_full_of_dead_rows_are_named(
     app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_checks, "_DEAD_ROWS", 10)
+    monkeypatch.setattr(server_checks, "_MAX_DEAD_ROWS", 10)
     sql.execute("alter table duly.released_blobs set (autovacuum_enabled = off)")
     sql.execute("insert into duly.released_blobs (blob_ref) select n::text from generate_series(1, 50) n")
     sql.execute("delete from duly.released_blobs")
     sql.execute("select pg_stat_force_next_flush()")
     sql.execute("select 1")
     line = (await examined(app))["vacuum"]
-    assert line.verdict is Verdict.WARN
-    assert "autovacuum is off for duly.released_blobs" in line.seen
-    assert "duly.released_blobs has 50 dead rows" in line.seen
+    assert line.verdict is CheckVerdict.WARN
+    assert "autovacuum is off for duly.released_blobs" in line.message
+    assert "duly.released_blobs has 50 dead rows" in line.message
 
 
-async def test_a_full_disk_is_noticed(app: Duly, monkeypatch: pytest.MonkeyPatch) -> None:
-    if (await examined(app))["disk"].seen.endswith("from here"):
+async def test_a_full_disk_is_reported(app: Duly, monkeypatch: pytest.MonkeyPatch) -> None:
+    if (await examined(app))["disk"].message.endswith("from here"):
         pytest.skip("the server of this run is on another machine")
-    monkeypatch.setattr(server_checks, "_LITTLE", 2**80)
-    assert (await examined(app))["disk"].verdict is Verdict.WARN
-    monkeypatch.setattr(server_checks, "_ALMOST_NOTHING", 2**80)
-    assert (await examined(app))["disk"].verdict is Verdict.FAIL
+    monkeypatch.setattr(server_checks, "_WARN_FREE_BYTES", 2**80)
+    assert (await examined(app))["disk"].verdict is CheckVerdict.WARN
+    monkeypatch.setattr(server_checks, "_FAIL_FREE_BYTES", 2**80)
+    assert (await examined(app))["disk"].verdict is CheckVerdict.FAIL
 
 
-def test_slots_and_archives_that_pile_up_the_log_are_told_from_those_that_do_not() -> None:
-    def slot(**facts: Any) -> list[Verdict]:
+def test_replication_slots_and_archiving_that_retain_wal_are_problems() -> None:
+    def slot(**facts: Any) -> list[bool]:
         row = {"slot": "copy", "active": True, "wal_status": "reserved", "bytes": 0, **facts}
-        return [one.verdict for one in server_checks._slots([row])]
+        return [one.fails for one in server_checks._slot_problems([row])]
 
     assert slot() == slot(active=False) == []
-    assert slot(bytes=2 * 2**30) == slot(wal_status="lost") == [Verdict.WARN]
-    assert slot(bytes=20 * 2**30, active=False) == [Verdict.FAIL]
+    assert slot(bytes=2 * 2**30) == slot(wal_status="lost") == [False]
+    assert slot(bytes=20 * 2**30, active=False) == [True]
 
-    def archive(**facts: Any) -> list[Verdict]:
+    def archive(**facts: Any) -> list[bool]:
         row = {"failing": True, "segment": "0001", "since": timedelta(minutes=1), **facts}
-        return [one.verdict for one in server_checks._archiver([row])]
+        return [one.fails for one in server_checks._archiver_problems([row])]
 
     assert archive(failing=False) == []
-    assert archive() == [Verdict.WARN]
-    assert archive(since=None) == archive(since=timedelta(hours=2)) == [Verdict.FAIL]
+    assert archive() == [False]
+    assert archive(since=None) == archive(since=timedelta(hours=2)) == [True]
 
 
-def test_rows_that_should_have_been_frozen_are_noticed() -> None:
-    def frozen(age: int) -> list[Verdict]:
-        row = {"relation": "duly.ledger", "age": age, "most": 200_000_000}
-        return [one.verdict for one in server_checks._unfrozen(row)]
+def test_rows_that_should_have_been_frozen_are_a_problem() -> None:
+    def frozen(age: int) -> list[bool]:
+        row = {"relation": "duly.ledger", "age": age, "max_age": 200_000_000}
+        return [one.fails for one in server_checks._freeze_problems(row)]
 
     assert frozen(210_000_000) == []
-    assert frozen(310_000_000) == [Verdict.WARN]
-    assert frozen(1_700_000_000) == [Verdict.FAIL]
+    assert frozen(310_000_000) == [False]
+    assert frozen(1_700_000_000) == [True]
 
 
 def _overlong(app: Duly) -> None:
@@ -268,11 +271,11 @@ def _overlong(app: Duly) -> None:
 BOTH = ("timeout of docs.extract = 7:00:00", "running_stale_after of docs.extract = 6:00:00")
 
 
-async def test_times_that_cannot_be_kept_are_one_red_line(app: Duly) -> None:
+async def test_inconsistent_durations_fail_one_check(app: Duly) -> None:
     _overlong(app)
     lines = await examined(app)
     assert red(lines) == {"invariants"}
-    assert all(part in lines["invariants"].seen for part in BOTH)
+    assert all(part in lines["invariants"].message for part in BOTH)
     away = Duly(database_url="postgresql://127.0.0.1:1/none")
     _overlong(away)
     assert red(await examined(away)) == {"connection", "invariants"}, (
@@ -280,9 +283,7 @@ async def test_times_that_cannot_be_kept_are_one_red_line(app: Duly) -> None:
     )
 
 
-async def test_published_job_types_are_judged_where_the_code_is_not_seen(
-    app: Duly, fresh: FreshDatabase
-) -> None:
+async def test_published_job_types_are_checked_without_the_code(app: Duly, fresh: FreshDatabase) -> None:
     _overlong(app)
 
     @app.job("docs.told", lifecycle=LifecyclePolicy(requires_failed_bridge=True))
@@ -291,9 +292,9 @@ async def test_published_job_types_are_judged_where_the_code_is_not_seen(
     await app.publish()
     lines = await examined(Duly(database_url=fresh.direct_url))
     assert red(lines) == {"invariants"}
-    assert all(part in lines["invariants"].seen for part in BOTH)
-    assert "docs.told" not in lines["invariants"].seen, "its callbacks are in the code"
-    assert "docs.told" in (await examined(app))["invariants"].seen
+    assert all(part in lines["invariants"].message for part in BOTH)
+    assert "docs.told" not in lines["invariants"].message, "its callbacks are in the code"
+    assert "docs.told" in (await examined(app))["invariants"].message
 
 
 async def test_a_healthy_application_is_counted(app: Duly) -> None:
@@ -302,7 +303,7 @@ async def test_a_healthy_application_is_counted(app: Duly) -> None:
 
     lines = await examined(app)
     assert (red(lines), skipped(lines)) == (set(), set())
-    assert lines["invariants"].seen == "1 job types, as the code declares them"
+    assert lines["invariants"].message == "1 job types, as the code declares them"
 
 
 def test_a_worker_refuses_to_start_with_a_timeout_beyond_the_horizon(app: Duly) -> None:

@@ -1,4 +1,4 @@
-"""The doctor checks an installation, and says what is wrong and how to fix it.
+"""The doctor checks an installation, and reports problems with a fix for each.
 
 Each check is a function; checks change nothing, and a check that crashes does not stop the others.
 """

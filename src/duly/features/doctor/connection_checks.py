@@ -1,4 +1,4 @@
-"""Whether the database is there, is the right one, and can be talked to as it must be."""
+"""Checks of the connection: both URLs, the server, the pooler, notifications and the schema."""
 
 from __future__ import annotations
 
@@ -9,87 +9,89 @@ import psycopg
 
 from duly.core.errors import SchemaMismatch, StoreUnavailable
 from duly.db import migrate
-from duly.features.doctor import store as health
-from duly.features.doctor.finding import Complaint, Finding, Verdict, failed, fine, judged, skipped
+from duly.features.doctor import store
+from duly.features.doctor.models import CheckProblem, CheckResult, failed, passed, result_of, skipped
 from duly.features.doctor.store import Pooling, Row
-from duly.features.doctor.target import Patient
+from duly.features.doctor.target import Target
 
-_OLDEST, _NEWEST = 15, 18
-_HEARD_WITHIN = 2.0
-_DIRECT = "set DULY_DATABASE_DIRECT_URL to the address of the server itself"
+_OLDEST_MAJOR, _NEWEST_MAJOR = 15, 18
+_NOTIFY_TIMEOUT = 2.0
+_SET_DIRECT_URL = "set DULY_DATABASE_DIRECT_URL to the address of the server itself"
 
 
-async def connection(patient: Patient) -> Finding:
-    """Both addresses answer, as the same database, which may be written."""
+async def check_connection(target: Target) -> CheckResult:
+    """Check that both URLs lead to the same writable database of a supported version."""
     try:
-        await patient.locate()
-        direct = await health.server(await patient.conn())
+        await target.locate()
+        server = await store.read_server(await target.conn())
     except StoreUnavailable as error:
-        name = "DULY_DATABASE_DIRECT_URL" if patient.around.direct_is_set else "DULY_DATABASE_URL"
+        name = "DULY_DATABASE_DIRECT_URL" if target.settings.direct_is_set else "DULY_DATABASE_URL"
         return failed(error.message, error.fix or f"check {name} and the server")
-    found = [*_version(direct), *await _other_address(patient, direct)]
-    return judged(found, f"PostgreSQL {direct['version_name']}, {direct['database']} as {direct['login']}")
+    problems = [*_server_problems(server), *await _other_url_problems(target, server)]
+    return result_of(
+        problems, f"PostgreSQL {server['version_name']}, {server['database']} as {server['login']}"
+    )
 
 
-def _version(server: Row) -> Iterator[Complaint]:
+def _server_problems(server: Row) -> Iterator[CheckProblem]:
     major, name = server["version"] // 10_000, server["version_name"]
-    if major < _OLDEST:
-        yield Complaint(Verdict.FAIL, f"PostgreSQL {name} is too old", f"use {_OLDEST} to {_NEWEST}")
-    if major > _NEWEST:
-        yield Complaint(
-            Verdict.WARN, f"PostgreSQL {name} is newer than what this version knows", "update duly"
-        )
+    if major < _OLDEST_MAJOR:
+        yield CheckProblem(f"PostgreSQL {name} is too old", f"use {_OLDEST_MAJOR} to {_NEWEST_MAJOR}")
+    if major > _NEWEST_MAJOR:
+        message = f"PostgreSQL {name} is newer than {_NEWEST_MAJOR}, the newest tested version"
+        yield CheckProblem(message, "update duly", fails=False)
     if server["standby"]:
-        yield Complaint(Verdict.FAIL, "this is a standby: it cannot be written", "name the primary server")
+        yield CheckProblem("the server is a read-only standby", "use the URL of the primary server")
 
 
-async def _other_address(patient: Patient, direct: Row) -> list[Complaint]:
-    if patient.url == patient.direct_url:
+async def _other_url_problems(target: Target, direct: Row) -> list[CheckProblem]:
+    if target.url == target.direct_url:
         return []
     try:
-        async with health.connected(patient.url) as conn:
-            other = await health.server(conn)
+        async with store.connect(target.url) as conn:
+            other = await store.read_server(conn)
     except StoreUnavailable as error:
-        said = f"DULY_DATABASE_URL: {error.message}"
-        return [Complaint(Verdict.FAIL, said, "check DULY_DATABASE_URL and the pooler")]
+        message = f"DULY_DATABASE_URL: {error.message}"
+        return [CheckProblem(message, "check DULY_DATABASE_URL and the pooler")]
     if (other["database"], other["started_at"]) == (direct["database"], direct["started_at"]):
         return []
-    said = "DULY_DATABASE_URL and DULY_DATABASE_DIRECT_URL lead to different databases"
-    return [Complaint(Verdict.FAIL, said, "let both lead to the same one")]
+    message = "DULY_DATABASE_URL and DULY_DATABASE_DIRECT_URL lead to different databases"
+    return [CheckProblem(message, "set both to the same database")]
 
 
-async def pooler(patient: Patient) -> Finding:
-    """Behind a transaction pooler, there must be a way around it."""
-    work = await health.find_pooling(patient.url)
-    same = patient.url == patient.direct_url
-    direct = work if same else await health.find_pooling(patient.direct_url)
+async def check_pooler(target: Target) -> CheckResult:
+    """Check that a direct URL goes around a transaction pooler."""
+    work = await store.detect_pooling(target.url)
+    same = target.url == target.direct_url
+    direct = work if same else await store.detect_pooling(target.direct_url)
     if Pooling.STATEMENT in (work, direct):
-        fix = "let the pooler pool transactions: pool_mode = transaction"
-        return failed("a pooler in statement mode: no transactions", fix, stops=True)
-    if work is Pooling.TRANSACTION and not patient.around.direct_is_set:
+        message = "a pooler in statement mode allows no transactions"
+        return failed(message, "set pool_mode = transaction in the pooler", blocks_database=True)
+    if work is Pooling.TRANSACTION and not target.settings.direct_is_set:
         return failed(
-            "DULY_DATABASE_URL goes through a transaction pooler, and there is no other way", _DIRECT
+            "DULY_DATABASE_URL goes through a transaction pooler, and there is no direct URL",
+            _SET_DIRECT_URL,
         )
     if direct is Pooling.TRANSACTION:
-        return failed("DULY_DATABASE_DIRECT_URL goes through a transaction pooler itself", _DIRECT)
+        return failed("DULY_DATABASE_DIRECT_URL goes through a transaction pooler", _SET_DIRECT_URL)
     if work is Pooling.NONE:
-        return fine("none")
-    return fine(f"{work} mode" + ("" if same else ", with a direct address beside it"))
+        return passed("none")
+    return passed(f"{work} mode" + ("" if same else ", with a direct URL"))
 
 
-async def listen(patient: Patient) -> Finding:
-    """Workers hear of new jobs at once."""
-    if await health.hears(patient.direct_url, patient.url, _HEARD_WITHIN):
-        return fine("a notification arrived")
-    return failed(f"no notification within {_HEARD_WITHIN:g} s: workers only poll", _DIRECT)
+async def check_listen(target: Target) -> CheckResult:
+    """Check that notifications reach the direct URL: they wake workers for new jobs."""
+    if await store.notification_arrives(target.direct_url, target.url, _NOTIFY_TIMEOUT):
+        return passed("a notification arrived")
+    return failed(f"no notification within {_NOTIFY_TIMEOUT:g} s: workers only poll", _SET_DIRECT_URL)
 
 
-async def schema(patient: Patient) -> Finding:
-    """The schema is of this package's version."""
+async def check_schema(target: Target) -> CheckResult:
+    """Check that the schema has the version of this package."""
     try:
-        await asyncio.to_thread(migrate.check, patient.direct_url)
+        await asyncio.to_thread(migrate.check, target.direct_url)
     except SchemaMismatch as error:
         return failed(error.message, error.fix or "run `duly migrate`")
     except psycopg.errors.InsufficientPrivilege:
-        return skipped("cannot be told: see login")
-    return fine(f"version {migrate.migrations()[-1].version}")
+        return skipped("cannot be checked: see login")
+    return passed(f"version {migrate.migrations()[-1].version}")

@@ -1,154 +1,162 @@
-"""Whether tenants are kept apart: roles, row level security, views and owners."""
+"""Checks of tenant isolation: roles, row level security, views and owners."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from duly.features.doctor import store as health
-from duly.features.doctor.finding import Complaint, Finding, Verdict, judged, skipped
+from duly.features.doctor import store
+from duly.features.doctor.models import CheckProblem, CheckResult, result_of, skipped
 from duly.features.doctor.store import Row
-from duly.features.doctor.target import Patient
+from duly.features.doctor.target import Target
 
 OWNER, ENGINE, TENANT, OPERATOR, AUDITOR = ROLES = (
     "duly_owner", "duly_engine", "duly_tenant", "duly_operator", "duly_auditor"
 )  # fmt: skip
-_OF_OTHERS = frozenset({"pg_read_all_data", "pg_write_all_data", "pg_execute_server_program"}) | {
-    "pg_read_server_files",
+_POWERFUL_ROLES = frozenset({
+    "pg_read_all_data", "pg_write_all_data", "pg_execute_server_program", "pg_read_server_files",
     "pg_write_server_files",
-}
-"""Roles of PostgreSQL's own that lead around the rights of the schema."""
-_MINE = "(org_id = ( SELECT duly.current_org() AS current_org))"
-_MINE_TYPED = "(org_id = (select duly.current_org()))"
+})  # fmt: skip
+"""Roles of PostgreSQL that bypass the rights of the schema."""
+_EXPECTED_MEMBERSHIPS = {(OWNER, ENGINE), (ENGINE, AUDITOR), (OWNER, AUDITOR)}
+"""The owner creates functions of the engine; the engine may take the role with fewer rights."""
+_OWN_ORG = "(org_id = ( SELECT duly.current_org() AS current_org))"
+_POLICY_SQL = {_OWN_ORG: "(org_id = (select duly.current_org()))", "true": "(true)"}
+"""Conditions as the catalog prints them, and as they are written."""
 
 Policy = tuple[str, bool, str, str, str | None]
-"""For which commands, whether permissive, to whom, what may be seen, and what may be written."""
-ISOLATED: Mapping[str, Policy] = {
-    "tenant_isolation": ("*", True, TENANT, _MINE, _MINE),
+"""Command, whether permissive, role, `using` and `with check`."""
+TABLE_POLICIES: Mapping[str, Policy] = {
+    "tenant_isolation": ("*", True, TENANT, _OWN_ORG, _OWN_ORG),
     "engine_works": ("*", True, ENGINE, "true", "true"),
     "operator_reads": ("r", True, OPERATOR, "true", None),
 }
-"""What `duly.isolate` makes."""
-LOCKED: Mapping[str, Policy] = {"owner_moves": ("*", True, OWNER, "true", "true")}
-"""What `duly.lock_partition` makes."""
-APPENDED: Mapping[str, Policy] = {"auditor_appends": ("*", True, AUDITOR, _MINE, _MINE)}
-"""What the audit trail has besides."""
+"""The policies that `duly.isolate` creates."""
+PARTITION_POLICIES: Mapping[str, Policy] = {"owner_moves": ("*", True, OWNER, "true", "true")}
+"""The policies that `duly.lock_partition` creates."""
+AUDIT_POLICIES: Mapping[str, Policy] = {"auditor_appends": ("*", True, AUDITOR, _OWN_ORG, _OWN_ORG)}
+"""The further policies of the audit trail."""
 
 
-def _bad(seen: str, fix: str) -> Complaint:
-    return Complaint(Verdict.FAIL, seen, fix)
+async def check_roles(target: Target) -> CheckResult:
+    """Check that the five roles exist, and that row level security binds them."""
+    roles = {row["role"]: row for row in await target.read("list_roles", roles=list(ROLES))}
+    if not roles:
+        return skipped("the first migration creates them: see schema")
+    memberships = await target.read("list_memberships", roles=list(ROLES))
+    problems = [*_attribute_problems(roles), *_membership_problems(memberships)]
+    return result_of(problems, "all five, bound by row level security")
 
 
-async def roles(patient: Patient) -> Finding:
-    """The five roles are there, and bound by the policies."""
-    found = {row["role"]: row for row in await patient.read("roles", roles=list(ROLES))}
-    if not found:
-        return skipped("the first migration makes them: see schema")
-    held = await patient.read("memberships", roles=list(ROLES))
-    return judged([*_attributes(found), *_memberships(held)], "all five, bound by row level security")
-
-
-def _attributes(found: Mapping[str, Row]) -> Iterator[Complaint]:
+def _attribute_problems(roles: Mapping[str, Row]) -> Iterator[CheckProblem]:
     for role in ROLES:
-        if role not in found:
-            yield _bad(f"{role} is missing", f"create role {role} nologin noinherit")
-        elif found[role]["superuser"]:
-            yield _bad(f"{role} is a superuser", f"alter role {role} nosuperuser")
-        elif found[role]["bypassrls"]:
-            yield _bad(f"{role} bypasses row level security", f"alter role {role} nobypassrls")
+        if role not in roles:
+            yield CheckProblem(f"{role} is missing", f"create role {role} nologin noinherit")
+        elif roles[role]["superuser"]:
+            yield CheckProblem(f"{role} is a superuser", f"alter role {role} nosuperuser")
+        elif roles[role]["bypassrls"]:
+            yield CheckProblem(f"{role} bypasses row level security", f"alter role {role} nobypassrls")
 
 
-def _memberships(held: Sequence[Row]) -> Iterator[Complaint]:
-    for row in held:
+def _membership_problems(memberships: Sequence[Row]) -> Iterator[CheckProblem]:
+    for row in memberships:
         role, other = row["role"], row["member_of"]
-        # Functions that write for others are made by the owner and given to the engine; who may be the engine
-        # may be less.
-        expected = (role, other) in {(OWNER, ENGINE), (ENGINE, AUDITOR), (OWNER, AUDITOR)}
-        if not expected and (row["unbound"] or other in ROLES or other in _OF_OTHERS):
-            yield _bad(f"{role} may become {other}", f"revoke {other} from {role}")
+        dangerous = row["unbound"] or other in ROLES or other in _POWERFUL_ROLES
+        if dangerous and (role, other) not in _EXPECTED_MEMBERSHIPS:
+            yield CheckProblem(f"{role} may become {other}", f"revoke {other} from {role}")
 
 
-async def login(patient: Patient) -> Finding:
-    """Whoever logs in may take the roles that work takes."""
-    found = {row["role"] for row in await patient.read("roles", roles=list(ROLES))}
-    if not {ENGINE, TENANT} <= found:
-        return skipped("cannot be told: see roles")
-    complaints, name = [], ""
-    for url in dict.fromkeys((patient.url, patient.direct_url)):
-        async with health.connected(url) as conn:
-            name = (await health.server(conn))["login"]
-            missing = [role for role in (ENGINE, TENANT) if not await health.takes_role(conn, role)]
-        complaints += [_bad(f"{name} may not become {role}", f"grant {role} to {name}") for role in missing]
-    return judged(complaints, f"{name} may become {ENGINE} and {TENANT}")
+async def check_login(target: Target) -> CheckResult:
+    """Check that the login may take the roles of the engine and of tenants, at both URLs."""
+    roles = {row["role"] for row in await target.read("list_roles", roles=list(ROLES))}
+    if not {ENGINE, TENANT} <= roles:
+        return skipped("cannot be checked: see roles")
+    problems, login = [], ""
+    for url in dict.fromkeys((target.url, target.direct_url)):
+        async with store.connect(url) as conn:
+            login = (await store.read_server(conn))["login"]
+            missing = [role for role in (ENGINE, TENANT) if not await store.can_set_role(conn, role)]
+        problems += [
+            CheckProblem(f"{login} may not become {role}", f"grant {role} to {login}") for role in missing
+        ]
+    return result_of(problems, f"{login} may become {ENGINE} and {TENANT}")
 
 
-async def isolation(patient: Patient) -> Finding:
-    """Row level security is forced on every table of a tenant, with the schema's policies and no others."""
-    tables = await patient.read("tenant_tables")
-    return judged(
-        [complaint for table in tables for complaint in _open_doors(table)],
-        f"forced on {sum(not t['is_partition'] for t in tables)} tables and "
-        f"{sum(t['is_partition'] for t in tables)} partitions",
+async def check_row_security(target: Target) -> CheckResult:
+    """Check that row level security is forced on every tenant table, with exactly the schema's policies."""
+    tables = await target.read("list_tenant_tables")
+    partitions = sum(table["is_partition"] for table in tables)
+    return result_of(
+        [problem for table in tables for problem in _table_problems(table)],
+        f"forced on {len(tables) - partitions} tables and {partitions} partitions",
     )
 
 
-def _open_doors(table: Row) -> Iterator[Complaint]:
+def _table_problems(table: Row) -> Iterator[CheckProblem]:
     name = f"duly.{table['table_name']}"
     if not table["enabled"]:
-        yield _bad(f"{name} has no row level security", f"alter table {name} enable row level security")
+        fix = f"alter table {name} enable row level security"
+        yield CheckProblem(f"{name} has no row level security", fix)
     if not table["forced"]:
-        yield _bad(f"{name} does not force it on its owner", f"alter table {name} force row level security")
-    expected = LOCKED if table["is_partition"] else ISOLATED
+        fix = f"alter table {name} force row level security"
+        yield CheckProblem(f"{name} does not force row level security on its owner", fix)
+    expected = PARTITION_POLICIES if table["is_partition"] else TABLE_POLICIES
     if table["table_name"] == "audit_entries":
-        expected = {**expected, **APPENDED}
-    found: dict[str, Policy] = {key: tuple(value) for key, value in table["policies"].items()}
-    for policy in expected:
-        if policy not in found:
-            yield _bad(f"{name} has no policy {policy}", _create(name, policy, expected[policy]))
-        elif found[policy] != expected[policy]:
-            again = f"drop policy {policy} on {name}; {_create(name, policy, expected[policy])}"
-            yield _bad(f"the policy {policy} of {name} says something else", again)
-    for policy in found.keys() - expected.keys():
-        yield _bad(f"{name} has another policy, {policy}", f'drop policy "{policy}" on {name}')
+        expected = {**expected, **AUDIT_POLICIES}
+    actual: dict[str, Policy] = {key: tuple(value) for key, value in table["policies"].items()}
+    for policy, definition in expected.items():
+        create = _create_policy(name, policy, definition)
+        if policy not in actual:
+            yield CheckProblem(f"{name} has no policy {policy}", create)
+        elif actual[policy] != definition:
+            fix = f"drop policy {policy} on {name}; {create}"
+            yield CheckProblem(f"the policy {policy} of {name} was changed", fix)
+    for policy in actual.keys() - expected.keys():
+        yield CheckProblem(f"{name} has another policy, {policy}", f'drop policy "{policy}" on {name}')
 
 
-def _create(table: str, name: str, policy: Policy) -> str:
-    command, _, role, seen, written = policy
-    shown = {_MINE: _MINE_TYPED, "true": "(true)"}
+def _create_policy(table: str, name: str, policy: Policy) -> str:
+    command, _, role, using, with_check = policy
     reads = " for select" if command == "r" else ""
-    checked = f" with check {shown[written]}" if written else ""
-    return f"create policy {name} on {table}{reads} to {role} using {shown[seen]}{checked}"
+    check = f" with check {_POLICY_SQL[with_check]}" if with_check else ""
+    return f"create policy {name} on {table}{reads} to {role} using {_POLICY_SQL[using]}{check}"
 
 
-async def views(patient: Patient) -> Finding:
-    """What a tenant reads through a view it reads with its own rights."""
-    found = await patient.read("views")
-    wrong = [f"duly.{row['view_name']}" for row in found if not row["invoker"]]
-    return judged(
+async def check_views(target: Target) -> CheckResult:
+    """Check that views for tenants run with the rights of the reader."""
+    views = await target.read("list_views")
+    names = [f"duly.{row['view_name']}" for row in views if not row["invoker"]]
+    return result_of(
         (
-            _bad(f"{name} runs with its owner's rights", f"alter view {name} set (security_invoker = true)")
-            for name in wrong
+            CheckProblem(
+                f"{name} runs with its owner's rights", f"alter view {name} set (security_invoker = true)"
+            )
+            for name in names
         ),
-        f"all {len(found)} run with the rights of who asks",
+        f"all {len(views)} run with the rights of the reader",
     )
 
 
-async def owners(patient: Patient) -> Finding:
-    """Everything belongs to the roles of the schema; what works for others works as the engine."""
-    functions: list[dict[str, Any]] = await patient.read("functions")
-    complaints = list(_strangers(await patient.read("owners")))
+async def check_owners(target: Target) -> CheckResult:
+    """Check that tables, views and security definer functions belong to the roles of the schema."""
+    functions = await target.read("list_functions")
+    problems = [*_owner_problems(await target.read("list_foreign_owners")), *_function_problems(functions)]
+    return result_of(problems, f"{len(functions)} functions run as {ENGINE} or {OWNER}")
+
+
+def _owner_problems(relations: Sequence[Row]) -> Iterator[CheckProblem]:
+    for row in relations:
+        name = f"duly.{row['relation']}"
+        yield CheckProblem(
+            f"{name} belongs to {row['owner']}", f"alter {row['kind']} {name} owner to {OWNER}"
+        )
+
+
+def _function_problems(functions: Sequence[Row]) -> Iterator[CheckProblem]:
     for row in functions:
-        name = row["function_name"]
-        if row["owner"] != row["expected"]:
-            fix = f"alter function {name} owner to {row['expected']}"
-            complaints.append(_bad(f"{name} works with the rights of {row['owner']}", fix))
+        name, owner, expected = row["function_name"], row["owner"], row["expected"]
+        if owner != expected:
+            fix = f"alter function {name} owner to {expected}"
+            yield CheckProblem(f"{name} runs with the rights of {owner}", fix)
         if not row["pinned"]:
             fix = f"alter function {name} set search_path = pg_catalog, pg_temp"
-            complaints.append(_bad(f"{name} looks up names where the caller says", fix))
-    return judged(complaints, f"{len(functions)} functions work as {ENGINE} or {OWNER}")
-
-
-def _strangers(found: Sequence[Row]) -> Iterator[Complaint]:
-    for row in found:
-        name = f"duly.{row['relation']}"
-        yield _bad(f"{name} belongs to {row['owner']}", f"alter {row['kind']} {name} owner to {OWNER}")
+            yield CheckProblem(f"{name} uses the search_path of its caller", fix)

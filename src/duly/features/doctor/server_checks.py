@@ -1,4 +1,4 @@
-"""Whether the server is fit for work: what it promises, its disk, its log and its cleaning up."""
+"""Checks of the server: durability, disk, WAL, vacuum and long transactions."""
 
 from __future__ import annotations
 
@@ -7,46 +7,47 @@ import shutil
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from duly.features.doctor.finding import Complaint, Finding, Verdict, judged
+from duly.features.doctor.models import CheckProblem, CheckResult, passed, result_of
 from duly.features.doctor.store import Row
-from duly.features.doctor.target import Patient
+from duly.features.doctor.target import Target
 
 _GIB = 2**30
-_LITTLE, _ALMOST_NOTHING = 1 * _GIB, 256 * 2**20
-_KEPT_LOG, _TOO_MUCH_LOG = 1 * _GIB, 16 * _GIB
-_UNARCHIVED = timedelta(hours=1)
-_DEAD_ROWS = 100_000
-_FREEZE_LATE, _FAILSAFE = 1.5, 1_600_000_000
-_LONG, _FAR_TOO_LONG = timedelta(hours=1), timedelta(hours=24)
+_WARN_FREE_BYTES, _FAIL_FREE_BYTES = 1 * _GIB, 256 * 2**20
+_WARN_WAL_BYTES, _FAIL_WAL_BYTES = 1 * _GIB, 16 * _GIB
+_FAIL_UNARCHIVED = timedelta(hours=1)
+_MAX_DEAD_ROWS = 100_000
+_WARN_FREEZE_RATIO, _FAIL_FREEZE_AGE = 1.5, 1_600_000_000
+_WARN_TRANSACTION_AGE, _FAIL_TRANSACTION_AGE = timedelta(hours=1), timedelta(hours=24)
 
 
-async def durability(patient: Patient) -> Finding:
-    """What is committed stays, even if the machine falls over."""
-    off = [row["name"] for row in await patient.read("durability") if row["setting"] == "off"]
-    return judged(
+async def check_durability(target: Target) -> CheckResult:
+    """Check that commits survive a crash of the machine."""
+    settings = await target.read("list_durability_settings")
+    return result_of(
         (
-            Complaint(
-                Verdict.WARN,
-                f"{name} is off: what was committed may be lost",
-                f"alter system set {name} = on; select pg_reload_conf()",
+            CheckProblem(
+                f"{row['name']} is off: committed changes may be lost",
+                f"alter system set {row['name']} = on; select pg_reload_conf()",
+                fails=False,
             )
-            for name in off
+            for row in settings
+            if row["setting"] == "off"
         ),
-        "what is committed stays",
+        "commits are durable",
     )
 
 
-async def disk(patient: Patient) -> Finding:
-    """There is room left, if the database lies on this machine; else how large it is."""
-    [row] = await patient.read("disk")
-    size, free = int(row["bytes"]), await asyncio.to_thread(_free, row)
-    told = f"the database has {_bytes(size)}"
+async def check_disk(target: Target) -> CheckResult:
+    """Check the free space, if the database is on this machine."""
+    [row] = await target.read("read_disk")
+    size, free = int(row["bytes"]), await asyncio.to_thread(_free_bytes, row)
+    database = f"the database has {_format_bytes(size)}"
     if free is None:
-        return judged((), f"{told}; its disk cannot be seen from here")
-    return judged(_full(size, free), f"{told}, {_bytes(free)} are free")
+        return passed(f"{database}; its free space is not visible from here")
+    return result_of(_disk_problems(size, free), f"{database}, {_format_bytes(free)} are free")
 
 
-def _free(row: Row) -> int | None:
+def _free_bytes(row: Row) -> int | None:
     if not row["same_machine"] or row["directory"] is None:
         return None
     try:
@@ -55,99 +56,98 @@ def _free(row: Row) -> int | None:
         return None  # a socket of another container
 
 
-def _full(size: int, free: int) -> Iterator[Complaint]:
-    fix = "make room on the disk of the data directory, or shorten the retention (DULY_KEEP_...)"
-    said = f"only {_bytes(free)} are free beside {_bytes(size)} of data"
-    if free < max(_ALMOST_NOTHING, size // 50):
-        yield Complaint(Verdict.FAIL, said, fix)
-    elif free < max(_LITTLE, size // 10):
-        yield Complaint(Verdict.WARN, said, fix)
-
-
-async def wal(patient: Patient) -> Finding:
-    """The log is not kept for somebody who never takes it."""
-    slots = await patient.read("slots")
-    complaints = [*_slots(slots), *_archiver(await patient.read("archiver"))]
-    return judged(
-        complaints, f"{len(slots)} replication slots, {_bytes(sum(s['bytes'] for s in slots))} kept"
-    )
-
-
-def _slots(slots: Sequence[Row]) -> Iterator[Complaint]:
-    for slot in slots:
-        name, drop = slot["slot"], f"select pg_drop_replication_slot('{slot['slot']}')"
-        fix = f"bring its reader back, or drop it: {drop}"
-        if slot["wal_status"] == "lost":
-            yield Complaint(
-                Verdict.WARN, f"the slot {name} has lost its log", f"{drop}; make its reader anew"
-            )
-        elif slot["bytes"] > _KEPT_LOG:
-            verdict = Verdict.FAIL if slot["bytes"] > _TOO_MUCH_LOG else Verdict.WARN
-            idle = "" if slot["active"] else ", which nobody reads"
-            yield Complaint(verdict, f"{_bytes(slot['bytes'])} are kept for the slot {name}{idle}", fix)
-
-
-def _archiver(found: Sequence[Row]) -> Iterator[Complaint]:
-    for row in found:
-        if row["failing"]:
-            long = row["since"] is None or row["since"] > _UNARCHIVED
-            yield Complaint(
-                Verdict.FAIL if long else Verdict.WARN,
-                f"archiving {row['segment']} failed: the log piles up, and backups have a gap",
-                "correct archive_command or its target; the server's log says what it answered",
-            )
-
-
-async def vacuum(patient: Patient) -> Finding:
-    """What is dead is cleaned up, and what is old is frozen."""
-    [settings] = await patient.read("autovacuum")
-    [oldest] = await patient.read("frozen")
-    dead = await patient.read("dead_rows", most=_DEAD_ROWS)
-    complaints = [*_switched_off(settings), *_unfrozen(oldest), *_dead(dead)]
-    return judged(complaints, f"the oldest rows are {oldest['age']:,} transactions old")
-
-
-def _switched_off(settings: Row) -> Iterator[Complaint]:
-    if not settings["works"]:
-        fix = "alter system set autovacuum = on; alter system set track_counts = on; select pg_reload_conf()"
-        yield Complaint(Verdict.FAIL, "autovacuum is off", fix)
-    for name in settings["excepted"]:
-        fix = f"alter table duly.{name} reset (autovacuum_enabled)"
-        yield Complaint(Verdict.WARN, f"autovacuum is off for duly.{name}", fix)
-
-
-def _unfrozen(oldest: Row) -> Iterator[Complaint]:
-    if oldest["age"] > oldest["most"] * _FREEZE_LATE or oldest["age"] > _FAILSAFE:
-        yield Complaint(
-            Verdict.FAIL if oldest["age"] > _FAILSAFE else Verdict.WARN,
-            f"{oldest['relation']} holds transactions of {oldest['age']:,} ago, "
-            f"and should have been frozen at {oldest['most']:,}",
-            f"vacuum (freeze, verbose) {oldest['relation']}, after ending old transactions",
+def _disk_problems(size: int, free: int) -> Iterator[CheckProblem]:
+    if free < max(_WARN_FREE_BYTES, size // 10):
+        yield CheckProblem(
+            f"only {_format_bytes(free)} are free beside {_format_bytes(size)} of data",
+            "free space on the disk of the data directory, or shorten the retention (DULY_KEEP_...)",
+            fails=free < max(_FAIL_FREE_BYTES, size // 50),
         )
 
 
-def _dead(tables: Sequence[Row]) -> Iterator[Complaint]:
+async def check_wal(target: Target) -> CheckResult:
+    """Check that WAL is archived, and not retained for replication slots without a reader."""
+    slots = await target.read("list_replication_slots")
+    problems = [*_slot_problems(slots), *_archiver_problems(await target.read("read_archiver"))]
+    retained = _format_bytes(sum(slot["bytes"] for slot in slots))
+    return result_of(problems, f"{len(slots)} replication slots, {retained} retained")
+
+
+def _slot_problems(slots: Sequence[Row]) -> Iterator[CheckProblem]:
+    for slot in slots:
+        name, size = slot["slot"], slot["bytes"]
+        drop = f"select pg_drop_replication_slot('{name}')"
+        if slot["wal_status"] == "lost":
+            fix = f"{drop}; create its reader again"
+            yield CheckProblem(f"the slot {name} has lost its WAL", fix, fails=False)
+        elif size > _WARN_WAL_BYTES:
+            idle = "" if slot["active"] else ", which has no reader"
+            yield CheckProblem(
+                f"{_format_bytes(size)} of WAL are retained for the slot {name}{idle}",
+                f"start its reader, or drop it: {drop}",
+                fails=size > _FAIL_WAL_BYTES,
+            )
+
+
+def _archiver_problems(rows: Sequence[Row]) -> Iterator[CheckProblem]:
+    for row in rows:
+        if row["failing"]:
+            yield CheckProblem(
+                f"archiving {row['segment']} failed: WAL accumulates, and backups have a gap",
+                "correct archive_command or its target; the log of the server has the error",
+                fails=row["since"] is None or row["since"] > _FAIL_UNARCHIVED,
+            )
+
+
+async def check_vacuum(target: Target) -> CheckResult:
+    """Check that vacuum removes dead rows and freezes old ones."""
+    [settings] = await target.read("read_autovacuum")
+    [oldest] = await target.read("read_oldest_unfrozen")
+    dead = await target.read("list_dead_rows", max_dead=_MAX_DEAD_ROWS)
+    problems = [*_autovacuum_problems(settings), *_freeze_problems(oldest), *_dead_row_problems(dead)]
+    return result_of(problems, f"the oldest rows are {oldest['age']:,} transactions old")
+
+
+def _autovacuum_problems(settings: Row) -> Iterator[CheckProblem]:
+    if not settings["enabled"]:
+        fix = "alter system set autovacuum = on; alter system set track_counts = on; select pg_reload_conf()"
+        yield CheckProblem("autovacuum is off", fix)
+    for name in settings["disabled_tables"]:
+        fix = f"alter table duly.{name} reset (autovacuum_enabled)"
+        yield CheckProblem(f"autovacuum is off for duly.{name}", fix, fails=False)
+
+
+def _freeze_problems(oldest: Row) -> Iterator[CheckProblem]:
+    relation, age, max_age = oldest["relation"], oldest["age"], oldest["max_age"]
+    if age > max_age * _WARN_FREEZE_RATIO or age > _FAIL_FREEZE_AGE:
+        yield CheckProblem(
+            f"{relation} has transactions of {age:,} ago, and should have been frozen at {max_age:,}",
+            f"vacuum (freeze, verbose) {relation}, after ending old transactions",
+            fails=age > _FAIL_FREEZE_AGE,
+        )
+
+
+def _dead_row_problems(tables: Sequence[Row]) -> Iterator[CheckProblem]:
     for row in tables:
         name = f"duly.{row['table_name']}"
-        said = f"{name} has {row['dead']:,} dead rows and {row['live']:,} living ones"
-        yield Complaint(Verdict.WARN, said, f"vacuum {name}, after ending old transactions")
+        message = f"{name} has {row['dead']:,} dead rows and {row['live']:,} live ones"
+        yield CheckProblem(message, f"vacuum {name}, after ending old transactions", fails=False)
 
 
-async def transactions(patient: Patient) -> Finding:
-    """Nobody keeps a transaction open for hours: what dies meanwhile cannot be cleaned up."""
-    found = await patient.read("transactions", older_than=_LONG)
-    return judged(map(_long_one, found), f"none is open for more than {_LONG}")
+async def check_transactions(target: Target) -> CheckResult:
+    """Check that no transaction is open for hours: vacuum cannot remove rows that died since it began."""
+    found = await target.read("list_old_transactions", older_than=_WARN_TRANSACTION_AGE)
+    return result_of(map(_transaction_problem, found), f"none is open for more than {_WARN_TRANSACTION_AGE}")
 
 
-def _long_one(row: Row) -> Complaint:
-    prepared = row["whose"].endswith(" prepared")
-    end = f"rollback prepared '{row['who']}'" if prepared else f"select pg_terminate_backend({row['who']})"
-    age = timedelta(seconds=round(row["age"].total_seconds()))
-    verdict = Verdict.FAIL if age > _FAR_TOO_LONG else Verdict.WARN
-    return Complaint(verdict, f"{row['who']} ({row['whose'].strip()}) has one open for {age}", end)
+def _transaction_problem(row: Row) -> CheckProblem:
+    name, age = row["name"], timedelta(seconds=round(row["age"].total_seconds()))
+    end = f"rollback prepared '{name}'" if row["prepared"] else f"select pg_terminate_backend({name})"
+    message = f"transaction of {name} ({row['client'].strip()}) is open for {age}"
+    return CheckProblem(message, end, fails=age > _FAIL_TRANSACTION_AGE)
 
 
-def _bytes(count: float) -> str:
+def _format_bytes(count: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}"

@@ -1,97 +1,97 @@
-"""The table of checks, and one round of them."""
+"""The doctor: the table of checks, and a run of all of them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 
 from duly.core.errors import DulyError
-from duly.features.doctor import connection_checks as reach
-from duly.features.doctor import isolation_checks as rights
-from duly.features.doctor import server_checks as server
-from duly.features.doctor import work_checks as flow
-from duly.features.doctor.finding import Finding, Line, Report, Verdict, failed, skipped
-from duly.features.doctor.target import Circumstances, Patient
+from duly.features.doctor import connection_checks, isolation_checks, server_checks, work_checks
+from duly.features.doctor.models import CheckResult, CheckVerdict, DoctorReport, failed, skipped
+from duly.features.doctor.target import DoctorSettings, Target
 from duly.jobs.application import App
 
-_PATIENCE = 60.0
+_CHECK_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question, and the checks that must not have failed for it to make sense."""
+    """A check, and the checks that must pass before it can run."""
 
     name: str
-    look: Callable[[Patient], Awaitable[Finding]]
+    run: Callable[[Target], Awaitable[CheckResult]]
     needs: tuple[str, ...] = ("connection",)
 
 
 _SCHEMA = ("connection", "login", "schema")
 CHECKS = (
-    Check("connection", reach.connection, needs=()),
-    Check("pooler", reach.pooler),
-    Check("listen", reach.listen, needs=("connection", "pooler")),
-    Check("schema", reach.schema),
-    Check("roles", rights.roles),
-    Check("login", rights.login),
-    Check("isolation", rights.isolation, needs=_SCHEMA),
-    Check("views", rights.views, needs=_SCHEMA),
-    Check("owners", rights.owners, needs=_SCHEMA),
-    Check("partitions", flow.partitions, needs=_SCHEMA),
-    Check("clock", flow.clock, needs=_SCHEMA),
-    Check("durability", server.durability),
-    Check("disk", server.disk),
-    Check("wal", server.wal),
-    Check("vacuum", server.vacuum),
-    Check("transactions", server.transactions),
-    Check("workers", flow.workers, needs=_SCHEMA),
-    Check("backlog", flow.backlog, needs=_SCHEMA),
-    Check("bridge", flow.bridge, needs=_SCHEMA),
-    Check("alerts", flow.alerts, needs=_SCHEMA),
-    Check("invariants", flow.invariants, needs=()),
+    Check("connection", connection_checks.check_connection, needs=()),
+    Check("pooler", connection_checks.check_pooler),
+    Check("listen", connection_checks.check_listen, needs=("connection", "pooler")),
+    Check("schema", connection_checks.check_schema),
+    Check("roles", isolation_checks.check_roles),
+    Check("login", isolation_checks.check_login),
+    Check("isolation", isolation_checks.check_row_security, needs=_SCHEMA),
+    Check("views", isolation_checks.check_views, needs=_SCHEMA),
+    Check("owners", isolation_checks.check_owners, needs=_SCHEMA),
+    Check("partitions", work_checks.check_partitions, needs=_SCHEMA),
+    Check("clock", work_checks.check_clocks, needs=_SCHEMA),
+    Check("durability", server_checks.check_durability),
+    Check("disk", server_checks.check_disk),
+    Check("wal", server_checks.check_wal),
+    Check("vacuum", server_checks.check_vacuum),
+    Check("transactions", server_checks.check_transactions),
+    Check("workers", work_checks.check_workers, needs=_SCHEMA),
+    Check("backlog", work_checks.check_backlog, needs=_SCHEMA),
+    Check("bridge", work_checks.check_failure_callbacks, needs=_SCHEMA),
+    Check("alerts", work_checks.check_alerts, needs=_SCHEMA),
+    Check("invariants", work_checks.check_invariants, needs=()),
 )
 
 
 class Doctor:
-    """Looks at everything, changes nothing."""
+    """Checks an installation; changes nothing."""
 
-    def __init__(self, app: App, around: Circumstances) -> None:
+    def __init__(self, app: App, settings: DoctorSettings) -> None:
         self._app = app
-        self._around = around
+        self._settings = settings
 
-    async def examine(self) -> Report:
-        """Every check once, in order. It raises nothing: what cannot be looked at is a line as well."""
-        lines: list[Line] = []
-        out_of_reach: dict[str, str] = {}
-        async with Patient(self._app, self._around) as patient:
+    async def examine(self) -> DoctorReport:
+        """Run every check once, in order. Never raises: a check that cannot run is a line as well."""
+        lines: list[CheckResult] = []
+        causes: dict[str, str] = {}
+        """The checks that did not pass, and the check at the root of each."""
+        async with Target(self._app, self._settings) as target:
             for check in CHECKS:
-                missing = next((name for name in check.needs if name in out_of_reach), None)
+                missing = next((name for name in check.needs if name in causes), None)
                 if missing is None:
-                    found = await _look(check, patient)
+                    result = await _run(check, target)
                 else:
-                    found = skipped(f"cannot be told: see {out_of_reach[missing]}")
-                if found.verdict in (Verdict.FAIL, Verdict.SKIPPED):
-                    out_of_reach[check.name] = check.name if missing is None else out_of_reach[missing]
-                if found.stops:
-                    out_of_reach["connection"] = check.name
-                lines.append(Line(check.name, found.verdict, found.seen, found.fix))
-        return Report(tuple(lines))
+                    result = skipped(f"cannot be checked: see {causes[missing]}")
+                if result.verdict in (CheckVerdict.FAIL, CheckVerdict.SKIPPED):
+                    causes[check.name] = check.name if missing is None else causes[missing]
+                if result.blocks_database:
+                    causes["connection"] = check.name
+                lines.append(replace(result, check=check.name))
+        return DoctorReport(tuple(lines))
 
 
-async def _look(check: Check, patient: Patient) -> Finding:
+async def _run(check: Check, target: Target) -> CheckResult:
     try:
-        async with asyncio.timeout(_PATIENCE):
-            return await check.look(patient)
+        async with asyncio.timeout(_CHECK_TIMEOUT):
+            return await check.run(target)
     except DulyError as error:
-        where = f"{error.field}: " if error.field else ""
-        return failed(f"{where}{error.message}", error.fix or "check the server and its address")
+        field = f"{error.field}: " if error.field else ""
+        return failed(f"{field}{error.message}", error.fix or "check the server and its URL")
     except TimeoutError:
-        return failed(f"no answer within {_PATIENCE:g} s", "check the network and the load of the server")
+        return failed(
+            f"no response within {_CHECK_TIMEOUT:g} s", "check the network and the load of the server"
+        )
     except psycopg.Error as error:
-        said = " ".join(str(error).split())
-        return failed(f"the database refused to tell: {said}", "check the rights of the login, and try again")
-    except Exception as error:  # one broken check must not stop the others
-        return failed(f"the check itself broke: {type(error).__name__}: {error}", "report it, with this line")
+        message = " ".join(str(error).split())
+        return failed(f"the database refused a statement: {message}", "check the rights of the login")
+    except Exception as error:  # a crashed check must not stop the others
+        return failed(f"the check crashed: {type(error).__name__}: {error}", "report it with this line")

@@ -1,7 +1,7 @@
-"""Looking at a database without touching it: for the doctor, who must get in where sessions cannot.
+"""Read-only connections for checks, which must work where sessions of the application cannot.
 
-Its connections are made one by one, last as long as the look, and read only. They are the login's own,
-because the roles of the schema may be what is wrong; what only the engine sees is read in the engine's role.
+Each connection is opened for one check and belongs to the login itself, because the roles of the schema may
+be what is wrong; what only the engine may read is read in the role of the engine.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from uuid import uuid4
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import dict_row
 
 from duly.core.errors import StoreUnavailable
 from duly.db.database import ENGINE_ROLE_SQL
 from duly.db.pool import Connection
-from duly.db.statements import statement
+from duly.db.rows import rows
 
 Row = dict[str, Any]
 
-_PATIENCE = 5
+_CONNECT_TIMEOUT = 5
 _READ_ONLY = "set transaction read only; set local statement_timeout = '10s'; set local lock_timeout = '2s'"
-_RIVALS = 5
-"""Connections that keep the server's processes busy, so that a pooler must hand out another one."""
+_MAX_RIVALS = 5
+"""Connections that occupy server processes, so that a pooler must hand out another one."""
 
 
 class Pooling(StrEnum):
-    """What lies between an address and the database."""
+    """The pooler between a URL and the database."""
 
     NONE = "none"
     SESSION = "session"
@@ -40,11 +39,11 @@ class Pooling(StrEnum):
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Connection]:
-    """One connection, for one look."""
+async def connect(url: str) -> AsyncIterator[Connection]:
+    """Open a connection for one check."""
     try:
         conn = await Connection.connect(
-            url, autocommit=True, prepare_threshold=None, connect_timeout=_PATIENCE
+            url, autocommit=True, prepare_threshold=None, connect_timeout=_CONNECT_TIMEOUT
         )
     except psycopg.OperationalError as error:
         raise StoreUnavailable(" ".join(str(error).split())) from error
@@ -54,35 +53,35 @@ async def connected(url: str) -> AsyncIterator[Connection]:
         await conn.close()
 
 
-async def read(conn: Connection, name: str, values: Mapping[str, Any] | None = None) -> list[Row]:
-    """The rows of a statement of `health/`, as the login sees them."""
+async def read(conn: Connection, name: str, values: Mapping[str, Any]) -> list[Row]:
+    """Return the rows of a statement of the doctor, with the rights of the login."""
     async with conn.transaction():
         await conn.execute(_READ_ONLY)
-        return await _rows(conn, name, values)
+        return await rows(conn, f"doctor/{name}", values)
 
 
 @asynccontextmanager
-async def as_engine(conn: Connection) -> AsyncIterator[Connection]:
-    """A transaction of the engine that changes nothing."""
+async def engine_transaction(conn: Connection) -> AsyncIterator[Connection]:
+    """Open a read-only transaction of the engine."""
     async with conn.transaction():
         await conn.execute(f"{_READ_ONLY}; {ENGINE_ROLE_SQL}")
         yield conn
 
 
-async def read_as_engine(conn: Connection, name: str, values: Mapping[str, Any] | None = None) -> list[Row]:
-    """The rows of a statement of `health/`, as the engine sees them."""
-    async with as_engine(conn):
-        return await _rows(conn, name, values)
+async def read_as_engine(conn: Connection, name: str, values: Mapping[str, Any]) -> list[Row]:
+    """Return the rows of a statement of the doctor, with the rights of the engine."""
+    async with engine_transaction(conn):
+        return await rows(conn, f"doctor/{name}", values)
 
 
-async def server(conn: Connection) -> Row:
-    """Which server answers; asked without a transaction."""
-    [row] = await _rows(conn, "server", None)
+async def read_server(conn: Connection) -> Row:
+    """Return the server and the process that answers, without a transaction."""
+    [row] = await rows(conn, "doctor/read_server", {})
     return row
 
 
-async def takes_role(conn: Connection, role: str) -> bool:
-    """Whether this login may become that role."""
+async def can_set_role(conn: Connection, role: str) -> bool:
+    """Return whether the login may take a role."""
     try:
         async with conn.transaction(force_rollback=True):
             await conn.execute(sql.SQL("set local role {}").format(sql.Identifier(role)))
@@ -91,60 +90,54 @@ async def takes_role(conn: Connection, role: str) -> bool:
     return True
 
 
-async def hears(listen_url: str, notify_url: str, patience: float) -> bool:
-    """Whether a notification sent at one address arrives at the other."""
+async def notification_arrives(listen_url: str, notify_url: str, timeout: float) -> bool:
+    """Return whether a notification sent at one URL arrives at the other."""
     token = uuid4().hex
-    async with connected(listen_url) as listening, connected(notify_url) as sending:
-        await listening.execute("listen duly_doctor")
-        await sending.execute("select pg_notify('duly_doctor', %s)", [token])
-        # Somebody else may be looking, too.
+    async with connect(listen_url) as listener, connect(notify_url) as sender:
+        await listener.execute("listen duly_doctor")
+        await sender.execute("select pg_notify('duly_doctor', %s)", [token])
+        # Another doctor may send notifications, too.
         with suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                async for heard in listening.notifies():
-                    if heard.payload == token:
+            async with asyncio.timeout(timeout):
+                async for notification in listener.notifies():
+                    if notification.payload == token:
                         return True
         return False
 
 
-async def find_pooling(url: str) -> Pooling:
-    """Whether transactions of one connection are handed to different processes of the server.
+async def detect_pooling(url: str) -> Pooling:
+    """Return whether transactions of one connection may run in different processes of the server.
 
-    A pooler tells its clients a process number of its own making. In transaction mode a busy rival is given
-    the process that was ours, or we another one; in statement mode nothing can begin, so there are no rivals.
+    A pooler reports process numbers of its own to its clients. In transaction mode a busy rival is given the
+    process that was ours, or we another one; in statement mode no transaction can begin.
     """
-    async with connected(url) as asking, AsyncExitStack() as rivals:
-        first = (await server(asking))["pid"]
-        proxied = first != asking.info.backend_pid
-        for _ in range(_RIVALS if proxied else 1):
-            rival = await rivals.enter_async_context(connected(url))
+    async with connect(url) as conn, AsyncExitStack() as rivals:
+        first = (await read_server(conn))["pid"]
+        proxied = first != conn.info.backend_pid
+        for _ in range(_MAX_RIVALS if proxied else 1):
+            rival = await rivals.enter_async_context(connect(url))
             try:
                 taken = await _begin(rival) == first
             except psycopg.Error:
                 return Pooling.STATEMENT
-            if taken or await _moved(asking, first):
+            if taken or await _has_moved(conn, first):
                 return Pooling.TRANSACTION
         return Pooling.SESSION if proxied else Pooling.NONE
 
 
 async def _begin(rival: Connection) -> int | None:
-    """The process that a rival is given and keeps; None if there is none left for it."""
+    """Begin a transaction; return the process that serves it, None if the pooler has none left."""
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_CONNECT_TIMEOUT):
             await rival.execute("begin")
-            return int((await server(rival))["pid"])
+            return int((await read_server(rival))["pid"])
     except TimeoutError:
         return None
 
 
-async def _moved(asking: Connection, first: int) -> bool:
+async def _has_moved(conn: Connection, first: int) -> bool:
     try:
-        async with asyncio.timeout(_PATIENCE):
-            return bool((await server(asking))["pid"] != first)
+        async with asyncio.timeout(_CONNECT_TIMEOUT):
+            return bool((await read_server(conn))["pid"] != first)
     except TimeoutError:
-        return True  # the rivals have all there is: nothing was kept for us
-
-
-async def _rows(conn: Connection, name: str, values: Mapping[str, Any] | None) -> list[Row]:
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement(f"doctor/{name}"), values or {})
-        return await cursor.fetchall()
+        return True  # the rivals hold all processes, also the one that was ours

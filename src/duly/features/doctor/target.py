@@ -1,4 +1,4 @@
-"""What is looked at: the application, its addresses, and a connection to look through."""
+"""The target of the checks: an application, its database URLs, and a connection around any pooler."""
 
 from __future__ import annotations
 
@@ -11,61 +11,58 @@ from typing import Any, Self
 from duly.core.invariants import RunConditions
 from duly.core.policy import JobPolicy
 from duly.db.pool import Connection
-from duly.features.doctor import store as health
-from duly.features.doctor.store import Pooling, Row
+from duly.features.doctor import store
+from duly.features.doctor.store import Row
+from duly.features.system_jobs import is_system_job
 from duly.jobs.application import App
-
-_OURS = "duly."
-"""Job types of that beginning are the maintenance's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What the settings say."""
+class DoctorSettings:
+    """The settings of the application that checks need."""
 
-    addresses: Callable[[], tuple[str, str]]
-    """The address for work and the direct one; the embedded server is started for it."""
+    database_urls: Callable[[], tuple[str, str]]
+    """Return the URL for work and the direct one; starts the embedded server if there is one."""
     direct_is_set: bool
     conditions: Callable[[], RunConditions]
 
 
-class Patient:
-    """One examination's view of an installation. The connection is made again when it was cut."""
+class Target:
+    """An application and its database, for the checks of one report. Reconnects after a lost connection."""
 
-    def __init__(self, app: App, around: Circumstances) -> None:
+    def __init__(self, app: App, settings: DoctorSettings) -> None:
         self.app = app
-        self.around = around
+        self.settings = settings
         self.url = self.direct_url = ""
-        self.direct_pooling = Pooling.NONE
-        self._open = AsyncExitStack()
+        self._connections = AsyncExitStack()
         self._conn: Connection | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._open.aclose()
+        await self._connections.aclose()
 
     async def locate(self) -> None:
-        """Find the addresses."""
-        self.url, self.direct_url = await asyncio.to_thread(self.around.addresses)
+        """Read the database URLs."""
+        self.url, self.direct_url = await asyncio.to_thread(self.settings.database_urls)
 
     async def conn(self) -> Connection:
-        """The connection to look through, around any pooler."""
+        """Return the direct connection."""
         if self._conn is None or self._conn.closed:
-            self._conn = await self._open.enter_async_context(health.connected(self.direct_url))
+            self._conn = await self._connections.enter_async_context(store.connect(self.direct_url))
         return self._conn
 
     async def read(self, name: str, **values: Any) -> list[Row]:
-        """Rows as the login sees them."""
-        return await health.read(await self.conn(), name, values)
+        """Return the rows of a statement of the doctor, with the rights of the login."""
+        return await store.read(await self.conn(), name, values)
 
     async def read_as_engine(self, name: str, **values: Any) -> list[Row]:
-        """Rows as the engine sees them."""
-        return await health.read_as_engine(await self.conn(), name, values)
+        """Return the rows of a statement of the doctor, with the rights of the engine."""
+        return await store.read_as_engine(await self.conn(), name, values)
 
     @property
-    def declared(self) -> Mapping[str, JobPolicy]:
-        """The policies of the job types of the code, if there is any."""
-        found = {job.name: job.policy for job in self.app.registry}
-        return found if any(not name.startswith(_OURS) for name in found) else {}
+    def declared_policies(self) -> Mapping[str, JobPolicy]:
+        """The policies of the declared job types; none if only system jobs are declared."""
+        policies = {job.name: job.policy for job in self.app.registry}
+        return policies if not all(map(is_system_job, policies)) else {}
