@@ -235,12 +235,12 @@ async def test_metrics_are_counted_up_to_the_limit(rich: Rich) -> None:
         for read_statuses, bounds in (
             # Three priorities: a step to each, the heads of each, and the count.
             (
-                lambda conn: overview.lanes(conn, org, most=MOST, heads=10),
+                lambda conn: overview.list_queued(conn, org, limit=MOST, heads=10),
                 {"ready": 10 + 3 * 10 + MOST + 1, "job_records": 30, "job_states": 30},
             ),
-            (lambda conn: overview.of_org(conn, org, most=MOST, heads=10, since=day), ended),
+            (lambda conn: overview.read_org(conn, org, limit=MOST, heads=10, since=day), ended),
             (
-                lambda conn: overview.of_platform(conn, most=MOST, since=day),
+                lambda conn: overview.read_platform(conn, limit=MOST, since=day),
                 {"organizations": MOST + 2, "event_log": 2 * (MOST + 1)},
             ),
             (lambda conn: read_totals(conn, limit=MOST), {"dead_letters": MOST + 1, "event_log": 1}),
@@ -251,7 +251,7 @@ async def test_metrics_are_counted_up_to_the_limit(rich: Rich) -> None:
             check(seen, **bounds)
 
 
-async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
+async def test_a_dashboard_reads_what_it_shows_and_no_more(rich: Rich) -> None:
     day, org = timedelta(days=1), rich.org
     # A step to each of nine kinds; of five the first, the last, and the count. Averages are rounded.
     letters = 10 + 5 * (2 + MOST + 1)
@@ -277,7 +277,7 @@ async def test_a_board_reads_what_it_shows_and_no_more(rich: Rich) -> None:
                 {"job_states": 2 * MOST + 1, "job_records": 2 * MOST + 1},
             ),
             (
-                lambda conn: overview.of_queues(conn, org, most=MOST, since=day),
+                lambda conn: overview.list_org_queues(conn, org, limit=MOST, since=day),
                 None,
                 {"scheduled": MOST + 1, "claims": 1, "job_states": 100, "job_records": 100},
             ),

@@ -41,5 +41,5 @@ class ServerStats(BaseModel):
 
 async def read_server_stats(conn: Connection) -> ServerStats:
     """Read the statistics in a login session."""
-    [row] = await rows(conn, "overview/server", {"tables": _MAX_TABLES})
+    [row] = await rows(conn, "db/read_server_stats", {"tables": _MAX_TABLES})
     return ServerStats.model_validate(row)

@@ -100,7 +100,7 @@ class OrgMinutes(NamedTuple):
 async def list_ended(conn: Connection, org_id: UUID, since: timedelta, *, limit: int) -> OrgMinutes:
     """Return the newest `limit` ended jobs of each status on the org's session; starts are not counted."""
     values = {"org_id": org_id, "since": since, "limit": limit}
-    found = await rows(conn, "overview/ended", values)
+    found = await rows(conn, "queue_stats/list_ended", values)
     return OrgMinutes([_of_org(row) for row in found], found[0]["since"] if found else None)
 
 

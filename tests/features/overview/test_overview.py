@@ -95,7 +95,7 @@ async def test_nothing_is_counted_further_than_needed(
 ) -> None:
     orgs = await make_orgs(app, 3)
     fill(sql, *orgs)
-    for name, value in {"MAX_COUNT": 2, "_HEADS": 1, "_HELD": 1}.items():
+    for name, value in {"MAX_COUNT": 2, "_MAX_HEADS": 1, "_MAX_ASSESSED": 1}.items():
         monkeypatch.setattr(control, name, value)
     monkeypatch.setattr(stale_jobs, "_MAX_FOUND", 1)
     monkeypatch.setattr(queues_service, "MAX_COUNT", 2)

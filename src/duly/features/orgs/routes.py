@@ -15,7 +15,8 @@ from duly.features.api_keys.routes import KeyRequest, KeySecretResponse, key_sec
 from duly.features.limits.routes import OrgLimitResponse
 from duly.features.limits.service import LimitPage
 from duly.features.orgs.service import Org, OrgPage, OrgStatus, Project, ProjectPage
-from duly.features.overview.service import Count, OrgOverview
+from duly.features.overview.models import OrgOverview
+from duly.features.pagination import Count
 from duly.features.queues.routes import QueueResponse
 from duly.http.params import After, PageSize, ReasonBody, Text
 from duly.http.problems import problem_responses

@@ -1,198 +1,228 @@
-"""Making boards: few statements, each bounded, and the slow ones not every time."""
+"""Read dashboards: few bounded statements; slow ones are cached."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from duly.core.freshness import FreshnessLabel
 from duly.core.policy import DEAD_LETTER_QUEUE
 from duly.core.states import Status
-from duly.db import server
 from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER
-from duly.db.server import ServerStats
+from duly.db.server import ServerStats, read_server_stats
 from duly.features.alerts import store as alerts
-from duly.features.alerts.models import Alert
+from duly.features.alerts.models import Alert, Severity
 from duly.features.dead_letters import store as dead_letters
-from duly.features.dead_letters.models import FailureGroup
-from duly.features.metrics.store import Totals, read_totals
-from duly.features.overview import models as board
-from duly.features.overview import store as overview
-from duly.features.overview.models import HOUR, MINUTES, Board, Platform, QueueLine
-from duly.features.overview.store import OrgOverview, PlatformOverview
+from duly.features.metrics.store import read_totals
+from duly.features.overview import store
+from duly.features.overview.models import (
+    HOUR,
+    MINUTE,
+    MINUTES,
+    Dashboard,
+    DashboardQueue,
+    OrgOverview,
+    PlatformDetail,
+    PlatformOverview,
+    sum_counts,
+)
 from duly.features.pagination import Count, capped_count
 from duly.features.queues import store as queues
-from duly.features.queues.models import QueueStats, WorkerSnapshot
 from duly.features.ttl_cache import TtlCache
 from duly.jobs.application import App
-from duly.worker import queue_stats as minutes
+from duly.worker import queue_stats
 from duly.worker.queue_stats import OrgMinutes, QueueActivity, QueueMinute
 
-_MOST = 10_000
+_MAX_COUNT = 10_000
+_MAX_ALERTS = 50
+_MAX_FAILURES = 20
+_MAX_DEAD_LETTERS = 1_000
+_MAX_WORKERS = 200
+_MAX_ENDED_JOBS = 1_000
 _DAY = timedelta(days=1)
-_ALERTS, _KINDS, _LETTERS, _WORKERS, _ENDED = 50, 20, 1_000, 200, 1_000
-_SERVER_LASTS, _MINUTES_LAST = 15.0, 4.0
-"""Seconds. Workers write every five what they did."""
-_RECENT, _ALL_AGAIN = timedelta(minutes=3), 120.0
-_NONE = Count(count=0, at_least=False)
-_QUIET = (QueueActivity(),) * MINUTES
+_SERVER_TTL = 15.0
+_MINUTES_TTL = 4.0
+"""Workers write their minutes every five seconds."""
+_RECENT_MINUTES, _REREAD_INTERVAL = timedelta(minutes=3), 120.0
+_ZERO = Count(count=0, at_least=False)
+_NO_ACTIVITY = (QueueActivity(),) * MINUTES
 
 
-class Told(NamedTuple):
-    """What the engine tells of the installation beside its overview."""
+class CachedStats(NamedTuple):
+    """Statistics that are slow to read."""
 
-    beside: Totals
-    alerts: list[Alert]
-    kinds: list[FailureGroup]
-    workers: list[WorkerSnapshot]
-    reconciled: int
+    minutes: list[QueueMinute]
+    server: ServerStats
 
 
-class Boards:
-    """Puts together what others count."""
+class DashboardReader:
+    """Reads dashboards; caches the server's statistics and the minutes of all queues."""
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._server = TtlCache(self._look_at_server, _SERVER_LASTS)
-        self._minutes = TtlCache(self._latest, _MINUTES_LAST)
-        self._over: list[QueueMinute] = []
+        self._server = TtlCache(self._read_server, _SERVER_TTL)
+        self._minutes = TtlCache(self._read_minutes, _MINUTES_TTL)
+        self._last_minutes: list[QueueMinute] = []
         self._all_read_at = float("-inf")
 
-    async def read(self, conn: Connection) -> Told:
-        """What there is beside the overview of the installation."""
-        return Told(
-            beside=await read_totals(conn, limit=_MOST),
-            alerts=await alerts.list_open(conn, None, limit=_ALERTS),
-            kinds=await dead_letters.list_failure_groups(conn, None, limit=_KINDS, max_count=_LETTERS),
-            workers=await queues.list_workers(conn, limit=_WORKERS),
-            reconciled=await overview.reconciled(conn, most=_MOST, since=_DAY),
-        )
+    async def read_cached(self) -> CachedStats:
+        """Return the statistics that the dashboard of the installation takes from caches."""
+        return CachedStats(await self._minutes.get(), await self._server.get())
 
-    async def of_platform(self, seen: PlatformOverview, told: Told) -> Board:
-        """The whole installation."""
-        done = board.by_queue(await self._minutes.get(), seen.looked_at)
-        stats = [one for one in seen.queues if one.queue != DEAD_LETTER_QUEUE]
-        lines = tuple(_line(one, done.get(one.queue, _QUIET)) for one in stats)
-        waiting, scheduled, running = (
-            board.all_of(getattr(one, name) for one in stats) for name in ("waiting", "scheduled", "running")
+    async def read_platform(
+        self, conn: Connection, overview: PlatformOverview, cached: CachedStats
+    ) -> Dashboard:
+        """Return the dashboard of the installation, on an engine session."""
+        totals = await read_totals(conn, limit=_MAX_COUNT)
+        open_alerts = await alerts.list_open(conn, None, limit=_MAX_ALERTS)
+        failures = await dead_letters.list_failure_groups(
+            conn, None, limit=_MAX_FAILURES, max_count=_MAX_DEAD_LETTERS
         )
-        return Board(
+        workers = await queues.list_workers(conn, limit=_MAX_WORKERS)
+        reconciled = await store.count_reconciled(conn, limit=_MAX_COUNT, since=_DAY)
+        minutes = _minutes_by_queue(cached.minutes, overview.looked_at)
+        stats = [queue for queue in overview.queues if queue.queue != DEAD_LETTER_QUEUE]
+        waiting = sum_counts(queue.waiting for queue in stats)
+        scheduled = sum_counts(queue.scheduled for queue in stats)
+        running = sum_counts(queue.running for queue in stats)
+        return Dashboard(
             org_id=None,
-            looked_at=seen.looked_at,
-            queues=lines,
-            since=seen.looked_at - HOUR,
+            looked_at=overview.looked_at,
+            queues=tuple(
+                DashboardQueue(
+                    queue=queue.queue,
+                    paused_at=queue.paused_at,
+                    pause_reason=queue.pause_reason,
+                    waiting=queue.waiting,
+                    scheduled=queue.scheduled,
+                    running=queue.running,
+                    oldest_waiting_at=queue.oldest_waiting_at,
+                    minutes=minutes.get(queue.queue, _NO_ACTIVITY),
+                )
+                for queue in stats
+            ),
+            since=overview.looked_at - HOUR,
             waiting=waiting,
             scheduled=scheduled,
             running=running,
-            failed=seen.failed,
-            dead_letters=capped_count(told.beside.dead_letters, _MOST),
-            bands={
-                **_active(board.all_of([waiting, scheduled, running]), seen.suspects),
-                FreshnessLabel.RECONCILED_FAILED: capped_count(told.reconciled, _MOST),
+            failed=overview.failed,
+            dead_letters=capped_count(totals.dead_letters, _MAX_COUNT),
+            freshness={
+                **_active_freshness(sum_counts([waiting, scheduled, running]), overview.suspects),
+                FreshnessLabel.RECONCILED_FAILED: capped_count(reconciled, _MAX_COUNT),
             },
-            alerts=board.worst_first(told.alerts),
-            kinds=tuple(told.kinds),
-            workers=seen.workers,
-            slots=seen.slots,
-            platform=Platform(tuple(told.workers), await self._server.get(), told.beside),
+            alerts=_by_severity(open_alerts),
+            failures=tuple(failures),
+            workers=overview.workers,
+            slots=overview.slots,
+            platform=PlatformDetail(tuple(workers), cached.server, totals),
         )
 
-    async def of_org(self, seen: OrgOverview, rows: list[dict[str, Any]]) -> Board:
-        """What one org may see; `rows` is what it has in each queue."""
-        whose = seen.org_id
-        async with self._app.tenant_session(whose) as conn:
+    async def read_org(self, overview: OrgOverview, org_queues: list[dict[str, Any]]) -> Dashboard:
+        """Return the dashboard of an org; `org_queues` are its jobs in each queue."""
+        org_id = overview.org_id
+        async with self._app.tenant_session(org_id) as conn:
             await conn.execute(PREFER_INDEX_ORDER)
-            ended = await minutes.list_ended(conn, whose, HOUR, limit=_ENDED)
-            wrong = await alerts.list_open(conn, whose, limit=_ALERTS)
-            errors = await dead_letters.list_failure_groups(conn, whose, limit=_KINDS, max_count=_LETTERS)
-        running = board.all_of([seen.running, seen.partial])
-        waiting = board.all_of(share.waiting for share in seen.waiting)
-        forced = rows[0]["reconciled"] if rows else 0
-        over = board.all_of(seen.ended.values())
-        normal = Count(count=max(0, over.count - forced), at_least=over.at_least)
-        return Board(
-            org_id=whose,
-            looked_at=seen.looked_at,
-            queues=_lines(seen, rows, ended),
-            since=ended.since or seen.looked_at - HOUR,
+            ended = await queue_stats.list_ended(conn, org_id, HOUR, limit=_MAX_ENDED_JOBS)
+            open_alerts = await alerts.list_open(conn, org_id, limit=_MAX_ALERTS)
+            failures = await dead_letters.list_failure_groups(
+                conn, org_id, limit=_MAX_FAILURES, max_count=_MAX_DEAD_LETTERS
+            )
+        running = sum_counts([overview.running, overview.partial])
+        waiting = sum_counts(share.waiting for share in overview.waiting)
+        reconciled = org_queues[0]["reconciled"] if org_queues else 0
+        all_ended = sum_counts(overview.ended.values())
+        return Dashboard(
+            org_id=org_id,
+            looked_at=overview.looked_at,
+            queues=_org_queues(overview, org_queues, ended),
+            since=ended.since or overview.looked_at - HOUR,
             waiting=waiting,
-            scheduled=seen.scheduled,
+            scheduled=overview.scheduled,
             running=running,
-            failed=seen.ended[Status.FAILED],
-            dead_letters=seen.dead_letters,
-            bands={
-                **_active(board.all_of([waiting, seen.scheduled, running]), seen.suspects),
-                FreshnessLabel.RECONCILED_FAILED: capped_count(forced, _MOST),
-                FreshnessLabel.TERMINAL_NORMAL: normal,
+            failed=overview.ended[Status.FAILED],
+            dead_letters=overview.dead_letters,
+            freshness={
+                **_active_freshness(sum_counts([waiting, overview.scheduled, running]), overview.suspects),
+                FreshnessLabel.RECONCILED_FAILED: capped_count(reconciled, _MAX_COUNT),
+                FreshnessLabel.TERMINAL_NORMAL: _minus(all_ended, reconciled),
             },
-            alerts=board.worst_first(wrong),
-            kinds=tuple(errors),
-            workers=seen.workers,
-            slots=seen.slots,
+            alerts=_by_severity(open_alerts),
+            failures=tuple(failures),
+            workers=overview.workers,
+            slots=overview.slots,
             platform=None,
         )
 
-    async def _look_at_server(self) -> ServerStats:
+    async def _read_server(self) -> ServerStats:
         async with (await self._app.resources()).database.login() as conn:
-            return await server.read_server_stats(conn)
+            return await read_server_stats(conn)
 
-    async def _latest(self) -> list[QueueMinute]:
-        """The last hour. Minutes that are over seldom change: they are read again now and then."""
+    async def _read_minutes(self) -> list[QueueMinute]:
+        """Return the last hour. Minutes that are over seldom change: they are read again now and then."""
         now = time.monotonic()
-        everything = now > self._all_read_at + _ALL_AGAIN
+        read_all = now > self._all_read_at + _REREAD_INTERVAL
         async with (await self._app.resources()).database.engine() as conn:
-            found = await minutes.list_minutes(conn, HOUR if everything else _RECENT)
-        if everything:
+            minutes = await queue_stats.list_minutes(conn, HOUR if read_all else _RECENT_MINUTES)
+        if read_all:
             self._all_read_at = now
         else:
-            first = found[0].minute if found else datetime.max.replace(tzinfo=UTC)
-            found = [*(one for one in self._over if one.minute < first), *found]
-        self._over = found
-        return found
+            first = minutes[0].minute if minutes else datetime.max.replace(tzinfo=UTC)
+            minutes = [*(one for one in self._last_minutes if one.minute < first), *minutes]
+        self._last_minutes = minutes
+        return minutes
 
 
-def _active(active: Count, stale: Count) -> dict[FreshnessLabel, Count]:
-    fresh = Count(count=max(0, active.count - stale.count), at_least=active.at_least)
-    return {FreshnessLabel.FRESH_ACTIVE: fresh, FreshnessLabel.LIKELY_STALE: stale}
-
-
-def _line(one: QueueStats, done: tuple[QueueActivity, ...]) -> QueueLine:
-    return QueueLine(
-        queue=one.queue,
-        paused_at=one.paused_at,
-        pause_reason=one.pause_reason,
-        waiting=one.waiting,
-        scheduled=one.scheduled,
-        running=one.running,
-        oldest_waiting_at=one.oldest_waiting_at,
-        oldest_waiting_age=one.oldest_waiting_age,
-        minutes=done,
-        hour=board.together(done),
+def _org_queues(
+    overview: OrgOverview, rows: list[dict[str, Any]], ended: OrgMinutes
+) -> tuple[DashboardQueue, ...]:
+    shares = {share.queue: share for share in overview.waiting}
+    minutes = _minutes_by_queue(ended.minutes, overview.looked_at)
+    return tuple(
+        DashboardQueue(
+            queue=row["queue"],
+            paused_at=row["paused_at"],
+            pause_reason=None,
+            waiting=share.waiting if (share := shares.get(row["queue"])) else _ZERO,
+            scheduled=capped_count(row["scheduled"], _MAX_COUNT),
+            running=capped_count(row["running"], _MAX_COUNT),
+            oldest_waiting_at=share.oldest_waiting_at if share else None,
+            minutes=minutes.get(row["queue"], _NO_ACTIVITY),
+        )
+        for row in rows
+        if row["queue"] != DEAD_LETTER_QUEUE
     )
 
 
-def _lines(seen: OrgOverview, rows: list[dict[str, Any]], ended: OrgMinutes) -> tuple[QueueLine, ...]:
-    """The queues in which an org has something, or had within the hour."""
-    shares = {share.queue: share for share in seen.waiting}
-    done = board.by_queue(ended.minutes, seen.looked_at)
-    lines = []
-    for row in rows:
-        queue = row["queue"]
-        share, minutes_of_it = shares.get(queue), done.get(queue, _QUIET)
-        since = share.oldest_waiting_at if share else None
-        line = QueueLine(
-            queue=queue,
-            paused_at=row["paused_at"],
-            pause_reason=None,
-            waiting=share.waiting if share else _NONE,
-            scheduled=capped_count(row["scheduled"], _MOST),
-            running=capped_count(row["running"], _MOST),
-            oldest_waiting_at=since,
-            oldest_waiting_age=seen.looked_at - since if since else None,
-            minutes=minutes_of_it,
-            hour=board.together(minutes_of_it),
+def _minutes_by_queue(minutes: Iterable[QueueMinute], now: datetime) -> dict[str, tuple[QueueActivity, ...]]:
+    """Return the activity of each queue in the last 60 minutes, the current one last."""
+    last = now.replace(second=0, microsecond=0)
+    by_queue: dict[str, list[QueueActivity]] = {}
+    for one in minutes:
+        index = MINUTES - 1 - (last - one.minute) // MINUTE
+        if 0 <= index < MINUTES:
+            by_queue.setdefault(one.queue, list(_NO_ACTIVITY))[index] = one.done
+    return {queue: tuple(activity) for queue, activity in by_queue.items()}
+
+
+def _active_freshness(active: Count, stale: Count) -> dict[FreshnessLabel, Count]:
+    return {
+        FreshnessLabel.FRESH_ACTIVE: _minus(active, stale.count),
+        FreshnessLabel.LIKELY_STALE: stale,
+    }
+
+
+def _minus(count: Count, part: int) -> Count:
+    return Count(count=max(0, count.count - part), at_least=count.at_least)
+
+
+def _by_severity(found: Iterable[Alert]) -> tuple[Alert, ...]:
+    """Sort alerts: critical ones first, then the latest first."""
+    return tuple(
+        sorted(
+            found, key=lambda alert: (alert.severity is not Severity.CRITICAL, -alert.fired_at.timestamp())
         )
-        lines.append(line)
-    return tuple(line for line in lines if line.queue != DEAD_LETTER_QUEUE)
+    )

@@ -1,157 +1,182 @@
-"""Everything that an overview shows, of an org or of the installation, at one look."""
+"""The overview of an org or of the installation, and the dashboard that the console shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from uuid import UUID
 
 from duly.core.freshness import FreshnessLabel
+from duly.core.states import Status
 from duly.db.server import ServerStats
-from duly.features.alerts.models import Alert, Severity
+from duly.features.alerts.models import Alert
 from duly.features.dead_letters.models import FailureGroup
 from duly.features.metrics.store import Totals
 from duly.features.pagination import Count
-from duly.features.queues.models import WorkerSnapshot, WorkerState
-from duly.worker.queue_stats import QueueActivity, QueueMinute
+from duly.features.queues.models import QueueStats, WorkerSnapshot
+from duly.worker.queue_stats import QueueActivity
 
-__all__ = [
-    "HOUR",
-    "MINUTE",
-    "MINUTES",
-    "Alert",
-    "Board",
-    "Platform",
-    "QueueActivity",
-    "QueueLine",
-    "WorkerState",
-    "all_of",
-    "by_queue",
-    "together",
-    "worst_first",
-]  # fmt: skip
 MINUTES = 60
 MINUTE = timedelta(minutes=1)
 HOUR = MINUTES * MINUTE
-_NOTHING = QueueActivity()
 
 
 @dataclass(frozen=True, slots=True)
-class QueueLine:
-    """A queue: what is in it, and what it did in the last hour."""
+class QueueShare:
+    """The jobs of an org in a queue that could start now."""
+
+    queue: str
+    waiting: Count
+    oldest_waiting_at: datetime
+    """When the oldest became runnable, of the jobs that are next of their priority."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrgOverview:
+    """The jobs of an org. Counts stop at 10,000."""
+
+    org_id: UUID
+    looked_at: datetime
+    waiting: tuple[QueueShare, ...]
+    """Jobs that could start now, by queue; without queues that have none."""
+    scheduled: Count
+    """Jobs whose time has not come, including retries."""
+    running: Count
+    partial: Count
+    dead_letters: Count
+    """Open dead letters."""
+    ended: Mapping[Status, Count]
+    """Jobs that ended within a day, by status."""
+    suspects: Count
+    """Likely stale jobs, among claimed jobs and the next queued ones."""
+    workers: int
+    """Living workers, which work for every org."""
+    slots: int
+    """The number of jobs that the workers can run at a time."""
+
+    @property
+    def oldest_waiting_age(self) -> timedelta | None:
+        """The age of the oldest job that could start."""
+        since = min((share.oldest_waiting_at for share in self.waiting), default=None)
+        return None if since is None else self.looked_at - since
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformOverview:
+    """The jobs of the installation. Counts stop at 10,000."""
+
+    looked_at: datetime
+    queues: tuple[QueueStats, ...]
+    """All queues with their queued, scheduled and running jobs, and dead letters; by weight."""
+    orgs: Count
+    failed: Count
+    """Jobs that failed within a day."""
+    canceled: Count
+    """Jobs that were canceled within a day."""
+    suspects: Count
+    """Likely stale jobs, as far as one bounded scan finds them."""
+    workers: int
+    """Living workers."""
+    slots: int
+    """The number of jobs that the workers can run at a time."""
+    database_bytes: int | None
+    """None without the permission to read it."""
+
+
+@dataclass(frozen=True)
+class DashboardQueue:
+    """A queue: its jobs, and its activity in the last hour."""
 
     queue: str
     paused_at: datetime | None
     pause_reason: str | None
-    """Told to those who look after the installation."""
+    """For operators only."""
     waiting: Count
     scheduled: Count
     running: Count
     oldest_waiting_at: datetime | None
-    oldest_waiting_age: timedelta | None
     minutes: tuple[QueueActivity, ...]
-    """The last hour, the oldest minute first; the last one is not over."""
-    hour: QueueActivity
-    """All of them together."""
+    """The last hour, oldest minute first; the last one is not over."""
+
+    @cached_property
+    def hour(self) -> QueueActivity:
+        """The sum of the minutes."""
+        return sum_activity(self.minutes)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is in it, and nothing was done."""
-        some = self.waiting.count or self.scheduled.count or self.running.count
-        return not (some or self.hour.started or self.hour.ended or self.paused_at)
+        """Whether the queue is empty, had no activity and is not paused."""
+        jobs = self.waiting.count or self.scheduled.count or self.running.count
+        return not (jobs or self.hour.started or self.hour.ended or self.paused_at)
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
-    """What only those who look after the installation see."""
+class PlatformDetail:
+    """The part of a dashboard that only operators see."""
 
     workers: tuple[WorkerSnapshot, ...]
-    """Those that have not said goodbye."""
+    """Workers that have not stopped."""
     server: ServerStats
-    beside: Totals
-    """How late events are passed on and entries are sealed; what is still to be told."""
+    totals: Totals
 
 
-@dataclass(frozen=True, slots=True)
-class Board:
-    """What there is to see. No count goes further than 10,000."""
+@dataclass(frozen=True)
+class Dashboard:
+    """The dashboard of an org or of the installation. Counts stop at 10,000."""
 
     org_id: UUID | None
-    """None: of the whole installation."""
+    """None: the whole installation."""
     looked_at: datetime
-    queues: tuple[QueueLine, ...]
-    """Without dead letters; the weightiest first."""
+    queues: tuple[DashboardQueue, ...]
+    """By weight, without the dead-letter queue."""
     since: datetime
-    """From when on the figures of the minutes are complete: an hour ago, or later if much has ended."""
+    """The minutes are complete from here on: an hour ago, or later if many jobs ended."""
     waiting: Count
     """Jobs that could start now."""
     scheduled: Count
     running: Count
     failed: Count
-    """Within a day."""
+    """Jobs that failed within a day."""
     dead_letters: Count
-    """Those that are open."""
-    bands: Mapping[FreshnessLabel, Count]
-    """Active jobs by whether they can be believed; ended ones of a day, as far as an index counts them."""
+    """Open dead letters."""
+    freshness: Mapping[FreshnessLabel, Count]
+    """Active jobs by freshness; ended jobs of a day, as far as an index counts them."""
     alerts: tuple[Alert, ...]
-    """The open ones, the worst first; dead letters are among the kinds of errors."""
-    kinds: tuple[FailureGroup, ...]
-    """The open dead letters by what went wrong, the latest first."""
+    """Open alerts, critical ones first; without dead letters, which are among the failures."""
+    failures: tuple[FailureGroup, ...]
+    """Open dead letters by fingerprint, latest first."""
     workers: int
-    """Living ones, which work for every org."""
+    """Living workers, which work for every org."""
     slots: int
-    platform: Platform | None
+    platform: PlatformDetail | None
 
-    @property
+    @cached_property
     def hour(self) -> QueueActivity:
-        """All queues together."""
-        return together(line.hour for line in self.queues)
+        """The activity of all queues in the last hour."""
+        return sum_activity(queue.hour for queue in self.queues)
 
-    @property
+    @cached_property
     def minutes(self) -> tuple[QueueActivity, ...]:
-        """The same minute by minute."""
-        return tuple(together(line.minutes[n] for line in self.queues) for n in range(MINUTES))
+        """The activity of all queues, minute by minute."""
+        return tuple(sum_activity(queue.minutes[n] for queue in self.queues) for n in range(MINUTES))
 
     @property
     def average_run(self) -> timedelta | None:
-        """How long a handler ran on average in the last hour."""
+        """The average run time in the last hour."""
         return self.hour.average_run
 
-    @property
-    def oldest_waiting_age(self) -> timedelta | None:
-        """How long the oldest job has waited that could start."""
-        ages = (line.oldest_waiting_age for line in self.queues if not line.paused_at)
-        return max((age for age in ages if age is not None), default=None)
 
-
-def together(some: Iterable[QueueActivity]) -> QueueActivity:
-    """The sum."""
+def sum_activity(activities: Iterable[QueueActivity]) -> QueueActivity:
+    """Return the sum of activities."""
     total = QueueActivity()
-    for one in some:
-        total.add(one)
+    for activity in activities:
+        total.add(activity)
     return total
 
 
-def by_queue(minutes: Iterable[QueueMinute], now: datetime) -> dict[str, tuple[QueueActivity, ...]]:
-    """What each queue did in each of the last 60 minutes, the present one last."""
-    last = now.replace(second=0, microsecond=0)
-    found: dict[str, list[QueueActivity]] = {}
-    for one in minutes:
-        place = MINUTES - 1 - (last - one.minute) // MINUTE
-        if 0 <= place < MINUTES:
-            found.setdefault(one.queue, [_NOTHING] * MINUTES)[place] = one.done
-    return {queue: tuple(done) for queue, done in found.items()}
-
-
-def worst_first(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
-    """The critical ones before the others, and of each the latest first."""
-    return tuple(
-        sorted(alerts, key=lambda one: (one.severity is not Severity.CRITICAL, -one.fired_at.timestamp()))
-    )
-
-
-def all_of(counts: Iterable[Count]) -> Count:
-    """The sum of some counts."""
-    some = list(counts)
-    return Count(count=sum(one.count for one in some), at_least=any(one.at_least for one in some))
+def sum_counts(counts: Iterable[Count]) -> Count:
+    """Return the sum of counts."""
+    parts = list(counts)
+    return Count(count=sum(part.count for part in parts), at_least=any(part.at_least for part in parts))

@@ -1,4 +1,4 @@
-"""The first page: whether anything is wrong, and where."""
+"""The overview page: problems, figures and the activity of queues."""
 
 from __future__ import annotations
 
@@ -10,58 +10,64 @@ from duly.console import sparklines as sparks
 from duly.console.routing import Show
 from duly.console.sparklines import Bars, Line
 from duly.console.visit import Page, Visit
-from duly.features.overview.models import HOUR, MINUTES, QueueActivity, QueueLine
-from duly.features.overview.problems import troubles
+from duly.features.overview.models import HOUR, MINUTE, MINUTES, DashboardQueue
+from duly.features.overview.problems import list_problems
 from duly.http.options import EVERY_SUBJECT
+from duly.worker.queue_stats import QueueActivity
 
-_AGE = timedelta(seconds=4)
-"""Boards are shared between all who look."""
-_MINUTE = timedelta(minutes=1)
+_MAX_AGE = timedelta(seconds=4)
+"""Viewers share a dashboard for this time."""
 
 
-class Row(NamedTuple):
-    """A queue with the pictures of its last hour."""
+class QueueRow(NamedTuple):
+    """A queue with the sparklines of its last hour."""
 
-    line: QueueLine
+    queue: DashboardQueue
     done: Bars
     waits: Line
     runs: Line
 
 
 async def page(visit: Visit) -> Page:
-    """What there is to do, what is being done, and what went wrong."""
-    board = await visit.service.overview.board(None if visit.everywhere else visit.org_id, age=_AGE)
+    """Show the overview of an org, or of the installation."""
+    dashboard = await visit.service.overview.dashboard(
+        None if visit.everywhere else visit.org_id, max_age=_MAX_AGE
+    )
     sees_all = await visit.sees(EVERY_SUBJECT)
     if not sees_all:
-        # Alerts and errors may tell of subjects that are not theirs; numbers do not.
-        board = replace(board, alerts=(), kinds=())
+        # Alerts and errors may name subjects that the visitor may not see; numbers do not.
+        dashboard = replace(dashboard, alerts=(), failures=())
     return visit.page(
         "overview.html",
         title=visit.t("overview.title"),
-        board=board,
+        dashboard=dashboard,
         sees_all=sees_all,
-        troubles=troubles(visit, board),
-        rows=[_row(line) for line in board.queues if not line.idle],
-        idle=[line for line in board.queues if line.idle and board.platform],
-        hour=board.hour,
-        done=_done(board.minutes),
-        failures=sparks.bars([0] * MINUTES, [one.failed for one in board.minutes]),
-        runs=_spans(board.minutes, "run"),
-        shortened=board.since > board.looked_at - HOUR + _MINUTE,
+        problems=list_problems(visit, dashboard),
+        rows=[_row(queue) for queue in dashboard.queues if not queue.idle],
+        idle=[queue for queue in dashboard.queues if queue.idle and dashboard.platform],
+        hour=dashboard.hour,
+        done=_done(dashboard.minutes),
+        failures=sparks.bars([0] * MINUTES, [minute.failed for minute in dashboard.minutes]),
+        runs=_quantiles(dashboard.minutes, "run"),
+        shortened=dashboard.since > dashboard.looked_at - HOUR + MINUTE,
     )
 
 
-def _row(line: QueueLine) -> Row:
-    return Row(line, _done(line.minutes), _spans(line.minutes, "wait"), _spans(line.minutes, "run"))
+def _row(queue: DashboardQueue) -> QueueRow:
+    minutes = queue.minutes
+    return QueueRow(queue, _done(minutes), _quantiles(minutes, "wait"), _quantiles(minutes, "run"))
 
 
 def _done(minutes: tuple[QueueActivity, ...]) -> Bars:
-    return sparks.bars([one.completed + one.canceled for one in minutes], [one.failed for one in minutes])
+    return sparks.bars(
+        [minute.completed + minute.canceled for minute in minutes], [minute.failed for minute in minutes]
+    )
 
 
-def _spans(minutes: tuple[QueueActivity, ...], what: str) -> Line:
-    spans = [getattr(one, what)(0.95) for one in minutes]
-    return sparks.line([None if span is None else span.total_seconds() for span in spans])
+def _quantiles(minutes: tuple[QueueActivity, ...], kind: str) -> Line:
+    """Draw the 95th percentile of wait or run times."""
+    durations = [getattr(minute, kind)(0.95) for minute in minutes]
+    return sparks.line([None if one is None else one.total_seconds() for one in durations])
 
 
 ROUTES = (Show("/", page, nav="overview.title"),)

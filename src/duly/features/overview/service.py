@@ -1,4 +1,4 @@
-"""The figures of an org and of the whole installation, for whoever looks after them."""
+"""The overview of an org and of the installation, and their dashboards."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from duly.db.pool import Connection
 from duly.features.arguments import check_org_exists, org_uuid
 from duly.features.orgs.fair_shares import FairShares
 from duly.features.orgs.models import ActiveShares, SharePage
-from duly.features.overview import store as overview
-from duly.features.overview.dashboard import Boards
-from duly.features.overview.models import Board
-from duly.features.overview.store import Lane, OrgOverview, PlatformOverview, QueueShare
+from duly.features.overview import store
+from duly.features.overview.dashboard import DashboardReader
+from duly.features.overview.models import Dashboard, OrgOverview, PlatformOverview, QueueShare
+from duly.features.overview.store import QueuedLane
 from duly.features.pagination import Count, capped_count
 from duly.features.queues import store as queues
 from duly.features.queues.service import MAX_COUNT
@@ -22,122 +22,119 @@ from duly.features.ttl_cache import KeyedTtlCache, TtlCache
 from duly.jobs import stale_jobs
 from duly.jobs.application import App
 
-__all__ = ["Count", "OrgOverview", "Overview", "PlatformOverview", "QueueShare"]
-
 _DAY = timedelta(days=1)
-_HEADS = 20
-_HELD, _HELD_ON_BOARD = 500, 100
-_HEADS_OF_ALL = 1_000
-_DOUBTS_LAST = 10.0
-"""Seconds: whether jobs can be believed is a matter of minutes."""
+_MAX_HEADS = 20
+_MAX_ASSESSED, _MAX_ASSESSED_ON_DASHBOARD = 500, 100
+_MAX_HEADS_OF_PLATFORM = 1_000
+_STALE_COUNT_TTL = 10.0
+"""A job becomes stale within minutes, not seconds."""
 
 
 class Overview:
-    """What is to be done, what is being done, and what came of it."""
+    """The current state of orgs and of the installation."""
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._boards = Boards(app)
+        self._dashboards = DashboardReader(app)
         self._shares = FairShares(app)
-        self._doubts = TtlCache(self._suspected, _DOUBTS_LAST)
-        self._recent = KeyedTtlCache(self._board)
+        self._stale_count = TtlCache(self._count_stale, _STALE_COUNT_TTL)
+        self._dashboard_cache = KeyedTtlCache(self._read_dashboard)
 
-    async def board(self, org_id: UUID | str | None = None, *, age: timedelta = timedelta(0)) -> Board:
-        """Everything that an overview shows: of an org, or of the whole installation. An unknown org raises.
+    async def dashboard(
+        self, org_id: UUID | str | None = None, *, max_age: timedelta = timedelta(0)
+    ) -> Dashboard:
+        """Return the dashboard of an org, or of the whole installation. Raise for an unknown org.
 
-        With what each queue did in the last hour, minute by minute. For the installation the workers wrote
-        that down; for an org it is read from the newest 1,000 jobs of each kind that ended, so that it may
-        begin later (`since`), and knows nothing of starts and retries. Who looks again and again may have
-        one of a certain `age`, together with all others who do.
+        It contains the activity of each queue in the last hour, minute by minute. Workers write that of the
+        installation. That of an org is derived from its newest 1,000 ended jobs of each status: it may begin
+        later (`since`), and has no starts and retries. Callers that accept a `max_age` share a cached one.
         """
-        whose = None if org_id is None else org_uuid(org_id)
-        return await self._recent.get(whose, age.total_seconds())
+        org = None if org_id is None else org_uuid(org_id)
+        return await self._dashboard_cache.get(org, max_age.total_seconds())
 
-    async def _board(self, whose: UUID | None) -> Board:
-        if whose is None:
-            return await self._board_of_platform()
-        async with (await self._app.resources()).database.engine() as conn:
-            seen = await self._of_org(conn, whose, held=_HELD_ON_BOARD)
-            lines = await overview.of_queues(conn, whose, most=MAX_COUNT, since=_DAY)
-        return await self._boards.of_org(seen, lines)
-
-    async def _board_of_platform(self) -> Board:
-        doubts = await self._doubts.get()
-        async with (await self._app.resources()).database.engine() as conn:
-            seen = await self._of_platform(conn, doubts)
-            told = await self._boards.read(conn)
-        return await self._boards.of_platform(seen, told)
+    async def _read_dashboard(self, org_id: UUID | None) -> Dashboard:
+        database = (await self._app.resources()).database
+        if org_id is None:
+            # First the caches: their lookups need a connection, and must not wait for one while holding one.
+            stale, cached = await self._stale_count.get(), await self._dashboards.read_cached()
+            async with database.engine() as conn:
+                platform = await self._read_platform(conn, stale)
+                return await self._dashboards.read_platform(conn, platform, cached)
+        async with database.engine() as conn:
+            org = await self._read_org(conn, org_id, max_assessed=_MAX_ASSESSED_ON_DASHBOARD)
+            org_queues = await store.list_org_queues(conn, org_id, limit=MAX_COUNT, since=_DAY)
+        return await self._dashboards.read_org(org, org_queues)
 
     async def shares(self) -> ActiveShares:
-        """The orgs that have jobs running or waiting, and what they have of the workers."""
+        """Return the orgs with running or queued jobs, and their shares of the workers."""
         return await self._shares.active()
 
     async def all_shares(self, *, limit: int = 50, after: str | None = None) -> SharePage:
-        """Every org with the same, by their ids."""
+        """Return the shares of all orgs, by id."""
         return await self._shares.page(limit=limit, after=after)
 
     async def org(self, org_id: UUID | str) -> OrgOverview:
-        """The figures of an org. An unknown one raises.
+        """Return the overview of an org. Raise for an unknown one.
 
-        Counts stop at 10,000. Up to 500 of the jobs that are held, and the first 20 of each priority that
-        wait, are asked whether they can be believed.
+        Counts stop at 10,000. Freshness is assessed for up to 500 claimed jobs, and for the first 20 queued
+        ones of each priority.
         """
         async with (await self._app.resources()).database.engine() as conn:
-            return await self._of_org(conn, org_uuid(org_id), held=_HELD)
+            return await self._read_org(conn, org_uuid(org_id), max_assessed=_MAX_ASSESSED)
 
-    async def _of_org(self, conn: Connection, whose: UUID, held: int) -> OrgOverview:
-        await check_org_exists(conn, whose)
-        lanes = await overview.lanes(conn, whose, most=MAX_COUNT, heads=_HEADS)
-        rest = await overview.of_org(conn, whose, most=MAX_COUNT, heads=held, since=_DAY)
-        asked = [*rest.pop("doubtful"), *(job for lane in lanes for job in lane.heads)]
-        stale = await _stale(conn, [(whose, job) for job in asked])
-        active = rest["running"].count + rest["partial"].count + sum(lane.waiting for lane in lanes)
-        more = stale > 0 and active > len(asked)
+    async def _read_org(self, conn: Connection, org_id: UUID, *, max_assessed: int) -> OrgOverview:
+        await check_org_exists(conn, org_id)
+        lanes = await store.list_queued(conn, org_id, limit=MAX_COUNT, heads=_MAX_HEADS)
+        fields = await store.read_org(conn, org_id, limit=MAX_COUNT, heads=max_assessed, since=_DAY)
+        to_assess = [*fields.pop("to_assess"), *(job for lane in lanes for job in lane.heads)]
+        stale = await _count_likely_stale(conn, [(org_id, job) for job in to_assess])
+        active = fields["running"].count + fields["partial"].count + sum(lane.waiting for lane in lanes)
         return OrgOverview(
-            org_id=whose, waiting=_shares(lanes), suspects=Count(count=stale, at_least=more), **rest
+            org_id=org_id,
+            waiting=_queue_shares(lanes),
+            suspects=Count(count=stale, at_least=stale > 0 and active > len(to_assess)),
+            **fields,
         )
 
     async def platform(self) -> PlatformOverview:
-        """The figures of the whole installation.
+        """Return the overview of the installation.
 
-        Counts stop at 10,000. What completed is not counted: no index finds that for all orgs. Suspects are
-        looked for as the reconciler does, up to 200 of each kind.
+        Counts stop at 10,000. Completed jobs are not counted: no index finds those of all orgs. Stale jobs
+        are found as the reconciler finds them, up to 200 of each kind.
         """
-        doubts = await self._suspected()
+        stale = await self._count_stale()
         async with (await self._app.resources()).database.engine() as conn:
-            return await self._of_platform(conn, doubts)
+            return await self._read_platform(conn, stale)
 
-    async def _of_platform(self, conn: Connection, doubts: Count) -> PlatformOverview:
-        stats = await queues.read_stats(conn, max_count=MAX_COUNT, max_heads=_HEADS_OF_ALL)
-        rest = await overview.of_platform(conn, most=MAX_COUNT, since=_DAY)
-        return PlatformOverview(queues=tuple(stats), suspects=doubts, **rest)
+    async def _read_platform(self, conn: Connection, stale: Count) -> PlatformOverview:
+        stats = await queues.read_stats(conn, max_count=MAX_COUNT, max_heads=_MAX_HEADS_OF_PLATFORM)
+        fields = await store.read_platform(conn, limit=MAX_COUNT, since=_DAY)
+        return PlatformOverview(queues=tuple(stats), suspects=stale, **fields)
 
-    async def _suspected(self) -> Count:
+    async def _count_stale(self) -> Count:
+        """Count the likely stale jobs of all orgs, as far as one bounded scan finds them."""
+        lifecycles = [job.policy.lifecycle for job in self._app.registry]
         async with (await self._app.resources()).database.engine() as conn:
-            found, more = await self.suspicious(conn)
-            stale = await _stale(conn, found)
+            keys, more = await stale_jobs.find_stale(conn, lifecycles)
+            stale = await _count_likely_stale(conn, keys)
         return Count(count=stale, at_least=more and stale > 0)
 
-    async def suspicious(self, conn: Connection) -> tuple[list[tuple[UUID, UUID]], bool]:
-        """Jobs of all orgs that look suspicious, each once; and whether there may be more."""
-        return await stale_jobs.find_stale(conn, [job.policy.lifecycle for job in self._app.registry])
+
+async def _count_likely_stale(conn: Connection, keys: list[tuple[UUID, UUID]]) -> int:
+    evidence = await stale_jobs.read_evidence(conn, keys) if keys else []
+    return sum(one.assess().state is Freshness.LIKELY_STALE for one in evidence)
 
 
-async def _stale(conn: Connection, jobs: list[tuple[UUID, UUID]]) -> int:
-    judged = await stale_jobs.read_evidence(conn, jobs) if jobs else []
-    return sum(one.assess().state is Freshness.LIKELY_STALE for one in judged)
-
-
-def _shares(lanes: list[Lane]) -> tuple[QueueShare, ...]:
-    """The lanes of a queue together."""
-    by_queue: dict[str, list[Lane]] = defaultdict(list)
+def _queue_shares(lanes: list[QueuedLane]) -> tuple[QueueShare, ...]:
+    """Add up the lanes of each queue."""
+    by_queue: dict[str, list[QueuedLane]] = defaultdict(list)
     for lane in lanes:
         by_queue[lane.queue].append(lane)
     return tuple(
         QueueShare(
             queue,
-            capped_count(sum(lane.waiting for lane in some), MAX_COUNT),
-            min(lane.oldest_waiting_at for lane in some),
+            capped_count(sum(lane.waiting for lane in group), MAX_COUNT),
+            min(lane.oldest_waiting_at for lane in group),
         )
-        for queue, some in by_queue.items()
+        for queue, group in by_queue.items()
     )

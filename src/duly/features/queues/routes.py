@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 
 from duly.core.principal import Scope
-from duly.features.overview.service import PlatformOverview
+from duly.features.overview.models import PlatformOverview
 from duly.features.queues.service import Queue, QueueStats, WorkerSnapshot
 from duly.http.params import NUMERIC, ReasonBody
 from duly.http.problems import problem_responses

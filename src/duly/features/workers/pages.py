@@ -10,7 +10,7 @@ from duly.console.form import Form
 from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit, as_id
 from duly.core.principal import Scope
-from duly.features.overview.models import WorkerState
+from duly.features.queues.models import WorkerState
 
 _MAX_LOST_WORKERS = 50
 

@@ -1,5 +1,5 @@
--- Purpose: how many jobs of an org could start now, by lane, counted no further than `most` + 1; since when the oldest
--- waits, and which are the first `heads` of each priority.
+-- Purpose: list the lanes of an org with jobs that could start now: their number up to `limit` + 1, since when the oldest
+-- is queued, and the first `heads` of each priority.
 -- Index: loose scans over ready's primary key, one step per lane and one per priority of the org; then primary keys.
 with recursive lanes as (
     (select r.queue as lane from duly.ready r order by r.queue limit 1)
@@ -29,7 +29,7 @@ with recursive lanes as (
 )
 select h.lane, min(h.run_at) as oldest_waiting_at, array_agg(h.job_id) as heads,
        (select count(*) from (
-            select from duly.ready r where r.queue = h.lane and r.org_id = %(org_id)s limit %(most)s + 1) c) as waiting
+            select from duly.ready r where r.queue = h.lane and r.org_id = %(org_id)s limit %(limit)s + 1) c) as waiting
 from heads h
 group by h.lane
 order by h.lane

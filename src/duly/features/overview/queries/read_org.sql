@@ -1,12 +1,12 @@
--- Purpose: what else an org has: jobs of the future, held ones, open dead letters, those that ended since a time, each
--- counted no further than `most` + 1; who could work for it; and which jobs to ask whether they can be believed: the first
--- `heads` that are held, and those of the first `heads` of the future whose time came long ago.
+-- Purpose: count what else an org has, each up to `limit` + 1: scheduled and claimed jobs, open dead letters, jobs that
+-- ended since a time; the workers; and the jobs whose freshness to assess: the first `heads` claimed ones, and overdue ones
+-- among the first `heads` scheduled of all orgs.
 -- Index: scheduled_by_org and the head of scheduled; claims and workers are few; dead_letters_open; job_states_ended.
 with claimed as materialized (
     select distinct j.job_id
     from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
     where j.org_id = %(org_id)s
-    limit %(most)s + 1
+    limit %(limit)s + 1
 ), held as materialized (
     select s.job_id, s.status
     from claimed j
@@ -20,7 +20,7 @@ with claimed as materialized (
             select from duly.job_states s
             where s.org_id = %(org_id)s and s.status = e.status and s.finished_at is not null
               and s.finished_at >= duly.now() - %(since)s
-            limit %(most)s + 1
+            limit %(limit)s + 1
         ) c
     ) n
 ), workers as materialized (
@@ -28,13 +28,13 @@ with claimed as materialized (
     where w.stopped_at is null and w.lost_at is null and w.heartbeat_at + w.lease >= duly.now()
 )
 select duly.now() as looked_at,
-       (select count(*) from (select from duly.scheduled s where s.org_id = %(org_id)s limit %(most)s + 1) c) as scheduled,
+       (select count(*) from (select from duly.scheduled s where s.org_id = %(org_id)s limit %(limit)s + 1) c) as scheduled,
        (select count(*) from held h where h.status = 'running') as running,
        (select count(*) from held h where h.status = 'partial') as partial,
        (select count(*) from (
-            -- In the order of the index: without it a table of few orgs is read from end to end.
+            -- In index order: otherwise the table is read from end to end if there are few orgs.
             select from duly.dead_letters d where d.org_id = %(org_id)s and d.resolution is null
-            order by d.org_id, d.fingerprint limit %(most)s + 1) c) as dead_letters,
+            order by d.org_id, d.fingerprint limit %(limit)s + 1) c) as dead_letters,
        (select jsonb_object_agg(e.status, e.n) from ended e) as ended,
        (select w.n from workers w) as workers,
        (select w.slots from workers w) as slots,
@@ -46,4 +46,4 @@ select duly.now() as looked_at,
                where s.run_at < duly.now() - interval '1 minute' order by s.run_at limit %(heads)s
            ) q
            where q.org_id = %(org_id)s
-       ) as doubtful
+       ) as to_assess

@@ -1,8 +1,7 @@
--- Purpose: how many jobs of all orgs failed because the reconciler said so, since a time, counted no further than
--- `most` + 1. Index: event_log_rare.
+-- Purpose: count the jobs of all orgs that the reconciler failed since a time, up to `limit` + 1. Index: event_log_rare.
 select count(*) as n
 from (
     select from duly.event_log e
     where e.event_type = 'job.reconciled' and e.occurred_at >= duly.now() - %(since)s::interval and e.status = 'failed'
-    limit %(most)s + 1
+    limit %(limit)s + 1
 ) e

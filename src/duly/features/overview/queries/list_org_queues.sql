@@ -1,13 +1,13 @@
--- Purpose: every queue, whether it is paused, and what an org has to come and running in it, each counted no further than
--- `most` + 1; and how many jobs of the org were put right by the reconciler since a time, of the latest `most` of all orgs.
+-- Purpose: list all queues with their pause, and the number of scheduled and running jobs of an org in each, counted up to
+-- `limit` + 1; and how many jobs of the org the reconciler failed since a time, among the latest `limit` of all orgs.
 -- Index: scheduled_by_org; claims are few; primary keys; event_log_rare.
-with to_come as materialized (
-    select s.queue from duly.scheduled s where s.org_id = %(org_id)s limit %(most)s + 1
+with scheduled_jobs as materialized (
+    select s.queue from duly.scheduled s where s.org_id = %(org_id)s limit %(limit)s + 1
 ), claimed as materialized (
     select distinct j.job_id
     from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
     where j.org_id = %(org_id)s
-    limit %(most)s + 1
+    limit %(limit)s + 1
 ), held as materialized (
     select r.queue
     from claimed j
@@ -21,12 +21,12 @@ with to_come as materialized (
     from (
         select e.org_id, e.status from duly.event_log e
         where e.event_type = 'job.reconciled' and e.occurred_at >= duly.now() - %(since)s::interval
-        order by e.occurred_at desc limit %(most)s
+        order by e.occurred_at desc limit %(limit)s
     ) e
     where e.org_id = %(org_id)s and e.status = 'failed'
 )
 select q.queue, q.paused_at,
-       (select count(*) from to_come t where t.queue = q.queue) as scheduled,
+       (select count(*) from scheduled_jobs t where t.queue = q.queue) as scheduled,
        (select count(*) from held h where h.queue = q.queue) as running,
        (select r.n from reconciled r) as reconciled
 from duly.queues q

@@ -1,5 +1,5 @@
--- Purpose: what ended of the session's org in the last while, by minute and queue: how many and how, how long they waited
--- and ran the last time. The newest `limit` of each status; `since` says from when on that is all there is, null: all.
+-- Purpose: list the activity of the session's org by minute and queue, from the newest `limit` ended jobs of each status:
+-- counts, wait and run times of the last attempt. `since` is the time from which on that is complete; null means all.
 -- Index: job_states_ended; the primary key of the records.
 with ended as materialized (
     select s.*

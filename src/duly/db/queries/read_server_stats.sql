@@ -1,6 +1,6 @@
--- Purpose: how the server is: size, connections, the oldest transaction, standbys, and the tables of the schema that have
--- most dead rows. As whoever logged in, who may know more than the engine; what they may not know either is null.
--- The server's own times: against its own clock.
+-- Purpose: read the size, connections, oldest transaction and standbys of the server, and the tables of the schema with the
+-- most dead rows. Runs as the login role, which may see more than the engine; what it may not see either is null.
+-- The times of the server are compared with its own clock.
 select case when has_database_privilege(current_database(), 'connect') then pg_database_size(current_database()) end as bytes,
        (select sum(d.numbackends) from pg_catalog.pg_stat_database d)::integer as connections,
        current_setting('max_connections')::integer as max_connections,
