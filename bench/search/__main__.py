@@ -43,7 +43,7 @@ _NEIGHBOUR = 100_000
 async def run(chosen: argparse.Namespace) -> dict[str, Any]:
     """All arms."""
     sets = {"German": german(chosen.data), "English": english()}
-    figures: dict[str, Any] = {"arms": {}, "hanta": compounds.installed(), "terms": 0}
+    figures: dict[str, Any] = {"arms": {}, "hanta": compounds.is_installed(), "terms": 0}
     figures |= {"chunks": chosen.chunks, "others": chosen.others}
     with open_place(_OPTIONS) as place:
         url = place.create("documents")

@@ -19,9 +19,9 @@ from duly.apps.documents.schema import statement
 from duly.apps.documents.search import compounds
 from duly.apps.documents.search.index import publish
 from duly.apps.documents.search.models import Filters
-from duly.apps.documents.search.plan import Plan, plan
-from duly.apps.documents.search.query import parse
-from duly.apps.documents.search.query_terms import look_up
+from duly.apps.documents.search.plan import SearchPlan, plan_search
+from duly.apps.documents.search.query import parse_query
+from duly.apps.documents.search.query_terms import look_up_terms
 from search.sets import Questions
 
 _TOP = 10
@@ -62,7 +62,7 @@ async def ask(
     who = DocumentPrincipal(org, Actor.user("bench"))
     for question, _ in questions.asked:
         await app.documents.search(who, question, filters, limit=_TOP)
-    compounds.split.cache_clear()
+    compounds.split_compound.cache_clear()
     ranks, times = [], []
     for question, right in questions.asked:
         began = time.perf_counter()
@@ -107,21 +107,21 @@ async def compare(app: Duly, org: UUID, questions: Questions, most: int) -> floa
     shared = total = 0
     for question, _ in questions.asked[:: len(questions.asked) // most + 1]:
         async with app.tenant_session(org) as conn:
-            parsed = parse(question)
-            terms = await look_up(conn, org, parsed)
-            few = plan(parsed, terms)
+            parsed = parse_query(question)
+            terms = await look_up_terms(conn, org, parsed)
+            few = plan_search(parsed, terms)
             if few is None:
                 continue
-            best = await _best(conn, org, replace(few, any=few.whole, all=None, most=10_000_000))
+            best = await _best(conn, org, replace(few, any=few.whole, all=None, max_candidates=10_000_000))
             shared += len(best & await _best(conn, org, few))
             total += len(best)
     return shared / total if total else 1.0
 
 
-async def _best(conn: Any, org: UUID, how: Plan) -> set[Any]:
+async def _best(conn: Any, org: UUID, how: SearchPlan) -> set[Any]:
     values = asdict(how) | {"org_id": org, "principal": "user:bench", "filters": "{}"}
     values |= {"grouped": False, "limit": _TOP, "offset": 0}
-    rows = await (await conn.execute(statement("search/find"), values)).fetchall()
+    rows = await (await conn.execute(statement("search/find_passages"), values)).fetchall()
     return {(row[0], row[4]) for row in rows}
 
 

@@ -1,4 +1,4 @@
-"""A shelf of documents."""
+"""Documents in the index."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from duly import Duly
-from tests.apps.documents.search.shelf import Shelf
+from tests.apps.documents.search.indexed_documents import IndexedDocuments
 
 
 @pytest.fixture
-def shelf(app: Duly, org: UUID) -> Shelf:
-    return Shelf(app, org)
+def documents(app: Duly, org: UUID) -> IndexedDocuments:
+    return IndexedDocuments(app, org)

@@ -1,4 +1,4 @@
-"""Operators, filters, pages, and what nobody should have typed."""
+"""Operators, filters, pages, and invalid queries."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from duly.apps.documents.search.models import Filters
-from duly.apps.documents.search.query import parse
+from duly.apps.documents.search.query import parse_query
 from duly.core.errors import ContractError
-from tests.apps.documents.search.shelf import Shelf
+from tests.apps.documents.search.indexed_documents import IndexedDocuments
 
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -32,13 +32,13 @@ OPERATORS = {
 }
 
 
-async def test_operators_mean_what_they_do_elsewhere(shelf: Shelf) -> None:
-    await shelf.put("a", "Die Miete der Wohnung ist im Mai fällig.")
-    await shelf.put("b", "Die Miete der Garage ist im Mai fällig.")
-    await shelf.put("c", "Die Miete für die Scheune.")
-    await shelf.put("d", "Kaution")
+async def test_quotes_minus_and_or_are_operators(documents: IndexedDocuments) -> None:
+    await documents.put("a", "Die Miete der Wohnung ist im Mai fällig.")
+    await documents.put("b", "Die Miete der Garage ist im Mai fällig.")
+    await documents.put("c", "Die Miete für die Scheune.")
+    await documents.put("d", "Kaution")
     for query, names in OPERATORS.items():
-        found = await shelf.find(query)
+        found = await documents.find(query)
         assert (query, sorted(hit.name for hit in found.hits)) == (query, names)
         assert (found.total, found.exact) == (len(names), True)
 
@@ -58,61 +58,61 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-async def test_filters_narrow_it_down(shelf: Shelf) -> None:
-    await shelf.put("a", "Miete eins", "Miete zwei", metadata={"year": 2024, "tags": ["x"]})
-    await shelf.put("b", "Miete drei", kind="Table", doc_type="invoice", created_at=MAY)
-    await shelf.put("c", "Miete four", language="en", doc_type="letter", created_at=JUNE)
+async def test_filters_restrict_the_hits(documents: IndexedDocuments) -> None:
+    await documents.put("a", "Miete eins", "Miete zwei", metadata={"year": 2024, "tags": ["x"]})
+    await documents.put("b", "Miete drei", kind="Table", doc_type="invoice", created_at=MAY)
+    await documents.put("c", "Miete four", language="en", doc_type="letter", created_at=JUNE)
     for filters, names in FILTERS:
-        assert (filters, sorted({*await shelf.names("Miete", Filters(**filters))})) == (filters, names)
+        assert (filters, sorted({*await documents.names("Miete", Filters(**filters))})) == (filters, names)
 
 
-async def test_one_document_alone_can_be_searched_however_common_the_word_is(shelf: Shelf) -> None:
-    await shelf.put("many", *["Der Vertrag gilt."] * 700)
-    one = await shelf.put("one", "Noch ein Vertrag.", "Und nichts.")
-    found = await shelf.find("Vertrag", Filters(documents=(one,)))
+async def test_a_single_document_is_searched_for_a_common_word(documents: IndexedDocuments) -> None:
+    await documents.put("many", *["Der Vertrag gilt."] * 700)
+    one = await documents.put("one", "Noch ein Vertrag.", "Und nichts.")
+    found = await documents.find("Vertrag", Filters(documents=(one,)))
     assert [(hit.name, hit.chunk_index) for hit in found.hits] == [("one", 0)]
     assert (found.total, found.exact) == (1, True)
 
 
-async def test_grouped_each_document_is_there_once_with_its_best_passage(shelf: Shelf) -> None:
-    await shelf.put("a", "Miete und mehr Text dazu", "Miete Miete Miete", "Miete")
-    await shelf.put("b", "Die Miete ist hier nur eines von vielen anderen Worten.")
-    found = await shelf.find("Miete", group=True)
+async def test_grouping_returns_the_best_passage_of_each_document(documents: IndexedDocuments) -> None:
+    await documents.put("a", "Miete und mehr Text dazu", "Miete Miete Miete", "Miete")
+    await documents.put("b", "Die Miete ist hier nur eines von vielen anderen Worten.")
+    found = await documents.find("Miete", group=True)
     assert [(hit.name, hit.chunk_index) for hit in found.hits] == [("a", 1), ("b", 0)]
     assert found.total == 2
 
 
-async def test_pages_follow_one_another_and_end(shelf: Shelf) -> None:
-    await shelf.put("a", *[f"Miete Nummer {number}" for number in range(7)])
-    pages = [await shelf.find("Miete", limit=3, offset=offset) for offset in (0, 3, 6, 9)]
+async def test_pages_follow_one_another_and_end(documents: IndexedDocuments) -> None:
+    await documents.put("a", *[f"Miete Nummer {number}" for number in range(7)])
+    pages = [await documents.find("Miete", limit=3, offset=offset) for offset in (0, 3, 6, 9)]
     assert [[hit.chunk_index for hit in page.hits] for page in pages] == [[0, 1, 2], [3, 4, 5], [6], []]
     assert [page.more for page in pages] == [True, True, False, False]
     assert {page.total for page in pages} == {7}
 
 
 @pytest.mark.parametrize("query", ["", "  ", "?!", "x" * 501, "a\x00b", "\ud800", "-Miete", "a OR -b"])
-def test_a_query_that_asks_nothing_is_refused(query: str) -> None:
+def test_an_invalid_query_is_refused(query: str) -> None:
     with pytest.raises(ContractError) as refused:
-        parse(query)
+        parse_query(query)
     assert (refused.value.field, bool(refused.value.fix)) == ("query", True)
 
 
-async def test_a_page_that_cannot_be_is_refused(shelf: Shelf) -> None:
+async def test_an_invalid_limit_or_offset_is_refused(documents: IndexedDocuments) -> None:
     for field, value in (("limit", 0), ("limit", 101), ("offset", 1001), ("offset", -1)):
         with pytest.raises(ContractError) as refused:
-            await shelf.find("Miete", **{field: value})  # type: ignore[arg-type]
+            await documents.find("Miete", **{field: value})  # type: ignore[arg-type]
         assert refused.value.field == field
 
 
-async def test_a_filter_that_is_no_text_is_refused(shelf: Shelf) -> None:
+async def test_a_filter_with_nul_or_surrogates_is_refused(documents: IndexedDocuments) -> None:
     for bad in ("\x00", "\ud800"):
         with pytest.raises(ContractError) as refused:
-            await shelf.find("Miete", Filters(metadata={"a": bad}))
+            await documents.find("Miete", Filters(metadata={"a": bad}))
         assert refused.value.field == "filters"
 
 
-async def test_an_org_without_documents_has_nothing_to_find(shelf: Shelf) -> None:
-    assert (await shelf.find("Miete")).total == 0
+async def test_a_search_in_an_empty_org_finds_nothing(documents: IndexedDocuments) -> None:
+    assert (await documents.find("Miete")).total == 0
 
 
 SIGNS = [*"aMä ß\"'-|&!()<>:*\\%_.,0+@/\t\n", "OR ", "Miete ", "👍", "e\u0301", "İ"]
@@ -131,12 +131,12 @@ def soups() -> list[str]:
     return made
 
 
-async def test_no_query_breaks_it(shelf: Shelf) -> None:
-    await shelf.put("a'b\\c", "Die Miete 'a' \\ a.b@c.de <b> : * 100% _ İstanbul")
+async def test_random_queries_do_not_fail(documents: IndexedDocuments) -> None:
+    await documents.put("a'b\\c", "Die Miete 'a' \\ a.b@c.de <b> : * 100% _ İstanbul")
     answered = 0
     for query in [*soups(), "'", "\\", "a & b | !c <-> d:*", "%(x)s", '"' * 500, "a " * 250, "- -- -a-b"]:
         with suppress(ContractError):
-            found = await shelf.find(query)
+            found = await documents.find(query)
             assert found.total == len(found.hits) <= 1
             answered += 1
     assert answered > 20

@@ -1,4 +1,4 @@
-"""Parts of German compounds: whoever looks for Vertrag finds Mietvertrag. By HanTa, if it is installed."""
+"""Split German compounds, so that Vertrag finds Mietvertrag. By HanTa, if it is installed."""
 
 from __future__ import annotations
 
@@ -7,50 +7,53 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from duly.apps.documents.search.normalize import words
+from duly.apps.documents.search.normalize import split_words
 
-_SHORTEST = 9
-"""Letters of a word that is looked at; its parts have more than three."""
-_LONGEST = 60
-_KINDS = ("NN", "NE", "V", "ADJ")
-_lock = threading.Lock()
+_MIN_LENGTH, _MAX_LENGTH = 9, 60
+_MIN_PART_LENGTH = 4
+_PARTS_OF_SPEECH = ("NN", "NE", "V", "ADJ")
+_tagger_lock = threading.Lock()
 
 
-def installed() -> bool:
-    """Whether compounds are taken apart. The first time it takes a while: the model is read."""
+def is_installed() -> bool:
+    """Return whether HanTa is installed. The first call loads its model, which takes a while."""
     return _tagger() is not None
 
 
-def loaded() -> bool:
-    """Whether that was asked before."""
+def is_loaded() -> bool:
+    """Return whether `is_installed` was called before."""
     return _tagger.cache_info().currsize > 0
 
 
-def parts_of(text: str) -> str:
-    """The parts of all nouns of a text that are compounds, in order."""
-    if not installed():
+def compound_parts(text: str) -> str:
+    """Return the parts of all compound nouns of a text, in order."""
+    if not is_installed():
         return ""
-    nouns = (word for word in words(text) if len(word) >= _SHORTEST and word[0].isupper())
-    return " ".join(part for noun in nouns for part in split(noun.capitalize()))
+    nouns = (word for word in split_words(text) if len(word) >= _MIN_LENGTH and word[0].isupper())
+    return " ".join(part for noun in nouns for part in split_compound(noun.capitalize()))
 
 
-def nouns(asked: Sequence[str]) -> list[int]:
-    """Places of words that may be nouns: those with a capital, unless whoever asks takes no such trouble."""
-    careful = any(word[0].isupper() for word in asked[1:])
-    return [place for place, word in enumerate(asked) if word[0].isupper() or not careful]
+def noun_positions(words: Sequence[str]) -> list[int]:
+    """Return the positions of possible nouns: capitalized words, or all if the query has no capitals."""
+    uses_capitals = any(word[0].isupper() for word in words[1:])
+    return [position for position, word in enumerate(words) if word[0].isupper() or not uses_capitals]
 
 
 @lru_cache(maxsize=200_000)
-def split(word: str) -> tuple[str, ...]:
-    """The parts of a noun, if it is a compound."""
+def split_compound(word: str) -> tuple[str, ...]:
+    """Return the parts of a noun if it is a compound."""
     tagger = _tagger()
-    if tagger is None or not _SHORTEST <= len(word) <= _LONGEST:
+    if tagger is None or not _MIN_LENGTH <= len(word) <= _MAX_LENGTH:
         return ()
-    with _lock:
+    with _tagger_lock:
         _, morphs, _ = tagger.analyze(word, taglevel=3, pos="NN")
     if len(morphs) < 2:
         return ()
-    return tuple(part for part, kind in morphs if len(part) > 3 and str(kind).startswith(_KINDS))
+    return tuple(
+        part
+        for part, tag in morphs
+        if len(part) >= _MIN_PART_LENGTH and str(tag).startswith(_PARTS_OF_SPEECH)
+    )
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Shows where in a passage it stands: a stretch or two around what was looked for."""
+"""Select the fragments of a hit: one or two parts of its text around the matching words."""
 
 from __future__ import annotations
 
@@ -8,119 +8,127 @@ from typing import NamedTuple
 
 from duly.apps.documents.search.models import FragmentPart
 
-_SHOWN = 220
-"""Letters of a fragment, about."""
-_BEFORE = 50
-"""Of them before its first hit."""
-_MOST = 2
-_READ = 20_000
-"""Letters that are looked through; passages are a twentieth of that."""
-_BEGINNING = 3
-"""Letters of its stem that a word has at least; of a longer one all but the last: try, tries."""
-_SHORTEST_PART, _LONGEST_ENDING = 4, 3
-Span = tuple[int, int]
+_FRAGMENT_LENGTH = 220
+_CONTEXT_BEFORE = 50
+"""Characters of a fragment before its first match."""
+_MAX_FRAGMENTS = 2
+_MAX_SEARCHED = 20_000
+"""Characters that are searched; passages have a twentieth of that."""
+_MIN_PREFIX = 3
+"""Letters of a stem that a word must start with; of a longer stem all but the last: try, tries."""
+_MIN_COMPOUND_PART, _MAX_ENDING = 4, 3
+Range = tuple[int, int]
 
 
-class Mark(NamedTuple):
-    """A word that may be a hit."""
+class CandidateWord(NamedTuple):
+    """A word that may match."""
 
     start: int
     end: int
-    sure: bool
-    """A compound with the stem in it; of others the server knows the stems."""
+    is_compound: bool
+    """Whether it is a compound that contains the stem; of other words PostgreSQL knows the stems."""
 
 
-def parts(stems: Iterable[str]) -> list[str]:
-    """What to look for in a text, as `marks` takes it."""
-    return sorted({_part(_fold(stem)) for stem in stems})
+def search_parts(stems: Iterable[str]) -> list[str]:
+    """Return the strings to search for, as `find_candidates` expects them."""
+    return sorted({_before_double_s(_fold(stem)) for stem in stems})
 
 
-def marks(text: str, looked_for: Sequence[str]) -> list[Mark]:
-    """Words that begin like one of these, and compounds that begin or end with one."""
-    folded = _fold(text[:_READ])
-    found: dict[int, Mark] = {}
-    for part in looked_for:
-        for at, whole in _places(folded, part):
-            mark = _mark(folded, at, part, whole)
-            if mark and not (mark.start in found and found[mark.start].sure):
-                found[mark.start] = mark
-    return [found[start] for start in sorted(found)]
+def find_candidates(text: str, parts: Sequence[str]) -> list[CandidateWord]:
+    """Return words that start like one of the parts, and compounds that start or end with one."""
+    folded = _fold(text[:_MAX_SEARCHED])
+    by_start: dict[int, CandidateWord] = {}
+    for part in parts:
+        for index, is_whole in _occurrences(folded, part):
+            word = _surrounding_word(folded, index, part, is_whole)
+            if word and not (word.start in by_start and by_start[word.start].is_compound):
+                by_start[word.start] = word
+    return [by_start[start] for start in sorted(by_start)]
 
 
-def hits(text: str, marked: Sequence[Mark], stems: Set[str], stemmed: Mapping[str, Set[str]]) -> list[Span]:
-    """Those that are what was looked for."""
-    return [(m.start, m.end) for m in marked if m.sure or stems & stemmed.get(text[m.start : m.end], set())]
+def filter_matches(
+    text: str, candidates: Sequence[CandidateWord], stems: Set[str], stems_of: Mapping[str, Set[str]]
+) -> list[Range]:
+    """Return the ranges of the candidates that have one of the stems."""
+    return [
+        (word.start, word.end)
+        for word in candidates
+        if word.is_compound or stems & stems_of.get(text[word.start : word.end], set())
+    ]
 
 
-def fragments(text: str, found: Sequence[Span]) -> tuple[tuple[FragmentPart, ...], ...]:
-    """The stretches with most hits, in the order of the text; its beginning, if there is no hit."""
-    starts = [start for start, _ in found]
-    fullest = sorted(
-        range(len(starts)), key=lambda i: i - bisect_left(starts, starts[i] - _BEFORE + _SHOWN, i)
+def select_fragments(text: str, matches: Sequence[Range]) -> tuple[tuple[FragmentPart, ...], ...]:
+    """Return the fragments with the most matches in text order; without matches, the beginning."""
+    starts = [start for start, _ in matches]
+    by_matches = sorted(
+        range(len(starts)),
+        key=lambda i: i - bisect_left(starts, starts[i] - _CONTEXT_BEFORE + _FRAGMENT_LENGTH, i),
     )
-    shown: list[Span] = []
-    for i in fullest:
-        if all(end <= starts[i] - _BEFORE or starts[i] < begin - _SHOWN for begin, end in shown):
-            shown.append(_window(text, starts[i]))
-        if len(shown) == _MOST:
+    windows: list[Range] = []
+    for i in by_matches:
+        start = starts[i]
+        if all(end <= start - _CONTEXT_BEFORE or start < begin - _FRAGMENT_LENGTH for begin, end in windows):
+            windows.append(_window(text, start))
+        if len(windows) == _MAX_FRAGMENTS:
             break
-    return tuple(_pieces(text, span, found) for span in sorted(shown or [_window(text, 0)]))
+    return tuple(_mark_matches(text, window, matches) for window in sorted(windows or [_window(text, 0)]))
 
 
 def _fold(text: str) -> str:
-    """As stems are written: small, and without umlauts; each letter stays in its place."""
+    """Fold text like stems, to lower case without umlauts; each letter keeps its position."""
     lower = text.lower()
     if len(lower) != len(text):
         lower = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in text)
     return lower.replace("ä", "a").replace("ö", "o").replace("ü", "u").replace("ß", "s")
 
 
-def _part(stem: str) -> str:
-    """As far as ss and ß are alike: `stras` is in Strasse and in Straße."""
-    cut = stem.find("ss") + 1
-    return stem[:cut] if cut >= _SHORTEST_PART else stem
+def _before_double_s(stem: str) -> str:
+    """Cut a stem where ss and ß differ: `stras` is in Strasse and in Straße."""
+    end = stem.find("ss") + 1
+    return stem[:end] if end >= _MIN_COMPOUND_PART else stem
 
 
-def _places(text: str, part: str) -> Iterator[tuple[int, bool]]:
-    """Where a word begins like a part, or has all of it: the latter is said."""
-    beginning, long = part[: max(_BEGINNING, len(part) - 1)], len(part) >= _SHORTEST_PART
-    at = text.find(beginning)
-    while at >= 0:
-        whole = long and text.startswith(part, at)
-        if whole or not at or not text[at - 1].isalnum():
-            yield at, whole
-        at = text.find(beginning, at + 1)
+def _occurrences(text: str, part: str) -> Iterator[tuple[int, bool]]:
+    """Yield the positions of a part: of words that start like it (False), and of all of it (True)."""
+    prefix, can_be_inside = part[: max(_MIN_PREFIX, len(part) - 1)], len(part) >= _MIN_COMPOUND_PART
+    index = text.find(prefix)
+    while index >= 0:
+        is_whole = can_be_inside and text.startswith(part, index)
+        if is_whole or not index or not text[index - 1].isalnum():
+            yield index, is_whole
+        index = text.find(prefix, index + 1)
 
 
-def _mark(text: str, at: int, part: str, whole: bool) -> Mark | None:
-    """The word around a place, if it begins there, or is a compound."""
-    start, end = at, at + len(part) if whole else at
+def _surrounding_word(text: str, index: int, part: str, is_whole: bool) -> CandidateWord | None:
+    """Return the word around a position if it starts there, or is a compound."""
+    start, end = index, index + len(part) if is_whole else index
     while start and text[start - 1].isalnum():
         start -= 1
     while end < len(text) and text[end].isalnum():
         end += 1
-    before, after = at - start, end - at - len(part)
-    compound = whole and (after > _LONGEST_ENDING if not before else before > 2 and after <= _LONGEST_ENDING)
-    return Mark(start, end, compound) if compound or not before else None
+    before, after = index - start, end - index - len(part)
+    is_compound = is_whole and (after > _MAX_ENDING if not before else before > 2 and after <= _MAX_ENDING)
+    return CandidateWord(start, end, is_compound) if is_compound or not before else None
 
 
-def _window(text: str, hit: int) -> Span:
-    """A stretch around a hit that cuts no word."""
-    begin, end = max(0, hit - _BEFORE), min(len(text), hit - _BEFORE + _SHOWN)
-    while 0 < begin < hit and not text[begin - 1].isspace():
+def _window(text: str, match: int) -> Range:
+    """Return the range of whole words around a match."""
+    begin = max(0, match - _CONTEXT_BEFORE)
+    end = min(len(text), match - _CONTEXT_BEFORE + _FRAGMENT_LENGTH)
+    while 0 < begin < match and not text[begin - 1].isspace():
         begin += 1
-    cut = max(text.rfind(" ", hit, end), text.rfind("\n", hit, end)) if end < len(text) else end
-    return begin, cut if cut > hit + _BEFORE else end
+    cut = max(text.rfind(" ", match, end), text.rfind("\n", match, end)) if end < len(text) else end
+    return begin, cut if cut > match + _CONTEXT_BEFORE else end
 
 
-def _pieces(text: str, window: Span, found: Sequence[Span]) -> tuple[FragmentPart, ...]:
+def _mark_matches(text: str, window: Range, matches: Sequence[Range]) -> tuple[FragmentPart, ...]:
     begin, stop = window
-    pieces: list[FragmentPart] = []
-    for start, end in found:
+    parts: list[FragmentPart] = []
+    for start, end in matches:
         if end > stop:
             break
         if begin <= start:
-            pieces += [FragmentPart(text[begin:start]), FragmentPart(text[start:end], True)]
+            parts += [FragmentPart(text[begin:start]), FragmentPart(text[start:end], True)]
             begin = end
-    pieces.append(FragmentPart(text[begin:stop]))
-    return tuple(piece for piece in pieces if piece.text)
+    parts.append(FragmentPart(text[begin:stop]))
+    return tuple(part for part in parts if part.text)

@@ -1,4 +1,4 @@
-"""Makes documents findable, and takes them out again: in the transaction of whoever changed them."""
+"""The search index: publish, rename and remove documents in the transaction that changes them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 from uuid import UUID
 
 from duly.apps.documents.elements import Passage
-from duly.apps.documents.schema import Connection, statement
-from duly.apps.documents.search.compounds import parts_of
-from duly.apps.documents.search.language import configuration, languages_of
-from duly.apps.documents.search.normalize import of_name, readable, storable
+from duly.apps.documents.schema import Connection, fetch_all, statement
+from duly.apps.documents.search.compounds import compound_parts
+from duly.apps.documents.search.language import detect_languages, text_search_configuration
+from duly.apps.documents.search.normalize import normalize, normalize_name, storable
 
 _NAME_ONLY = -1
-"""The place of a document's name where it has no passages."""
+"""The index of the entry for the name of a document without passages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """Passages with their languages and the parts of their compounds, as columns."""
+class PreparedPassages:
+    """Passages with their languages and compound parts, as columns."""
 
     columns: dict[str, Any]
     language: str | None
 
 
-async def prepare(passages: Sequence[Passage], language: str | None = None) -> Prepared:
-    """Look at passages before anything is locked: thousands of them take seconds."""
-    return Prepared(await asyncio.to_thread(_columns, passages, language), language)
+async def prepare(passages: Sequence[Passage], language: str | None = None) -> PreparedPassages:
+    """Analyze passages before anything is locked: thousands of them take seconds."""
+    return PreparedPassages(await asyncio.to_thread(_columns, passages, language), language)
 
 
 async def publish(
@@ -38,51 +38,51 @@ async def publish(
     document_id: UUID,
     extraction_id: UUID | None,
     name: str,
-    passages: Sequence[Passage] | Prepared,
+    passages: Sequence[Passage] | PreparedPassages,
     *,
     language: str | None = None,
 ) -> int:
-    """Let search find these passages of a document, and no others. Others see all of it at the commit."""
-    prepared = passages if isinstance(passages, Prepared) else await prepare(passages, language)
-    rows = {**prepared.columns, "name": of_name(storable(name))}
-    keys = {"org_id": org_id, "document_id": document_id, "extraction_id": extraction_id}
+    """Replace the passages of a document in the index; return their number."""
+    prepared = passages if isinstance(passages, PreparedPassages) else await prepare(passages, language)
+    columns = {**prepared.columns, "name": normalize_name(storable(name))}
+    ids = {"org_id": org_id, "document_id": document_id, "extraction_id": extraction_id}
     tag = await _lock(conn)
-    await conn.execute(statement("passages/delete"), keys)
-    await conn.execute(statement("passages/insert"), {**keys, **rows})
-    how_many = len(rows["indexes"])
-    if not how_many:
-        only_name = {"indexes": [_NAME_ONLY], "texts": [""], "parts": [""]}
-        rows |= {**only_name, "configs": [configuration(prepared.language)]}
+    await conn.execute(statement("passages/delete"), ids)
+    await conn.execute(statement("passages/insert"), {**ids, **columns})
+    count = len(columns["indexes"])
+    if count:
+        columns["texts"] = columns["normalized"]
     else:
-        rows |= {"texts": rows["readable"]}
-    await conn.execute(statement("passages/insert_terms"), {**keys, **rows, "tag": tag})
-    return how_many
+        columns |= {"indexes": [_NAME_ONLY], "texts": [""], "parts": [""]}
+        columns["configs"] = [text_search_configuration(prepared.language)]
+    await conn.execute(statement("passages/insert_terms"), {**ids, **columns, "tag": tag})
+    return count
 
 
 async def unpublish(conn: Connection, org_id: UUID, document_id: UUID) -> None:
-    """Let search find nothing of it any more. A document that is deleted needs no such call."""
+    """Remove a document from the index. Deleting a document removes it without this call."""
     await _lock(conn)
     await conn.execute(statement("passages/delete"), {"org_id": org_id, "document_id": document_id})
 
 
 async def rename(conn: Connection, org_id: UUID, document_id: UUID, name: str) -> None:
-    """Let search find a document by its new name, and not by its old one."""
+    """Replace the name of a document in the index."""
     tag = await _lock(conn)
-    keys = {"org_id": org_id, "document_id": document_id, "tag": tag}
-    await conn.execute(statement("passages/rename"), {**keys, "name": of_name(storable(name))})
+    values = {"org_id": org_id, "document_id": document_id, "tag": tag}
+    await conn.execute(statement("passages/rename"), {**values, "name": normalize_name(storable(name))})
 
 
 async def _lock(conn: Connection) -> int:
-    found = await conn.execute(statement("search/lock"))
-    [row] = await found.fetchall()
-    return int(row[0])
+    """Lock the index of the org, and return the number of the org in it."""
+    [[tag]] = await fetch_all(conn, "search/lock", {})
+    return int(tag)
 
 
 def _columns(passages: Sequence[Passage], language: str | None) -> dict[str, Any]:
-    """Everything that is written, as columns. It takes a while: compounds and languages are looked at."""
     texts = [storable(passage.text) for passage in passages]
-    languages = languages_of(texts, language)
-    words = [readable(text) for text in texts]
+    languages = detect_languages(texts, language)
+    configs = [text_search_configuration(language) for language in languages]
+    normalized = [normalize(text) for text in texts]
     return {
         "indexes": [passage.index for passage in passages],
         "pages": [passage.page for passage in passages],
@@ -90,11 +90,11 @@ def _columns(passages: Sequence[Passage], language: str | None) -> dict[str, Any
         "texts": texts,
         "metadata": [_metadata(passage) for passage in passages],
         "languages": languages,
-        "readable": words,
-        "configs": [configuration(language) for language in languages],
+        "normalized": normalized,
+        "configs": configs,
         "parts": [
-            parts_of(text) if configuration(language) == "german" else ""
-            for text, language in zip(words, languages, strict=True)
+            compound_parts(text) if config == "german" else ""
+            for text, config in zip(normalized, configs, strict=True)
         ],
     }
 

@@ -1,4 +1,4 @@
-"""Which language a passage is in, and so how its words are stemmed."""
+"""Detect the language of passages, and choose their text search configuration."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from duly.apps.documents.search.normalize import words
+from duly.apps.documents.search.normalize import split_words
 
-CONFIGURATIONS = {"de": "german", "en": "english"}
-"""Of other languages words are found as they are written."""
-OTHERWISE = "german"
-"""Where nobody can tell: numbers, names, a line."""
-# Fewer letters fool every model; more make it no surer.
-_FEWEST, _READ = 40, 600
-_SURE = 0.5
+_CONFIGURATIONS = {"de": "german", "en": "english"}
+"""Words of other languages are not stemmed."""
+_DEFAULT_CONFIGURATION = "german"
+"""For passages of unknown language: numbers, names, a line."""
+# The model errs on shorter texts; longer ones do not make it more accurate.
+_MIN_LENGTH, _MAX_LENGTH = 40, 600
+_MIN_SCORE = 0.5
 
 
-def languages_of(texts: Sequence[str], known: str | None = None) -> list[str | None]:
-    """Of each passage; of one that is too short it is that of the others."""
+def detect_languages(texts: Sequence[str], known: str | None = None) -> list[str | None]:
+    """Return the language of each passage; a short one gets the most common language of the others."""
     if known is not None:
         return [known] * len(texts)
-    found = [_language(text) for text in texts]
-    usual = Counter(language for language in found if language).most_common(1)
-    return [language or (usual[0][0] if usual else None) for language in found]
+    languages = [_detect(text) for text in texts]
+    most_common = Counter(language for language in languages if language).most_common(1)
+    default = most_common[0][0] if most_common else None
+    return [language or default for language in languages]
 
 
-def configuration(language: str | None) -> str:
-    """How PostgreSQL is to stem it."""
-    return OTHERWISE if language is None else CONFIGURATIONS.get(language, "simple")
+def text_search_configuration(language: str | None) -> str:
+    """Return PostgreSQL's text search configuration for a language."""
+    return _DEFAULT_CONFIGURATION if language is None else _CONFIGURATIONS.get(language, "simple")
 
 
-def _language(text: str) -> str | None:
-    plain = " ".join(words(text[: 2 * _READ]))[:_READ]
+def _detect(text: str) -> str | None:
+    words = " ".join(split_words(text[: 2 * _MAX_LENGTH]))[:_MAX_LENGTH]
     detector = _detector()
-    if detector is None or len(plain) < _FEWEST:
+    if detector is None or len(words) < _MIN_LENGTH:
         return None
-    [best] = detector.detect(plain, model="lite") or [{"lang": None, "score": 0.0}]
-    return str(best["lang"]) if best["score"] >= _SURE else None
+    [best] = detector.detect(words, model="lite") or [{"lang": None, "score": 0.0}]
+    return str(best["lang"]) if best["score"] >= _MIN_SCORE else None
 
 
 @cache

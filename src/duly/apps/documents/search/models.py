@@ -1,4 +1,4 @@
-"""What a search asks and answers."""
+"""Filters, hits and results of a search."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 
-class _Value(BaseModel):
+class Filters(BaseModel):
+    """Restrictions on the passages of a search; None does not restrict."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Filters(_Value):
-    """Which passages are asked for. What is none was not asked about."""
 
     documents: tuple[UUID, ...] | None = None
     nodes: tuple[UUID, ...] | None = None
-    """Folders, with all that lies below them."""
+    """Folders, including the folders below them."""
     doc_types: tuple[str, ...] | None = None
     languages: tuple[str, ...] | None = None
     element_types: tuple[str, ...] | None = None
@@ -27,21 +25,23 @@ class Filters(_Value):
     page_to: int | None = None
     created_from: datetime | None = None
     created_to: datetime | None = None
-    """Before this moment."""
+    """Exclusive."""
     metadata: dict[str, Any] | None = None
-    """What the document's metadata must say, among other things."""
+    """Values that the document's metadata must contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentPart:
-    """A stretch of text, and whether it is what was looked for. It is text, never markup."""
+    """A part of a fragment: plain text, never markup; `hit` if it matches the query."""
 
     text: str
     hit: bool = False
 
 
-class Hit(_Value):
-    """A passage that was found; of a document without passages its name."""
+class Hit(BaseModel):
+    """A matching passage; of a document without passages its name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     document_id: UUID
     name: str
@@ -54,17 +54,19 @@ class Hit(_Value):
     score: float
     text: str
     fragments: tuple[tuple[FragmentPart, ...], ...] = ()
-    """The places worth showing."""
+    """The parts of the text to show."""
 
 
-class SearchResult(_Value):
-    """A page of what was found, best first."""
+class SearchResult(BaseModel):
+    """A page of hits, best first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     hits: tuple[Hit, ...] = ()
     total: int = 0
-    """How many there are; at least so many, if not `exact`."""
+    """The number of hits; a lower bound if not `exact`."""
     exact: bool = True
     more: bool = False
-    """Whether a further page follows."""
+    """Whether there is a next page."""
     corrected: dict[str, tuple[str, ...]] = {}
-    """Words that nothing has, and those that were looked for in their place."""
+    """Words of the query that no passage contains, and the words that replaced them."""

@@ -1,4 +1,4 @@
-"""Which passages are looked at: enough to have the best among them, few enough to be quick."""
+"""Choose the candidate passages: enough to contain the best ones, few enough to rank quickly."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from duly.apps.documents.search.query import Clause, Query
-from duly.apps.documents.search.query_terms import Term, Terms
+from duly.apps.documents.search.query_terms import QueryTerm, QueryTerms
 
-_LOOKS = 3600
-"""Words times passages: so many are compared for rare words, and once more for common ones."""
-_FEWEST, _MOST = 250, 600
-"""Passages, whatever the words."""
-_WIDER = 8
-"""So many times more where a filter may drop most of them."""
-_ENOUGH = 100
-_WALKED = 3000
-"""Entries of the index that are read to find those that have several common words."""
+_COMPARISONS = 3600
+"""Words times passages that are compared for rare words, and once more for common ones."""
+_MIN_CANDIDATES, _MAX_CANDIDATES = 250, 600
+_FILTER_FACTOR = 8
+"""Multiple of the candidates where a filter may exclude nearly all of them."""
+_ENOUGH_CANDIDATES = 100
+_MAX_INDEX_ENTRIES = 3000
+"""Entries of the index that are read to find passages with several common words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Queries of the index, as `documents.find_passages` takes them."""
+class SearchPlan:
+    """The queries of the index that `documents.find_passages` executes."""
 
     any: str | None
     all: str | None
@@ -29,93 +28,103 @@ class Plan:
     whole: str
     terms: list[str]
     weights: list[float]
-    most: int
-    """Passages to look at."""
+    max_candidates: int
 
 
-def plan(query: Query, terms: Terms) -> Plan | None:
-    """How to look for it; none if nothing can have it."""
-    scored = sorted(terms.found.values(), key=lambda term: (term.df, term.lexeme))
-    lexemes = [_quoted(terms.tag, term.lexeme) for term in scored]
-    weights = [terms.idf(term) for term in scored]
+def plan_search(query: Query, terms: QueryTerms) -> SearchPlan | None:
+    """Return how to execute a query; None if no passage can match."""
+    rarest_first = sorted(terms.by_lexeme.values(), key=lambda term: (term.df, term.lexeme))
+    lexemes = [_quote(terms.tag, term.lexeme) for term in rarest_first]
+    weights = [terms.idf(term) for term in rarest_first]
     if query.groups is not None:
-        wanted = _operators(query.groups, terms)
-        return Plan(wanted, None, wanted, wanted, lexemes, weights, _MOST) if wanted else None
-    if not scored:
+        tsquery = _groups_query(query.groups, terms)
+        if tsquery is None:
+            return None
+        return SearchPlan(tsquery, None, tsquery, tsquery, lexemes, weights, _MAX_CANDIDATES)
+    if not rarest_first:
         return None
-    most = max(_FEWEST, min(_MOST, _LOOKS // len(scored)))
-    few, rest = _bounded(scored, terms, most)
-    wide, _ = _bounded(scored, terms, _WIDER * most)
-    return Plan(few, _together(rest, terms), wide, " | ".join(lexemes), lexemes, weights, most)
+    limit = max(_MIN_CANDIDATES, min(_MAX_CANDIDATES, _COMPARISONS // len(rarest_first)))
+    narrow, common = _bounded_query(rarest_first, terms, limit)
+    wide, _ = _bounded_query(rarest_first, terms, _FILTER_FACTOR * limit)
+    return SearchPlan(
+        narrow, _common_words_query(common, terms), wide, " | ".join(lexemes), lexemes, weights, limit
+    )
 
 
-def _bounded(scored: Sequence[Term], terms: Terms, most: int) -> tuple[str | None, list[Term]]:
-    """Rare words first: all passages that have them; of common ones those that have them often. And the rest.
+def _bounded_query(
+    rarest_first: Sequence[QueryTerm], terms: QueryTerms, limit: int
+) -> tuple[str | None, list[QueryTerm]]:
+    """Return a query for at most `limit` passages, and the common terms that it does not cover.
 
-    Common words are left out where they cannot outweigh a rare one, and the rare ones fill a few pages.
+    It matches all passages with rare words, and those that contain a common word repeatedly. Common words are
+    left out if they cannot outweigh a rare one, and the rare ones have enough passages.
     """
-    chosen: list[str] = []
-    rest: list[Term] = []
-    seen, best = 0, 0.0
-    for term in scored:
-        if seen + term.df <= most:
-            chosen.append(_quoted(terms.tag, term.lexeme))
-            seen += term.df
-            best = max(best, terms.idf(term))
+    parts: list[str] = []
+    common: list[QueryTerm] = []
+    count, best_idf = 0, 0.0
+    for term in rarest_first:
+        if count + term.df <= limit:
+            parts.append(_quote(terms.tag, term.lexeme))
+            count += term.df
+            best_idf = max(best_idf, terms.idf(term))
         else:
-            rest.append(term)
-    if seen >= _ENOUGH and sum(map(terms.idf, rest)) < best:
-        return " | ".join(chosen), []
-    for term in rest:
-        for mark, count in (("+2", term.df2), ("+4", term.df4)):
-            if 0 < count <= most - seen:
-                chosen.append(_quoted(terms.tag, term.lexeme, mark))
-                seen += count
-                break
-    return " | ".join(chosen) or None, rest
-
-
-def _together(common: Sequence[Term], terms: Terms) -> str | None:
-    """Passages that have all the common words, or the one that there is."""
-    words: dict[int, list[Term]] = {}
+            common.append(term)
+    if count >= _ENOUGH_CANDIDATES and sum(map(terms.idf, common)) < best_idf:
+        return " | ".join(parts), []
     for term in common:
-        words.setdefault(term.place, []).append(term)
-    sides = sorted(words.values(), key=lambda side: sum(term.df for term in side))
-    if not sides:
+        for repeated, df in (("+2", term.df2), ("+4", term.df4)):
+            if 0 < df <= limit - count:
+                parts.append(_quote(terms.tag, term.lexeme, repeated))
+                count += df
+                break
+    return " | ".join(parts) or None, common
+
+
+def _common_words_query(common: Sequence[QueryTerm], terms: QueryTerms) -> str | None:
+    """Return a query for passages that contain all common words."""
+    by_word: dict[int, list[QueryTerm]] = {}
+    for term in common:
+        by_word.setdefault(term.position, []).append(term)
+    words = sorted(by_word.values(), key=lambda word: sum(term.df for term in word))
+    if not words:
         return None
-    mark = "+2" if len(sides) > 1 and sum(term.df for term in sides[0]) > _WALKED else ""
-    said = [
-        _either(_quoted(terms.tag, term.lexeme, mark if side is sides[0] else "") for term in side)
-        for side in sides
-    ]
-    return " & ".join(said)
+    rarest = words[0]
+    repeated = "+2" if len(words) > 1 and sum(term.df for term in rarest) > _MAX_INDEX_ENTRIES else ""
+    return " & ".join(
+        _either(_quote(terms.tag, term.lexeme, repeated if word is rarest else "") for term in word)
+        for word in words
+    )
 
 
-def _operators(groups: Iterable[Sequence[Clause]], terms: Terms) -> str | None:
-    """One of the groups, all of its clauses; words that say nothing are left out."""
-    said = [" & ".join(filter(None, (_clause(clause, terms) for clause in group))) for group in groups]
-    return _either(part for part in said if part) if any(said) else None
+def _groups_query(groups: Iterable[Sequence[Clause]], terms: QueryTerms) -> str | None:
+    """Return a query for one of the groups with all its clauses, without stop words."""
+    parts = [" & ".join(filter(None, (_clause_query(clause, terms) for clause in group))) for group in groups]
+    return _either(part for part in parts if part) if any(parts) else None
 
 
-def _clause(clause: Clause, terms: Terms) -> str | None:
-    said, gap = "", 1
-    for place in clause.places:
-        has = terms.of(place)
-        if place in terms.stops or (place in terms.doubtful and (len(clause.places) > 1 or not has)):
-            gap += 1
+def _clause_query(clause: Clause, terms: QueryTerms) -> str | None:
+    tsquery, distance = "", 1
+    for position in clause.positions:
+        stems = terms.at(position)
+        is_possible_stop_word = position in terms.possible_stop_words
+        if position in terms.stop_words or (
+            is_possible_stop_word and (len(clause.positions) > 1 or not stems)
+        ):
+            distance += 1
             continue
-        word = _either(_quoted(terms.tag, term.lexeme) for term in has) or _quoted(terms.tag, "")
-        said, gap = f"{said} <{gap}> {word}" if said else word, 1
-    if not said:
+        word = _either(_quote(terms.tag, term.lexeme) for term in stems) or _quote(terms.tag, "")
+        tsquery, distance = f"{tsquery} <{distance}> {word}" if tsquery else word, 1
+    if not tsquery:
         return None
-    return f"({said})" if clause.wanted else f"!({said})"
+    return f"!({tsquery})" if clause.is_negated else f"({tsquery})"
 
 
 def _either(parts: Iterable[str]) -> str:
-    said = " | ".join(parts)
-    return f"({said})" if said else ""
+    alternatives = " | ".join(parts)
+    return f"({alternatives})" if alternatives else ""
 
 
-def _quoted(tag: int, lexeme: str, mark: str = "") -> str:
+def _quote(tag: int, lexeme: str, repeated: str = "") -> str:
+    """Return a lexeme as the index stores it: with the number of the org, and a mark for repetitions."""
     escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
-    return f"'{tag}{mark}.{escaped}'"
+    return f"'{tag}{repeated}.{escaped}'"

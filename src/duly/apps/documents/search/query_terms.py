@@ -1,4 +1,4 @@
-"""The stems that a query is looked up by, and how common each is in the org."""
+"""Look up the stems of a query, their document frequencies, and corrections of unknown words."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from duly.apps.documents.schema import Connection, statement
+from duly.apps.documents.schema import Connection, fetch_all
 from duly.apps.documents.search import compounds
-from duly.apps.documents.search.normalize import spellings, words
+from duly.apps.documents.search.normalize import spellings, split_words
 from duly.apps.documents.search.query import Query
-from duly.apps.documents.search.spelling import nearest
+from duly.apps.documents.search.spelling import nearest_words
 
-# What a stem is worth: of the word itself, of the nearest to one that nothing has, of a part of a compound.
-_WORD, _CORRECTED, _PART = 1.0, 0.8, 0.5
-# One stop word more proves nothing: "war" is one in German, and no small matter in English.
-_PROOF = 2
+# Weights of stems: of a word of the query, of a correction, of a part of a compound.
+_WORD_WEIGHT, _CORRECTION_WEIGHT, _PART_WEIGHT = 1.0, 0.8, 0.5
+_MIN_STOP_WORD_LEAD = 2
+"""Stop words by which one language must lead: "war" is one in German, and a noun in English."""
+_MAX_KNOWN_WORDS = 4
+"""In a sentence with so many known words, corrections of the others would mislead."""
+_QUESTION_WORDS = frozenset(
+    {"wann", "warum", "weshalb", "wieso", "wieviel", "woher", "wohin", "wodurch", "womit"}
+)
+"""Not in PostgreSQL's stop words; they must not be corrected to similar words."""
 
-# Of a sentence with so many known words the others are not missed, and what is near to them would mislead.
-_UNDERSTOOD = 4
-# Words that ask, and are no stop words: whatever is written like them is not meant.
-_ASKING = frozenset({"wann", "warum", "weshalb", "wieso", "wieviel", "woher", "wohin", "wodurch", "womit"})
-
-Counts = tuple[int, int, int]
-"""In how many passages a stem is: at all, twice, four times."""
+Frequencies = tuple[int, int, int]
+"""The number of passages that contain a stem at least once, twice, four times."""
 
 
 @dataclass(slots=True)
-class Term:
-    """A stem in the org's index."""
+class QueryTerm:
+    """A stem of a query that occurs in the org's index."""
 
     lexeme: str
-    place: int
-    """Of the word that it stands for."""
+    position: int
+    """The position of its word in the query."""
     weight: float
     df: int
     df2: int
@@ -44,134 +45,149 @@ class Term:
 
 
 @dataclass(slots=True)
-class Terms:
-    """All stems of a query that the org has."""
+class QueryTerms:
+    """The stems of a query that occur in the org's index."""
 
     tag: int = 0
+    """The number of the org, which prefixes its lexemes in the index."""
     chunks: int = 0
-    found: dict[str, Term] = field(default_factory=dict)
-    stops: set[int] = field(default_factory=set)
-    """Places of words that are nothing to look for."""
-    doubtful: set[int] = field(default_factory=set)
-    """Of those that are nothing in one language: no passage in it has them."""
+    by_lexeme: dict[str, QueryTerm] = field(default_factory=dict)
+    stop_words: set[int] = field(default_factory=set)
+    """Positions of stop words."""
+    possible_stop_words: set[int] = field(default_factory=set)
+    """Positions of words that are stop words in one language: its passages do not contain them."""
     languages: tuple[str, ...] = ()
-    """Those that the query may be in."""
-    corrected: dict[int, set[str]] = field(default_factory=dict)
-    """For words that nothing has, by place: stems that were taken instead."""
+    """The possible languages of the query."""
+    corrections: dict[int, set[str]] = field(default_factory=dict)
+    """Stems that replace a word that no passage contains, by its position."""
 
-    def of(self, place: int) -> list[Term]:
-        """Those of one word, its parts aside."""
-        return [term for term in self.found.values() if term.place == place and term.weight > _PART]
+    def at(self, position: int) -> list[QueryTerm]:
+        """Return the stems of one word, without parts of compounds."""
+        return [
+            term
+            for term in self.by_lexeme.values()
+            if term.position == position and term.weight > _PART_WEIGHT
+        ]
 
-    def idf(self, term: Term) -> float:
-        """What it is worth to have it: rare ones are worth more."""
+    def idf(self, term: QueryTerm) -> float:
+        """Return the weighted inverse document frequency of BM25."""
         return term.weight * math.log(1 + (self.chunks - term.df + 0.5) / (term.df + 0.5))
 
-    def add(self, term: Term) -> None:
-        """Take a stem; of two words that have it the one that counts more."""
-        known = self.found.get(term.lexeme)
+    def add(self, term: QueryTerm) -> None:
+        """Add a stem; of two words with the same stem, the one of higher weight counts."""
+        known = self.by_lexeme.get(term.lexeme)
         if known is None or known.weight < term.weight:
-            self.found[term.lexeme] = term
+            self.by_lexeme[term.lexeme] = term
 
 
-async def look_up(conn: Connection, org_id: UUID, query: Query, *, mistrust: bool = False) -> Terms:
-    """Stem a query in all languages, count, and correct what nothing has; with `mistrust` every word."""
-    if not compounds.loaded():
-        await asyncio.to_thread(compounds.installed)
-    asked = [(place, text, False) for place, word in enumerate(query.words) for text in spellings(word)]
-    asked += [
-        (place, part, True)
-        for place in compounds.nouns(query.words)
-        for noun in words(query.words[place])
-        for part in compounds.split(noun.capitalize())
-    ]
-    places, texts, parts = map(list, zip(*asked, strict=True))
-    values = {"org_id": org_id, "places": places, "texts": texts, "parts": parts}
-    rows = [_Row(*row) for row in await (await conn.execute(statement("search/words"), values)).fetchall()]
-    if mistrust:
-        rows = [row._replace(df=0) for row in rows]
-    terms = _taken(rows)
-    if query.groups is None:
-        await _correct(conn, terms, rows)
-    return terms
-
-
-class _Row(NamedTuple):
+class _StemRow(NamedTuple):
     tag: int
     chunks: int
-    place: int
-    part: bool
+    position: int
+    is_part: bool
     config: str
     lexeme: str | None
+    """None for a stop word of that configuration."""
     df: int | None
     df2: int
     df4: int
 
 
-def _taken(rows: Sequence[_Row]) -> Terms:
-    """Those stems that the org has. A part of a compound is worth less than a word."""
-    if not rows:
-        return Terms()
-    stops, doubtful, languages = _stop_words(rows)
-    terms = Terms(rows[0].tag, rows[0].chunks, stops=stops, doubtful=doubtful, languages=languages)
-    for row in rows:
-        if row.lexeme is not None and row.df and (row.part or row.place not in terms.stops):
-            weight = _PART if row.part else _WORD
-            terms.add(Term(row.lexeme, row.place, weight, row.df, row.df2, row.df4))
+async def look_up_terms(
+    conn: Connection, org_id: UUID, query: Query, *, treat_as_unknown: bool = False
+) -> QueryTerms:
+    """Stem a query in all languages, read the frequencies, and correct words that no passage contains.
+
+    With `treat_as_unknown`, correct all words as if no passage contained them.
+    """
+    if not compounds.is_loaded():
+        await asyncio.to_thread(compounds.is_installed)
+    variants = [
+        (position, spelling, False)
+        for position, word in enumerate(query.words)
+        for spelling in spellings(word)
+    ]
+    variants += [
+        (position, part, True)
+        for position in compounds.noun_positions(query.words)
+        for noun in split_words(query.words[position])
+        for part in compounds.split_compound(noun.capitalize())
+    ]
+    positions, texts, is_part = map(list, zip(*variants, strict=True))
+    values = {"org_id": org_id, "positions": positions, "texts": texts, "is_part": is_part}
+    rows = [_StemRow(*row) for row in await fetch_all(conn, "search/stem_query", values)]
+    if treat_as_unknown:
+        rows = [row._replace(df=0) for row in rows]
+    terms = _known_terms(rows)
+    if query.groups is None:
+        await _correct_unknown(conn, terms, rows)
     return terms
 
 
-class _Stops(NamedTuple):
-    sure: set[int]
-    """Places of stop words of the query's language, or of both where it cannot be told."""
-    doubtful: set[int]
-    """Of either."""
-    languages: tuple[str, ...]
+def _known_terms(rows: Sequence[_StemRow]) -> QueryTerms:
+    """Return the stems that the org's index contains."""
+    if not rows:
+        return QueryTerms()
+    terms = _stop_words(rows)
+    for row in rows:
+        if row.lexeme is not None and row.df and (row.is_part or row.position not in terms.stop_words):
+            weight = _PART_WEIGHT if row.is_part else _WORD_WEIGHT
+            terms.add(QueryTerm(row.lexeme, row.position, weight, row.df, row.df2, row.df4))
+    return terms
 
 
-def _stop_words(rows: Sequence[_Row]) -> _Stops:
+def _stop_words(rows: Sequence[_StemRow]) -> QueryTerms:
+    """Tell the language of a query by its stop words; if that is unclear, only common ones are removed."""
     german, english = (
-        {row.place for row in rows if row.config == config and row.lexeme is None and not row.part}
+        {row.position for row in rows if row.config == config and row.lexeme is None and not row.is_part}
         for config in ("german", "english")
     )
     lead = len(german) - len(english)
-    if abs(lead) < _PROOF:
-        return _Stops(german & english, german | english, ("german", "english"))
-    return _Stops(german if lead > 0 else english, german | english, ("german" if lead > 0 else "english",))
+    stop_words = german & english
+    languages: tuple[str, ...] = ("german", "english")
+    if lead >= _MIN_STOP_WORD_LEAD:
+        stop_words, languages = german, ("german",)
+    elif -lead >= _MIN_STOP_WORD_LEAD:
+        stop_words, languages = english, ("english",)
+    return QueryTerms(
+        rows[0].tag,
+        rows[0].chunks,
+        stop_words=stop_words,
+        possible_stop_words=german | english,
+        languages=languages,
+    )
 
 
-async def _correct(conn: Connection, terms: Terms, rows: Sequence[_Row]) -> None:
-    """For words that nothing has, take the nearest that something has."""
-    unknown = defaultdict(set)
-    known = {term.place for term in terms.found.values() if term.weight == _WORD}
-    if len(known) >= _UNDERSTOOD:
+async def _correct_unknown(conn: Connection, terms: QueryTerms, rows: Sequence[_StemRow]) -> None:
+    """Add the nearest known stems for words that no passage contains."""
+    known = {term.position for term in terms.by_lexeme.values() if term.weight == _WORD_WEIGHT}
+    if len(known) >= _MAX_KNOWN_WORDS:
         return
-    known |= {row.place for row in rows if row.lexeme is None or row.lexeme in _ASKING}
-    # A compound whose parts are there is no slip, only new.
-    parts = Counter(row.place for row in rows if row.part and row.df)
-    known |= {place for place, count in parts.items() if count > 1}
+    known |= {row.position for row in rows if row.lexeme is None or row.lexeme in _QUESTION_WORDS}
+    # A compound of known parts is not misspelled, only new.
+    parts = Counter(row.position for row in rows if row.is_part and row.df)
+    known |= {position for position, count in parts.items() if count > 1}
+    unknown = defaultdict(set)
     for row in rows:
-        meant = row.config in terms.languages and not row.part
-        if row.lexeme is not None and meant and row.place not in known:
-            unknown[row.place].add(row.lexeme)
+        in_language = row.config in terms.languages and not row.is_part
+        if row.lexeme is not None and in_language and row.position not in known:
+            unknown[row.position].add(row.lexeme)
     if not unknown:
         return
-    near = await _near(conn, set().union(*unknown.values()))
-    for place, stems in unknown.items():
-        _take_nearest(terms, place, {stem: near[stem] for stem in stems if stem in near})
+    similar = await _similar_terms(conn, set().union(*unknown.values()))
+    for position, stems in unknown.items():
+        for stem in stems & similar.keys():
+            candidates = similar[stem]
+            for lexeme in nearest_words(stem, [(other, counts[0]) for other, counts in candidates.items()]):
+                terms.corrections.setdefault(position, set()).add(lexeme)
+                terms.add(QueryTerm(lexeme, position, _CORRECTION_WEIGHT, *candidates[lexeme]))
 
 
-async def _near(conn: Connection, stems: set[str]) -> Mapping[str, dict[str, Counts]]:
-    found = await conn.execute(statement("search/near"), {"words": sorted(stems)})
-    near: defaultdict[str, dict[str, Counts]] = defaultdict(dict)
-    for stem, lexeme, df, df2, df4 in await found.fetchall():
+async def _similar_terms(conn: Connection, stems: set[str]) -> Mapping[str, dict[str, Frequencies]]:
+    """Return the similar terms of the org's index for each stem."""
+    similar: defaultdict[str, dict[str, Frequencies]] = defaultdict(dict)
+    rows = await fetch_all(conn, "search/find_similar_terms", {"words": sorted(stems)})
+    for stem, lexeme, df, df2, df4 in rows:
         if lexeme != stem:
-            near[stem][lexeme] = (df, df2, df4)
-    return near
-
-
-def _take_nearest(terms: Terms, place: int, near: Mapping[str, Mapping[str, Counts]]) -> None:
-    for stem, known in near.items():
-        for lexeme in nearest(stem, [(lexeme, counts[0]) for lexeme, counts in known.items()]):
-            terms.corrected.setdefault(place, set()).add(lexeme)
-            terms.add(Term(lexeme, place, _CORRECTED, *known[lexeme]))
+            similar[stem][lexeme] = (df, df2, df4)
+    return similar

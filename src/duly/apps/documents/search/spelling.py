@@ -1,42 +1,42 @@
-"""Which words of an org somebody may have meant who mistyped one."""
+"""Correct the spelling of a word by the words of the org, with a bounded edit distance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-_LONG = 9
-"""From so many letters on two slips are forgiven, else one."""
-_SHORT = 6
-"""Of shorter words the first letter is believed: too many others are near."""
-_MOST = 3
+_TWO_EDITS_LENGTH = 9
+"""Letters from which on two edits are allowed, else one."""
+_FREE_FIRST_LETTER_LENGTH = 6
+"""The first letter of a shorter word must match: too many other words are near."""
+_MAX_CORRECTIONS = 3
 
 
-def nearest(word: str, known: Iterable[tuple[str, int]]) -> list[str]:
-    """The nearest of these words, each with how common it is; none if all are too far."""
-    allowed = 2 if len(word) >= _LONG else 1
-    likely = [(other, common) for other, common in known if len(word) >= _SHORT or other[0] == word[0]]
-    near = sorted((distance(word, other, allowed), -common, other) for other, common in likely)
-    return [other for slips, _, other in near if slips == near[0][0] <= allowed][:_MOST]
+def nearest_words(word: str, known: Iterable[tuple[str, int]]) -> list[str]:
+    """Return the nearest of the known words, given with their frequencies; none if all are too far."""
+    allowed = 2 if len(word) >= _TWO_EDITS_LENGTH else 1
+    any_first_letter = len(word) >= _FREE_FIRST_LETTER_LENGTH
+    near = sorted(
+        (edit_distance(word, other, allowed), -frequency, other)
+        for other, frequency in known
+        if any_first_letter or other[0] == word[0]
+    )
+    return [other for distance, _, other in near if distance == near[0][0] <= allowed][:_MAX_CORRECTIONS]
 
 
-def distance(one: str, other: str, most: int) -> int:
-    """How many letters are missing, too many, wrong or swapped; past `most` it only says: more."""
-    # A slip changes two letters of the set at most: that is quickly seen of most words.
-    if abs(len(one) - len(other)) > most or len(set(one) ^ set(other)) > 2 * most:
-        return most + 1
-    return _counted(one, other, most)
-
-
-def _counted(one: str, other: str, most: int) -> int:
-    before: list[int] = []
+def edit_distance(one: str, other: str, limit: int) -> int:
+    """Return the number of missing, extra, wrong or swapped letters; above the limit some larger number."""
+    # An edit changes the set of letters by two at most, which excludes nearly all words quickly.
+    if abs(len(one) - len(other)) > limit or len(set(one) ^ set(other)) > 2 * limit:
+        return limit + 1
+    previous: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
-        earlier, before, row = before, row, [i]
+        earlier, previous, row = previous, row, [i]
         for j, against in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != against))
+            cost = min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (letter != against))
             if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
                 cost = min(cost, earlier[j - 2] + 1)
             row.append(cost)
-        if min(row) > most and min(before) > most:
+        if min(row) > limit and min(previous) > limit:
             break
     return row[-1]

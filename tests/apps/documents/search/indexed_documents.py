@@ -1,4 +1,4 @@
-"""Documents for the tests of search, put there without any file."""
+"""Put documents into the index without files."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ async def insert(conn: Connection, org: UUID, name: str, **more: Any) -> UUID:
 
 
 @dataclass
-class Shelf:
-    """The documents of one org."""
+class IndexedDocuments:
+    """The indexed documents of one org."""
 
     app: Duly
     org: UUID
@@ -68,5 +68,5 @@ class Shelf:
         async with self.app.tenant_session(self.org) as conn:
             return await search(conn, visitor(self.org, who), query, filters or Filters(), **how)
 
-    async def names(self, query: str, filters: Filters = Filters(), **how: Any) -> list[str]:  # noqa: B008
-        return [hit.name for hit in (await self.find(query, filters or Filters(), **how)).hits]
+    async def names(self, query: str, filters: Filters | None = None, **how: Any) -> list[str]:
+        return [hit.name for hit in (await self.find(query, filters, **how)).hits]
