@@ -4,7 +4,7 @@
 the candidate passages, the function `documents.find_passages` of the database ranks them by BM25, and
 `highlight` selects the fragments of a hit.
 
-A principal gets nothing of a hidden folder: no passage, no name, no count, and no correction, as those consist
-of words from visible passages. Document frequencies count over the whole org: the order of hits, and whether a
-word was corrected, may depend on hidden documents.
+A principal gets nothing of a hidden folder: no passage, no name, no count, and no correction, as those
+consist of words from visible passages. Document frequencies count over the whole org: the order of hits, and
+whether a word was corrected, may depend on hidden documents.
 """
