@@ -203,7 +203,9 @@ class Duly(App):
 
         made = Notifications(self, public_url=self.settings.public_url)
         if self.settings.smtp_url is not None:
-            made.add_channel("email", Email(MailServer.at(self.settings.smtp_url, self.settings.mail_from)))
+            made.add_channel(
+                "email", Email(MailServer.parse(self.settings.smtp_url, self.settings.mail_from))
+            )
         return made
 
     @cached_property

@@ -10,10 +10,11 @@ from duly.features.alerts.alerter import Alerter, AlertRecipients
 from duly.features.alerts.thresholds import Thresholds
 from duly.features.audit.sealer import Sealer
 from duly.features.events.relay import Relay
-from duly.features.notifications.dispatcher import Notifier
-from duly.features.notifications.recipients import Recipient, checked_locale
+from duly.features.notifications.dispatcher import NotificationDispatcher
+from duly.features.notifications.recipients import Recipient
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.schedules.service import Schedules
+from duly.features.templates.models import checked_locale
 from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.jobs.application import App
@@ -49,14 +50,14 @@ def alerting_services(app: App, settings: Settings) -> list[Chore]:
     return [
         Alerter(app, _thresholds(settings), alert_recipients(settings), grace=grace),
         Deliverer(app, AllowedUrls(settings.webhook_allow), _delivery_options(settings)),
-        Notifier(app, public_url=settings.public_url),
+        NotificationDispatcher(app, public_url=settings.public_url),
     ]
 
 
 def alert_recipients(settings: Settings) -> AlertRecipients:
     """Return the recipients of alerts; called at the start of a process to refuse invalid ones there."""
     try:
-        people = tuple(map(Recipient.read, settings.alert_recipients))
+        people = tuple(map(Recipient.parse, settings.alert_recipients))
         return AlertRecipients(people, checked_locale(settings.alert_locale))
     except ContractError as error:
         field = "alert_locale" if error.field == "locale" else "alert_recipients"

@@ -10,7 +10,7 @@ from duly.apps.documents.folders.access import DocumentPrincipal as Reader
 from duly.features.audit.sealer import Sealer
 from duly.features.notifications.channels import Message
 from duly.features.notifications.delivery_job import declare
-from duly.features.notifications.dispatcher import Notifier
+from duly.features.notifications.dispatcher import NotificationDispatcher
 from duly.features.schedules.scheduler import Scheduler
 from tests.apps.documents.stage import add
 from tests.browser.stage import Visitor
@@ -73,7 +73,7 @@ async def test_what_was_not_delivered_is_sent_again(visitor: Visitor) -> None:
     facts = {"job_type": "report.build", "finished_at": "2026-03-17T08:15:00Z"}
     for to in ("in_app:u1", "email:anna@example.com", "sms:+49 30 1234567"):
         await stage.app.notifications.send(stage.org, "job.failed", facts, to=to, actor=ANNA)
-    notifier = Notifier(stage.app)
+    notifier = NotificationDispatcher(stage.app)
     await notifier.once()
     await visitor.operate(path="/console/notifications")
     await expect(page.get_by_role("row").filter(has_text="the line is cut")).to_be_visible()

@@ -9,7 +9,7 @@ import pytest
 
 from duly import Actor, Duly
 from tests.cli.conftest import Run
-from tests.features.notifications.telling import ready, take
+from tests.features.notifications.delivering import dispatch, new_dispatcher
 
 WHY = ("--reason", "because")
 
@@ -32,7 +32,7 @@ async def test_a_template_is_set_previewed_and_sent(duly: Run, app: Duly, tmp_pa
         "notifications", "send", "invoice.due", "--to", "in_app:u1", "--to", "sms:1", *payload, "--json"
     )
     assert [one["created"] for one in sent.document["notifications"]] == [True, True]
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     listed = (await duly("notifications", "list", "--status", "sent", "--json")).document["notifications"]
     assert [one["subject"] for one in listed] == ["Rechnung 1234"]
     shown = await duly("notifications", "show", listed[0]["notification_id"])

@@ -12,20 +12,20 @@ import pytest
 from duly import Duly, Fail
 from duly.features.webhooks.models import Endpoint
 from tests.console.conftest import Person, Post, words
-from tests.features.notifications.telling import ANNA, Kept, tell
+from tests.features.notifications.delivering import ANNA, RecordingChannel, deliver
 from tests.features.webhooks.administering import URL, WHY, write
 
 
 @pytest.fixture
 async def told(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> dict[str, uuid.UUID]:
     """Somebody who was told, one who could not be, and one who is not to be; by their names."""
-    app.notifications.add_channel("sms", Kept(Fail("the <b>line</b> is cut", code="sms.cut")))
+    app.notifications.add_channel("sms", RecordingChannel(Fail("the <b>line</b> is cut", code="sms.cut")))
     await app.notifications.suppressions.add(org, "sms:+49 222", actor=ANNA, reason="has left")
     sent = [
         await app.notifications.send(org, "job.failed", {"job_type": "report.build"}, to=to, actor=ANNA)
         for to in ("in_app:u1", "sms:+49 111", "sms:+49 222")
     ]
-    await tell(app, sql)
+    await deliver(app, sql)
     return dict(zip(("fine", "failed", "suppressed"), (one.notification_id for [one] in sent), strict=True))
 
 
@@ -33,7 +33,9 @@ async def test_the_delivery_log_is_filtered_and_veils_addresses(
     operator: Person, viewer: Person, told: dict[str, uuid.UUID]
 ) -> None:
     everything = await operator.get("/console/notifications")
-    assert re.findall(r'id="told-([^"]+)"', everything.text) == [str(one) for one in reversed(told.values())]
+    assert re.findall(r'id="notification-([^"]+)"', everything.text) == [
+        str(one) for one in reversed(told.values())
+    ]
     assert "sms:+***" in everything.text
     assert "+49 111" not in everything.text
     failed = words(await operator.get("/console/notifications?status=failed"))
@@ -59,7 +61,7 @@ async def test_what_failed_is_sent_again(
     assert "Pending" in said
     fine = await Post(operator)(f"/console/notifications/{told['fine']}/resend", reason="because")
     assert fine.status_code == 409
-    assert "it was sent" in words(fine)
+    assert "the notification was sent" in words(fine)
     [noted] = (await app.audit.list(org, action="notification")).entries
     assert noted.reason == "the line is mended"
     for unknown in (uuid.uuid4(), "x"):

@@ -30,7 +30,7 @@ from duly.features.alerts.alerter import Alerter, AlertRecipients
 from duly.features.alerts.thresholds import Thresholds
 from duly.features.audit.sealer import Sealer
 from duly.features.events.relay import Relay
-from duly.features.notifications.dispatcher import Notifier
+from duly.features.notifications.dispatcher import NotificationDispatcher
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.sessions.service import Sessions
 from duly.features.webhooks.allowed_urls import AllowedUrls
@@ -284,7 +284,7 @@ async def keep_up(app: Duly, sql: Conn) -> None:
     recipients = AlertRecipients((("in_app", "anna"),), "de")
     await Alerter(app, Thresholds(queue_depth=2), recipients).once()
     await until_idle(Relay(app))
-    await until_idle(Notifier(app))
+    await until_idle(NotificationDispatcher(app))
     deliverer = Deliverer(app, AllowedUrls(["127.0.0.1"]), DeliveryOptions(timeout=timedelta(seconds=5)))
     await until_idle(deliverer)
     await deliverer.end()

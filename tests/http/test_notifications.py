@@ -13,7 +13,7 @@ from duly import Actor, Duly
 from duly.core.principal import Principal
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
-from tests.features.notifications.telling import ready, take
+from tests.features.notifications.delivering import dispatch, new_dispatcher
 from tests.http.conftest import caller, key_of
 from tests.http.requests import WHY
 
@@ -41,7 +41,7 @@ async def test_notifications_are_sent_and_read(
     assert [one["created"] for one in first.json()["notifications"]] == [True, True]
     again = (await http.post("/v1/notifications", json=said)).json()["notifications"]
     assert [one["created"] for one in again] == [False, False]
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     [told] = (await reader.get("/v1/inbox", params={"unread": "true"})).json()["notifications"]
     assert (told["subject"], told["read_at"]) == ("report.build ist fehlgeschlagen", None)
     assert (await http.get("/v1/inbox")).json() == {"notifications": [], "unread": 0, "after": None}
@@ -151,7 +151,7 @@ async def test_notifications_about_invisible_jobs_are_redacted(app: Duly, org: u
         told = {"template_key": "job.failed", "to": [me], "payload": {"subject_id": "secret"}}
         for about in ({"job_id": str(handle.job_id)}, {"bucket": "b"}):
             assert (await client.post("/v1/notifications", json={**told, **about})).status_code == 202
-        await take(ready(app))
+        await dispatch(new_dispatcher(app))
 
     async def may(who: Principal, subject_id: str, action: str) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Telling: tried again while it helps, never twice by us, and at nobody else's expense."""
+"""Delivery of notifications: retries, fences, and isolation between orgs."""
 
 from __future__ import annotations
 
@@ -15,28 +15,34 @@ from prometheus_client import REGISTRY
 
 from duly import Actor, Duly, Fail, Retry
 from duly.core.errors import ConfigurationError, Conflict, UnknownNotification
-from duly.features.notifications import rendering as telling
-from duly.features.notifications import store
+from duly.features.notifications import preparation, store
 from duly.features.notifications.channels import Bounced
 from duly.features.notifications.delivery_job import JOB_TYPE
-from duly.features.notifications.dispatcher import Notifier
+from duly.features.notifications.dispatcher import NotificationDispatcher
 from duly.features.notifications.email import Email, MailServer
 from duly.features.templates import engine as templates
 from duly.jobs.request_context import context_log_fields
+from tests.features.notifications.delivering import (
+    ANNA,
+    RecordingChannel,
+    deliver,
+    delivery_results,
+    dispatch,
+    new_dispatcher,
+)
 from tests.features.notifications.postbox import open_postbox
-from tests.features.notifications.telling import ANNA, Kept, outcomes, ready, take, tell
 from tests.worker.working import ONCE, TWICE, until, working
 
 OPERATOR = Actor.operator("otto")
 FACTS = {"job_type": "report.build", "job_id": "j1", "finished_at": "2026-03-17T08:15:00Z"}
 
 
-async def test_mail_arrives_after_the_server_was_busy_and_a_wrong_address_gets_no_more(
+async def test_mail_is_retried_while_the_server_is_busy_and_a_bounced_address_is_suppressed(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     to = [f"email:{who}@example.com" for who in ("anna", "busy", "gone", "spam")]
     with open_postbox() as box:
-        server = MailServer.at(f"{box.url}?starttls=never", "Duly <duly@example.com>")
+        server = MailServer.parse(f"{box.url}?starttls=never", "Duly <duly@example.com>")
         app.notifications.add_channel("email", Email(server))
         box.refusals = {
             "busy@example.com": ["451 4.3.0 later", "421 4.3.2 later"],
@@ -44,12 +50,12 @@ async def test_mail_arrives_after_the_server_was_busy_and_a_wrong_address_gets_n
             "spam@example.com": ["554 5.7.1 relay-7.corp.internal [10.3.4.5] says no"],
         }
         await app.notifications.send(org, "job.completed", FACTS, to=to, locale="de", actor=ANNA)
-        await tell(app, sql)
-    found = outcomes(sql)
+        await deliver(app, sql)
+    found = delivery_results(sql)
     assert found["anna@example.com"] == ("sent", 1, None)
-    assert found["busy@example.com"] == ("sent", 3, "the mail server said: 421 4.3.2")
-    assert found["gone@example.com"] == ("failed", 1, "the mail server said: 550 5.1.1")
-    assert found["spam@example.com"] == ("failed", 1, "the mail server said: 554 5.7.1")
+    assert found["busy@example.com"] == ("sent", 3, "the mail server replied: 421 4.3.2")
+    assert found["gone@example.com"] == ("failed", 1, "the mail server replied: 550 5.1.1")
+    assert found["spam@example.com"] == ("failed", 1, "the mail server replied: 554 5.7.1")
     assert {letter["Subject"] for letter in box.letters} == {"report.build ist fertig"}
     [bounced] = (await app.notifications.suppressions.list(org)).suppressions
     assert (bounced.recipient, bounced.created_by) == ("gone@example.com", "system:notifier")
@@ -59,12 +65,12 @@ async def test_mail_arrives_after_the_server_was_busy_and_a_wrong_address_gets_n
     assert sql.execute("select count(*) from duly.dead_letters").fetchone() == (0,)
 
 
-async def test_a_server_that_is_never_there_fails_the_message_and_leaves_no_letter(
+async def test_an_unreachable_mail_server_fails_the_message_without_a_dead_letter(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    app.notifications.add_channel("email", Email(MailServer.at("smtp://127.0.0.1:1", "duly@example.com")))
+    app.notifications.add_channel("email", Email(MailServer.parse("smtp://127.0.0.1:1", "duly@example.com")))
     [sent] = await app.notifications.send(org, "job.failed", FACTS, to="email:a@example.com", actor=ANNA)
-    await tell(app, sql, TWICE)
+    await deliver(app, sql, TWICE)
     found = await app.notifications.show(org, sent.notification_id)
     assert (found.delivery_status, found.attempt_count) == ("failed", 2)
     assert found.last_error
@@ -76,15 +82,17 @@ async def test_a_server_that_is_never_there_fails_the_message_and_leaves_no_lett
     assert sql.execute("select count(*) from duly.dead_letters").fetchone() == (0,)
 
 
-async def test_what_was_not_told_is_told_again_once_and_by_another_job(
+async def test_a_failed_notification_is_resent_once_and_by_another_job(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     told, why = app.notifications, {"actor": OPERATOR, "reason": "the line is mended"}
-    told.add_channel("sms", kept := Kept(Fail("cut", code="sms.cut"), Fail("cut", code="sms.cut")))
+    told.add_channel(
+        "sms", kept := RecordingChannel(Fail("cut", code="sms.cut"), Fail("cut", code="sms.cut"))
+    )
     to = ["sms:+49 1", "in_app:gone"]
     await told.suppressions.add(org, "in_app:gone", actor=ANNA, reason="has left")
     call, inbox = await told.send(org, "job.failed", FACTS, to=to, actor=ANNA)
-    await tell(app, sql)
+    await deliver(app, sql)
     jobs = set()
     for tries in (1, 2):
         failed = await told.show(org, call.notification_id)
@@ -93,18 +101,18 @@ async def test_what_was_not_told_is_told_again_once_and_by_another_job(
         again = await told.resend(org, call.notification_id, **why)
         assert (again.delivery_status, again.delivery_job_id) == ("pending", None)
         assert await told.resend(org, str(call.notification_id), **why) == again, "it is to be told anyway"
-        await tell(app, sql)
+        await deliver(app, sql)
     sent = await told.show(org, call.notification_id)
     assert (sent.delivery_status, sent.attempt_count, len(kept.messages)) == ("sent", 3, 1)
     assert len({*jobs, sent.delivery_job_id}) == 3
-    with pytest.raises(Conflict, match="it was sent"):
+    with pytest.raises(Conflict, match="the notification was sent"):
         await told.resend(org, call.notification_id, **why)
     await told.resend(org, inbox.notification_id, **why)
-    await tell(app, sql)
+    await deliver(app, sql)
     assert (await told.show(org, inbox.notification_id)).delivery_status == "suppressed", "asked again"
     await told.suppressions.remove(org, "in_app:gone", actor=ANNA, reason="is back")
     await told.resend(org, inbox.notification_id, **why)
-    await tell(app, sql)
+    await deliver(app, sql)
     assert (await told.inbox(org, "gone")).unread == 1
     noted = (await app.audit.list(org, action="notification")).entries
     assert [(one.action, one.detail["to"]) for one in noted] == [
@@ -115,7 +123,9 @@ async def test_what_was_not_told_is_told_again_once_and_by_another_job(
         await told.resend(org, uuid.uuid4(), **why)
 
 
-async def test_a_channel_says_how_it_went(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> None:
+async def test_the_errors_of_a_channel_decide_the_delivery_status(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
     class Plain:
         def send(self, message: Any) -> None:
             assert (message.recipient, message.subject) == ("on a thread", "report.build has failed")
@@ -125,18 +135,18 @@ async def test_a_channel_says_how_it_went(app: Duly, org: uuid.UUID, sql: psycop
     threads: list[Any] = []
     channels = {
         "plain": Plain(),
-        "steady": Kept(),
-        "shaky": Kept(RuntimeError("token=hunter2"), Retry("not yet", after=0)),
-        "strict": Kept(Fail("never")),
-        "bounces": Kept(Bounced("no such number")),
-        "quits": Kept(*[ValueError("again")] * 9),
+        "steady": RecordingChannel(),
+        "shaky": RecordingChannel(RuntimeError("token=hunter2"), Retry("not yet", after=0)),
+        "strict": RecordingChannel(Fail("never")),
+        "bounces": RecordingChannel(Bounced("no such number")),
+        "quits": RecordingChannel(*[ValueError("again")] * 9),
     }
     for name, channel in channels.items():
         app.notifications.add_channel(name, channel)
     names = {**dict.fromkeys(channels, "x"), "plain": "on a thread", "unheard_of": "y"}
     to = [f"{name}:{whom}" for name, whom in names.items()]
     await app.notifications.send(org, "job.failed", FACTS, to=to, actor=ANNA)
-    await tell(app, sql)
+    await deliver(app, sql)
     assert threads == [JOB_TYPE], "what it logs is known by its job"
     rows = sql.execute("select channel, delivery_status, attempt_count, last_error from duly.notifications")
     assert {row[0]: row[1:] for row in rows.fetchall()} == {
@@ -146,23 +156,32 @@ async def test_a_channel_says_how_it_went(app: Duly, org: uuid.UUID, sql: psycop
         "strict": ("failed", 1, "never"),
         "bounces": ("failed", 1, "no such number"),
         "quits": ("failed", 5, "again"),
-        "unheard_of": ("failed", 5, "this worker knows no channel 'unheard_of': add it where workers run"),
+        "unheard_of": (
+            "failed",
+            5,
+            "this worker has no channel 'unheard_of': add it to the application of the workers",
+        ),
     }
     errors = sql.execute("select coalesce(string_agg(error_message, ''), '') from duly.job_states").fetchone()
     assert "hunter2" not in str(errors)
-    for name, wrong in (("in_app", Kept()), ("X", Kept()), ("sms", Kept), ("sms", object())):
+    for name, wrong in (
+        ("in_app", RecordingChannel()),
+        ("X", RecordingChannel()),
+        ("sms", RecordingChannel),
+        ("sms", object()),
+    ):
         with pytest.raises((ConfigurationError, Exception), match=r"channel|to:"):
             app.notifications.add_channel(name, wrong)
 
 
-async def test_what_was_told_is_not_told_again_by_a_job_that_comes_back(
+async def test_a_sent_notification_is_not_sent_again_by_a_rerun_of_its_job(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    app.notifications.add_channel("sms", kept := Kept())
+    app.notifications.add_channel("sms", kept := RecordingChannel())
     [sent] = await app.notifications.send(org, "job.failed", FACTS, to="sms:1", actor=ANNA)
-    notifier = ready(app)
-    await take(notifier)
-    await take(notifier)
+    dispatcher = new_dispatcher(app)
+    await dispatch(dispatcher)
+    await dispatch(dispatcher)
     [(job_id,)] = sql.execute("select job_id from duly.job_records").fetchall()
     async with working(app):
         await app.handle(job_id, org_id=org).wait(20)
@@ -172,23 +191,26 @@ async def test_what_was_told_is_not_told_again_by_a_job_that_comes_back(
     assert kept.messages[0].notification_id == sent.notification_id
 
 
-async def test_a_job_that_somebody_ended_leaves_no_message_pending(
+async def test_a_canceled_or_deleted_delivery_job_leaves_no_notification_pending(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    app.notifications.add_channel("sms", Kept())
+    app.notifications.add_channel("sms", RecordingChannel())
     await app.notifications.send(org, "job.failed", FACTS, to=["sms:1", "sms:2"], actor=ANNA)
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     [first, second] = sql.execute(
         "select delivery_job_id from duly.notifications order by recipient"
     ).fetchall()
     await app.jobs.cancel(org, first[0], actor=OPERATOR, reason="not now")
     sql.execute("delete from duly.ready")
     sql.execute("delete from duly.job_records where job_id = %s", [second[0]])
-    await take(ready(app))
-    assert outcomes(sql) == {"1": ("failed", 0, "not now"), "2": ("failed", 0, "nobody delivers it any more")}
+    await dispatch(new_dispatcher(app))
+    assert delivery_results(sql) == {
+        "1": ("failed", 0, "not now"),
+        "2": ("failed", 0, "the delivery was deleted"),
+    }
 
 
-async def test_neither_words_nor_servers_nor_quotas_keep_a_job_from_ending(
+async def test_neither_templates_nor_mail_servers_nor_quotas_keep_a_job_from_ending(
     app: Duly, org: uuid.UUID, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("report.build", retry=ONCE)
@@ -199,13 +221,13 @@ async def test_neither_words_nor_servers_nor_quotas_keep_a_job_from_ending(
 
     why = {"actor": ANNA, "reason": "r"}
     await app.notifications.templates.set(org, "job.completed", "en", subject="{{ a < 1 }}", body="", **why)
-    app.notifications.add_channel("email", Email(MailServer.at("smtp://127.0.0.1:1", "duly@example.com")))
+    app.notifications.add_channel("email", Email(MailServer.parse("smtp://127.0.0.1:1", "duly@example.com")))
     for to in ("in_app:u1", "email:a@example.com", "sms:1"):
         await app.subscriptions.subscribe(org, to, actor=ANNA)
     good, bad = await build.enqueue(False), await build.enqueue(True)
     await app.limits.set(org, actor=ANNA, reason="not one more", max_waiting=0)
     app.settings = app.settings.model_copy(update={"maintenance": True})
-    ready(app, ONCE)
+    new_dispatcher(app, ONCE)
     async with working(app):
         assert (await good.wait(20)).status == "completed"
         assert (await bad.wait(20)).outcome == "dead"
@@ -214,7 +236,7 @@ async def test_neither_words_nor_servers_nor_quotas_keep_a_job_from_ending(
     handed = "select count(*), count(delivery_job_id) from duly.notifications"
     assert sql.execute(handed).fetchone() == (6, 0)
     await app.limits.set(org, actor=ANNA, reason="go on", max_waiting=None)
-    await tell(app, sql, ONCE)
+    await deliver(app, sql, ONCE)
     found = sql.execute(
         "select template_key, channel, delivery_status from duly.notifications order by 1, 2"
     ).fetchall()
@@ -232,26 +254,26 @@ async def test_neither_words_nor_servers_nor_quotas_keep_a_job_from_ending(
     assert "subject: " in str(sql.execute(broken).fetchone())
 
 
-async def test_an_org_whose_queue_is_full_waits_and_nobody_waits_with_it(
+async def test_an_org_at_its_quota_waits_without_delaying_other_orgs(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
-    app.notifications.add_channel("sms", kept := Kept())
+    app.notifications.add_channel("sms", kept := RecordingChannel())
     for whose in (org, other):
         to = ["sms:1", "sms:2", "in_app:1"]
         await app.notifications.send(whose, "job.failed", FACTS, to=to, actor=ANNA)
     await app.limits.set(org, actor=ANNA, reason="r", max_waiting=1)
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     waiting = "select org_id from duly.notifications where delivery_job_id is null and channel = 'sms'"
     assert sql.execute(waiting).fetchall() == [(org,)]
     assert sql.execute("select count(*) from duly.notifications where sent_at is not null").fetchone() == (2,)
     await app.limits.set(org, actor=ANNA, reason="r", max_waiting=10)
-    await tell(app, sql)
+    await deliver(app, sql)
     assert len(kept.messages) == 4
 
 
-async def test_an_org_with_much_to_tell_lets_others_go_between(
+async def test_an_org_with_many_notifications_does_not_delay_other_orgs(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     other = uuid.uuid4()
@@ -259,22 +281,22 @@ async def test_an_org_with_much_to_tell_lets_others_go_between(
     for number in range(5):
         await app.notifications.send(org, "job.failed", {"n": number}, to="in_app:1", actor=ANNA)
     await app.notifications.send(other, "job.failed", FACTS, to="in_app:1", actor=ANNA)
-    ready(app)
-    notifier = Notifier(app, share=2)
+    new_dispatcher(app)
+    dispatcher = NotificationDispatcher(app, max_per_org=2)
     told = "select org_id, count(*) from duly.notifications where sent_at is not null group by 1"
-    assert await notifier.once() == timedelta(0)
+    assert await dispatcher.once() == timedelta(0)
     assert dict(sql.execute(told).fetchall()) == {org: 2, other: 1}
-    await take(notifier)
+    await dispatch(dispatcher)
     assert dict(sql.execute(told).fetchall()) == {org: 5, other: 1}
 
 
 POISON = "{{ 1 }}"
 
 
-async def test_one_that_cannot_be_told_fails_alone(
+async def test_a_notification_that_cannot_be_dispatched_fails_alone(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever its trouble is: in its words, and in what is written of it."""
+    """Whether its template fails, or the statement that writes it."""
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     await app.notifications.templates.set(
@@ -288,53 +310,55 @@ async def test_one_that_cannot_be_told_fails_alone(
     def broken(values: dict[str, Any], *_: Any, **__: Any) -> Any:
         raise NameError("name 'inf' is not defined at 10.0.0.1")
 
-    app.notifications.add_channel("sms", Kept())
-    compiled = templates._compiled
+    app.notifications.add_channel("sms", RecordingChannel())
+    compiled = templates._compile
     fake = Template("")
     fake.root_render_func = broken
     monkeypatch.setattr(
         templates,
-        "_compiled",
+        "_compile",
         lambda field, source, strict: fake if source == POISON else compiled(field, source, strict),
     )
     sql.execute(
         "alter table duly.notifications add check (recipient <> '3' or delivery_status = 'failed'"
         " or delivery_status = 'pending')"
     )
-    await tell(app, sql)
-    assert {who: (status, error) for who, (status, _, error) in outcomes(sql).items() if who != "1"} == {
+    await deliver(app, sql)
+    assert {
+        who: (status, error) for who, (status, _, error) in delivery_results(sql).items() if who != "1"
+    } == {
         "2": ("sent", None),
-        "3": ("failed", "it cannot be told: CheckViolation"),
+        "3": ("failed", "could not be dispatched: CheckViolation"),
     }
     own = sql.execute(
         "select channel, delivery_status, last_error from duly.notifications where recipient = '1'"
     )
     assert {row[0]: (row[1], row[2].partition(" (")[0]) for row in own.fetchall()} == dict.fromkeys(
-        ("in_app", "sms"), ("failed", "body: it cannot be written: NameError")
+        ("in_app", "sms"), ("failed", "body: could not be rendered: NameError")
     )
 
 
-async def test_trouble_with_one_orgs_jobs_is_nobody_elses(
+async def test_an_error_with_the_jobs_of_an_org_does_not_affect_other_orgs(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     for whose in (org, other):
         await app.notifications.send(whose, "job.failed", FACTS, to=f"sms:{whose}", actor=ANNA)
-    held = store.hold
+    held = store.lock_due
 
     async def breaks(conn: Any, whose: uuid.UUID, ids: Any) -> Any:
         if whose == org:
             raise KeyError("odd")
         return await held(conn, whose, ids)
 
-    monkeypatch.setattr(store, "hold", breaks)
-    await take(ready(app))
+    monkeypatch.setattr(store, "lock_due", breaks)
+    await dispatch(new_dispatcher(app))
     handed = "select org_id from duly.notifications where delivery_job_id is not null"
     assert sql.execute(handed).fetchall() == [(other,)]
 
 
-async def test_slow_words_of_one_org_do_not_keep_others_waiting(
+async def test_slow_templates_of_an_org_do_not_delay_other_orgs(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = uuid.uuid4()
@@ -342,21 +366,21 @@ async def test_slow_words_of_one_org_do_not_keep_others_waiting(
     for number in range(3):
         await app.notifications.send(org, "job.failed", {"n": number}, to="in_app:1", actor=ANNA)
     await app.notifications.send(other, "job.failed", FACTS, to="in_app:1", actor=ANNA)
-    clock = count(0.0, telling._LONGEST_ROUND * 0.6)
-    monkeypatch.setattr(telling, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    notifier = ready(app)
-    assert await notifier.once() == timedelta(0)
+    clock = count(0.0, preparation._MAX_RENDER_SECONDS * 0.6)
+    monkeypatch.setattr(preparation, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    dispatcher = new_dispatcher(app)
+    assert await dispatcher.once() == timedelta(0)
     told = "select org_id, count(*) from duly.notifications where sent_at is not null group by 1"
     assert dict(sql.execute(told).fetchall()) == {org: 1, other: 1}
-    await take(notifier)
+    await dispatch(dispatcher)
     assert dict(sql.execute(told).fetchall()) == {org: 3, other: 1}
 
 
-async def test_channels_that_orgs_invent_are_one_to_those_who_count(app: Duly, org: uuid.UUID) -> None:
+async def test_channels_that_orgs_invent_share_one_metric_label(app: Duly, org: uuid.UUID) -> None:
     whom = "acme_customer_7:x"
     await app.notifications.preferences.set(org, whom, wanted=False, actor=ANNA)
     await app.notifications.send(org, "job.failed", FACTS, to=whom, actor=ANNA)
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     counted = {
         sample.labels["channel"]
         for metric in REGISTRY.collect()

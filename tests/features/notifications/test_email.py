@@ -1,4 +1,4 @@
-"""Mail, as a real server gets it, refuses it, or never sees it."""
+"""The e-mail channel against a real SMTP server."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def message(
 
 
 def channel(box: Postbox, options: str = "?starttls=never") -> Email:
-    return Email(MailServer.at(f"{box.url}{options}", SENDER))
+    return Email(MailServer.parse(f"{box.url}{options}", SENDER))
 
 
-def test_a_letter_says_what_it_is_and_keeps_its_id() -> None:
+def test_a_mail_has_its_headers_and_keeps_its_message_id() -> None:
     sent = message()
     with open_postbox() as box:
         channel(box).send(sent)
@@ -45,17 +45,17 @@ def test_a_letter_says_what_it_is_and_keeps_its_id() -> None:
     assert letter.get_content().splitlines() == ["Schön.", ".", "Ende"]
 
 
-def test_nobody_gets_a_header_or_a_recipient_into_a_letter() -> None:
+def test_headers_and_recipients_cannot_be_injected() -> None:
     hidden = "=?utf-8?q?x=0d=0aReply-To:_eve=40example.com=0d=0a=0d=0a<h1>?="
     with open_postbox() as box:
         for subject in ("a\r\nBcc: eve@example.com", hidden, f"Grüße {hidden} ü"):
             channel(box).send(message(subject=subject))
         sender = f'"{hidden}" <duly@example.com>'
-        Email(MailServer.at(f"{box.url}?starttls=never", sender)).send(message())
+        Email(MailServer.parse(f"{box.url}?starttls=never", sender)).send(message())
         channel(box).send(message())
-        with pytest.MonkeyPatch.context() as patch:  # should we ever let one through all the same
-            patch.setattr(email, "_plain", lambda text: f"=?utf-8?q?{text}=0d=0aX-Eve:_1?=")
-            with pytest.raises(Fail, match="no letter"):
+        with pytest.MonkeyPatch.context() as patch:  # in case an encoded text ever gets through
+            patch.setattr(email, "_single_line", lambda text: f"=?utf-8?q?{text}=0d=0aX-Eve:_1?=")
+            with pytest.raises(Fail, match="not a valid mail"):
                 channel(box).send(message(subject="x"))
     *odd, plain = box.letters
     assert odd[1]["Subject"] == hidden.replace("=?", "= ?")
@@ -78,11 +78,11 @@ def test_nobody_gets_a_header_or_a_recipient_into_a_letter() -> None:
         "=?utf-8?q?x=0d=0a?=@c.d",
     ):
         with pytest.raises(ContractError):
-            Recipient.read(f"email:{wrong}")
-    assert str(Recipient.read("email: Anna.B+x@Müller.example ")) == "email:anna.b+x@xn--mller-kva.example"
+            Recipient.parse(f"email:{wrong}")
+    assert str(Recipient.parse("email: Anna.B+x@Müller.example ")) == "email:anna.b+x@xn--mller-kva.example"
 
 
-def test_what_the_server_says_decides_whether_it_is_tried_again() -> None:
+def test_the_reply_of_the_server_decides_about_a_retry() -> None:
     with open_postbox() as box:
         box.refusals = {
             "later@example.com": ["451 4.3.0 relay-7.corp.internal [10.3.4.5] is busy"],
@@ -92,19 +92,19 @@ def test_what_the_server_says_decides_whether_it_is_tried_again() -> None:
         with pytest.raises(Exception, match="451") as later:
             channel(box).send(message("later@example.com"))
         assert not isinstance(later.value, Fail)
-        assert str(later.value) == "the mail server said: 451 4.3.0"
+        assert str(later.value) == "the mail server replied: 451 4.3.0"
         with pytest.raises(Bounced, match=r"5\.1\.1"):
             channel(box).send(message("gone@example.com"))
         with pytest.raises(Fail, match=r"5\.7\.1") as refused:
             channel(box).send(message("spam@example.com"))
         assert not isinstance(refused.value, Bounced)
-    with pytest.raises(SMTPException) as away:  # nobody is there any more
+    with pytest.raises(SMTPException) as unreachable:  # the server has stopped
         channel(box).send(message())
-    assert str(away.value) == "the mail server refused the connection"
+    assert str(unreachable.value) == "the mail server refused the connection"
     assert box.letters == []
 
 
-def test_without_encryption_nothing_is_sent(tmp_path: Path) -> None:
+def test_nothing_is_sent_without_encryption(tmp_path: Path) -> None:
     with open_postbox() as box:
         with pytest.raises(Exception, match="STARTTLS"):
             channel(box, "").send(message())
@@ -114,21 +114,21 @@ def test_without_encryption_nothing_is_sent(tmp_path: Path) -> None:
         with pytest.raises(SMTPException, match="certificate is not trusted"):  # made by a stranger
             channel(box, "").send(message())
         place = box.url.replace("://", f"://{USER}:s3cr%40t@")
-        with pytest.raises(SMTPException, match=r"refused the log-in: 535( \d\.\d\.\d)?$"):
-            Email(MailServer.at(place.replace("s3cr", "s3kr") + f"?cafile={certificate}", SENDER)).send(
+        with pytest.raises(SMTPException, match=r"rejected the login: 535( \d\.\d\.\d)?$"):
+            Email(MailServer.parse(place.replace("s3cr", "s3kr") + f"?cafile={certificate}", SENDER)).send(
                 message()
             )
         assert box.tries == 0
-        Email(MailServer.at(f"{place}?cafile={certificate}", SENDER)).send(message())
+        Email(MailServer.parse(f"{place}?cafile={certificate}", SENDER)).send(message())
     assert box.encrypted == [True]
 
 
-def test_an_address_of_a_server_is_read_once_and_for_all() -> None:
-    server = MailServer.at("smtps://u%20ser:p%40ss@mail.example.com", SENDER)
+def test_the_url_of_a_mail_server_is_parsed_and_checked() -> None:
+    server = MailServer.parse("smtps://u%20ser:p%40ss@mail.example.com", SENDER)
     assert (server.host, server.port, server.encryption) == ("mail.example.com", 465, "tls")
     assert (server.user, server.password) == ("u ser", "p@ss")
     assert "p@ss" not in repr(server)
-    assert MailServer.at("smtp://mail.example.com", SENDER).encryption == "starttls"
+    assert MailServer.parse("smtp://mail.example.com", SENDER).encryption == "starttls"
     for wrong in (
         "mail.example.com",
         "http://mail.example.com",
@@ -139,11 +139,11 @@ def test_an_address_of_a_server_is_read_once_and_for_all() -> None:
         f"smtp://u:{PASSWORD}@mail.example.com?starttls=never",
     ):
         with pytest.raises(ConfigurationError) as refused:
-            MailServer.at(wrong, SENDER)
+            MailServer.parse(wrong, SENDER)
         assert refused.value.field == "smtp_url"
         assert PASSWORD not in str(refused.value)
     with pytest.raises(ConfigurationError, match="mail_from"):
-        MailServer.at("smtp://h", "Duly")
+        MailServer.parse("smtp://h", "Duly")
     settings = Settings(smtp_url=f"smtp://u:{PASSWORD}@mail.example.com")
     assert PASSWORD not in repr(settings)
     with pytest.raises(ConfigurationError, match="mail_from"):

@@ -1,4 +1,4 @@
-"""Notifications: noted once, told when they are due, read by whom they are for."""
+"""Notifications: added once, delivered when due, listed, read and limited."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ from duly.core.errors import (
     UnknownTemplate,
 )
 from duly.db.database import Database
-from duly.features.notifications import preferences as wishes
-from duly.features.notifications import service as room
-from duly.features.notifications import store as notifications
-from duly.features.notifications.recipients import own_address
-from duly.features.notifications.store import Added, NewNotification
-from tests.features.notifications.telling import ANNA, Kept, outcomes, ready, take, tell
+from duly.features.notifications import preferences, service
+from duly.features.notifications.models import AddedNotification, NewNotification
+from duly.features.notifications.recipients import in_app_address
+from duly.features.notifications.store import add_notifications
+from tests.features.notifications.delivering import (
+    ANNA,
+    RecordingChannel,
+    deliver,
+    delivery_results,
+    dispatch,
+    new_dispatcher,
+)
 from tests.features.schedules.ticking import Clock
 from tests.worker.working import until
 
@@ -36,13 +42,13 @@ WAITS = """
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
 
-async def test_the_same_is_told_to_the_same_recipient_once_in_a_bucket(app: Duly, org: uuid.UUID) -> None:
+async def test_a_recipient_gets_the_same_payload_once_per_bucket(app: Duly, org: uuid.UUID) -> None:
     async def send(**changes: object) -> list[bool]:
-        said = {
+        values = {
             "to": ["in_app:u1", "email:Ann@Example.com"],
             "payload": {"a": 1, "b": "2026-01-01T00:00:00Z"},
         }
-        sent = await app.notifications.send(org, "job.completed", actor=ANNA, **{**said, **changes})
+        sent = await app.notifications.send(org, "job.completed", actor=ANNA, **{**values, **changes})
         return [one.created for one in sent]
 
     assert await send() == [True, True]
@@ -59,7 +65,7 @@ async def test_the_same_is_told_to_the_same_recipient_once_in_a_bucket(app: Duly
     assert (first.notification_id, again.created) == (again.notification_id, False)
 
 
-async def test_what_cannot_be_told_is_refused_and_nothing_is_noted(
+async def test_an_invalid_notification_is_refused_and_nothing_is_added(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     wrong: list[tuple[dict[str, object], str]] = [
@@ -83,7 +89,7 @@ async def test_what_cannot_be_told_is_refused_and_nothing_is_noted(
         ({"org_id": uuid.uuid4()}, "org_id"),
     ]
     for changes, field in wrong:
-        said = {
+        values = {
             "org_id": org,
             "template_key": "job.failed",
             "payload": {},
@@ -91,12 +97,12 @@ async def test_what_cannot_be_told_is_refused_and_nothing_is_noted(
             "actor": ANNA,
         }
         with pytest.raises(DulyError) as refused:
-            await app.notifications.send(**{**said, **changes})
+            await app.notifications.send(**{**values, **changes})
         assert refused.value.field == field
-    assert outcomes(sql) == {}
+    assert delivery_results(sql) == {}
 
 
-async def test_what_is_due_is_in_the_inbox_until_it_is_read(
+async def test_a_due_notification_is_unread_in_the_inbox_until_it_is_read(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     facts = {"job_type": "report.build", "finished_at": "2026-03-17T08:15:00Z"}
@@ -108,7 +114,7 @@ async def test_what_is_due_is_in_the_inbox_until_it_is_read(
     await app.notifications.send(org, "job.failed", facts, to="in_app:u1", scheduled_for=late, actor=ANNA)
     await app.notifications.send(org, "job.failed", facts, to="in_app:u2", actor=ANNA)
     assert (await app.notifications.inbox(org, "u1")).notifications == ()
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     page = await app.notifications.inbox(org, "u1", limit=2)
     rest = await app.notifications.inbox(org, "u1", limit=2, after=page.after)
     assert (page.unread, len(page.notifications), len(rest.notifications), rest.after) == (3, 2, 1, None)
@@ -130,16 +136,16 @@ async def test_what_is_due_is_in_the_inbox_until_it_is_read(
     [pending] = (await app.notifications.list(org, status="pending")).notifications
     assert (pending.scheduled_at, pending.subject) == (late, None)
     Clock(sql, late)
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     assert (await app.notifications.show(org, pending.notification_id)).sent_at == late
 
 
-async def test_notifications_are_listed_by_what_became_of_them(app: Duly, org: uuid.UUID) -> None:
+async def test_notifications_are_listed_by_delivery_status(app: Duly, org: uuid.UUID) -> None:
     for number in range(3):
         await app.notifications.send(
             org, "job.failed", {"n": number}, to=["in_app:u1", "email:a@example.com"], actor=ANNA
         )
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     everything = await app.notifications.list(org, limit=4)
     more = await app.notifications.list(org, limit=4, after=everything.after)
     ids = [one.notification_id for one in (*everything.notifications, *more.notifications)]
@@ -156,10 +162,10 @@ async def test_notifications_are_listed_by_what_became_of_them(app: Duly, org: u
         await app.notifications.list(org, status="lost")
 
 
-async def test_a_filter_without_an_index_looks_at_so_many_and_goes_on(
+async def test_a_filter_without_an_index_scans_a_bounded_number_per_page(
     app: Duly, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "_LOOK", 3)
+    monkeypatch.setattr(service, "_MAX_SCANNED_ROWS", 3)
     for who in ("sms:u", *(f"in_app:{n}" for n in range(7)), "sms:v", "in_app:w"):
         await app.notifications.send(org, "job.failed", {}, to=who, actor=ANNA)
     found, pages, after = [], 0, None
@@ -171,48 +177,53 @@ async def test_a_filter_without_an_index_looks_at_so_many_and_goes_on(
     assert ([one.recipient for one in exact.notifications], exact.after) == (["u"], None)
 
 
-async def test_preferences_and_suppressions_are_asked_when_it_is_due(
+async def test_preferences_and_suppressions_are_checked_when_a_notification_is_due(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    app.notifications.add_channel("sms", kept := Kept())
-    told = app.notifications
+    app.notifications.add_channel("sms", sms := RecordingChannel())
+    notifications = app.notifications
     for who in ("some", "none", "named", "gone", "back"):
-        await told.send(org, "job.failed", {}, to=[f"sms:{who}", f"in_app:{who}"], actor=ANNA)
+        await notifications.send(org, "job.failed", {}, to=[f"sms:{who}", f"in_app:{who}"], actor=ANNA)
     for channel in ("sms", "in_app"):
-        await told.preferences.set(org, f"{channel}:none", wanted=False, actor=ANNA)
-        await told.preferences.set(org, f"{channel}:named", wanted=False, actor=ANNA)
-        await told.preferences.set(
+        await notifications.preferences.set(org, f"{channel}:none", wanted=False, actor=ANNA)
+        await notifications.preferences.set(org, f"{channel}:named", wanted=False, actor=ANNA)
+        await notifications.preferences.set(
             org, f"{channel}:named", wanted=True, template_key="job.failed", actor=ANNA
         )
         for who in ("gone", "back"):
-            await told.suppressions.add(org, f"{channel}:{who}", actor=ANNA, reason="has left")
-        assert await told.suppressions.remove(org, f"{channel}:back", actor=ANNA, reason="is back")
-        assert not await told.suppressions.remove(org, f"{channel}:back", actor=ANNA, reason="is back")
-    await tell(app, sql)
-    assert sorted(message.recipient for message in kept.messages) == ["back", "named", "some"]
+            await notifications.suppressions.add(org, f"{channel}:{who}", actor=ANNA, reason="has left")
+        assert await notifications.suppressions.remove(org, f"{channel}:back", actor=ANNA, reason="is back")
+        assert not await notifications.suppressions.remove(
+            org, f"{channel}:back", actor=ANNA, reason="is back"
+        )
+    await deliver(app, sql)
+    assert sorted(message.recipient for message in sms.messages) == ["back", "named", "some"]
     rows = sql.execute("select channel, recipient, delivery_status, last_error from duly.notifications")
     found = {(row[0], row[1]): row[2:] for row in rows.fetchall()}
     for channel in ("sms", "in_app"):
-        assert found[channel, "none"] == ("suppressed", "the recipient does not want job.failed")
-        assert found[channel, "gone"] == ("suppressed", "nothing is sent to this recipient: has left")
+        assert found[channel, "none"] == ("suppressed", "the recipient opted out of job.failed")
+        assert found[channel, "gone"] == ("suppressed", "the recipient is suppressed: has left")
         assert {found[channel, who] for who in ("back", "named", "some")} == {("sent", None)}
-    assert [p.template_key for p in await told.preferences.of(org, "sms:named")] == ["", "job.failed"]
-    cleared = await told.preferences.set(org, "sms:named", wanted=None, actor=ANNA)
+    assert [p.template_key for p in await notifications.preferences.of(org, "sms:named")] == [
+        "",
+        "job.failed",
+    ]
+    cleared = await notifications.preferences.set(org, "sms:named", wanted=None, actor=ANNA)
     assert [(p.template_key, p.wanted) for p in cleared] == [("job.failed", True)]
-    page = await told.suppressions.list(org, limit=1)
-    rest = await told.suppressions.list(org, limit=1, after=page.after)
+    page = await notifications.suppressions.list(org, limit=1)
+    rest = await notifications.suppressions.list(org, limit=1, after=page.after)
     assert [s.channel for s in (*page.suppressions, *rest.suppressions)] == ["in_app", "sms"]
     audited = [entry.action for entry in (await app.audit.list(org)).entries]
     assert (audited.count("suppression.added"), audited.count("suppression.removed")) == (4, 2)
 
 
-async def test_an_orgs_own_words_win_language_by_language(app: Duly, org: uuid.UUID) -> None:
+async def test_templates_of_an_org_take_precedence_locale_by_locale(app: Duly, org: uuid.UUID) -> None:
     templates = app.notifications.templates
 
-    async def words(locale: str, key: str = "job.failed") -> str:
-        return (await templates.words(org, key, locale)).subject
+    async def subject_of(locale: str, key: str = "job.failed") -> str:
+        return (await templates.resolve(org, key, locale)).subject
 
-    assert (await words("de-at"), await words("fr")) == (
+    assert (await subject_of("de-at"), await subject_of("fr")) == (
         "{{ job_type }} ist fehlgeschlagen",
         "{{ job_type }} has failed",
     )
@@ -220,14 +231,14 @@ async def test_an_orgs_own_words_win_language_by_language(app: Duly, org: uuid.U
     await templates.set(org, "job.failed", "en", subject="oh no", body="x", **why)
     await templates.set(org, "job.failed", "de-AT", subject="geh bitte", body="x", **why)
     await templates.set(org, "invoice.due", "de", subject="Rechnung {{ n }}", body="{{ n|number }}", **why)
-    assert [await words(one) for one in ("de-AT", "de", "en", "fr-CH")] == [
+    assert [await subject_of(one) for one in ("de-AT", "de", "en", "fr-CH")] == [
         "geh bitte",
         "{{ job_type }} ist fehlgeschlagen",
         "oh no",
         "oh no",
     ]
     with pytest.raises(UnknownTemplate):
-        await words("en", "invoice.due")
+        await subject_of("en", "invoice.due")
     assert await app.notifications.preview(org, "invoice.due", locale="de", payload={"n": 1234}) == (
         "Rechnung 1234",
         "1.234",
@@ -243,56 +254,58 @@ async def test_an_orgs_own_words_win_language_by_language(app: Duly, org: uuid.U
     listed = [(one.template_key, one.locale) for one in (*page.templates, *rest.templates)]
     assert listed == [("invoice.due", "de"), ("job.failed", "de-AT"), ("job.failed", "en")]
     await templates.remove(org, "job.failed", "en", **why)
-    assert await words("fr") == "{{ job_type }} has failed"
+    assert await subject_of("fr") == "{{ job_type }} has failed"
     with pytest.raises(NotFound):
         await templates.get(org, "job.failed", "en")
     audited = [entry.target_id for entry in (await app.audit.list(org)).entries]
     assert audited == ["job.failed/en", "invoice.due/de", "job.failed/de-AT", "job.failed/en"]
 
 
-async def test_two_who_add_the_same_at_once_add_it_once(
+async def test_a_notification_added_by_two_transactions_at_once_is_added_once(
     org: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     one = NewNotification(org, "in_app", "u1", "job.failed", {"a": 1}, "system:x")
 
-    async def add() -> list[Added]:
+    async def add() -> list[AddedNotification]:
         async with database.engine() as conn:
-            return await notifications.add(conn, [one])
+            return await add_notifications(conn, [one])
 
     async with database.engine() as conn:
-        first, same = await notifications.add(conn, [one, one])
+        first, same = await add_notifications(conn, [one, one])
         second = asyncio.create_task(add())
         await until(sql, WAITS)
-    assert (first.created, same) == (True, Added(first.notification_id, False))
+    assert (first.created, same) == (True, AddedNotification(first.notification_id, False))
     assert await second == [same]
 
 
-async def test_nobody_is_told_for_a_suspended_org(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> None:
+async def test_notifications_of_a_suspended_org_stay_pending(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
     await app.notifications.send(org, "job.failed", {}, to="in_app:u1", actor=ANNA)
     await app.orgs.suspend(org, actor=Actor.operator("o"), reason="unpaid")
-    await take(ready(app))
-    assert outcomes(sql)["u1"][0] == "pending"
+    await dispatch(new_dispatcher(app))
+    assert delivery_results(sql)["u1"][0] == "pending"
 
 
-async def test_an_org_cannot_pile_up_what_nobody_was_told_yet(
+async def test_pending_notifications_and_preferences_are_limited(
     app: Duly, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "MOST_PENDING", 2)
-    monkeypatch.setattr(wishes, "MOST_PREFERENCES", 2)
+    monkeypatch.setattr(service, "MAX_PENDING_PER_ORG", 2)
+    monkeypatch.setattr(preferences, "MAX_PREFERENCES_PER_RECIPIENT", 2)
     await app.notifications.send(org, "job.failed", {}, to=["in_app:1", "in_app:2"], actor=ANNA)
-    with pytest.raises(LimitExceeded, match="2 notifications are waiting"):
+    with pytest.raises(LimitExceeded, match="2 notifications are pending"):
         await app.notifications.send(org, "job.failed", {}, to="in_app:3", actor=ANNA)
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     await app.notifications.send(org, "job.failed", {}, to="in_app:3", actor=ANNA)
     wants = partial(app.notifications.preferences.set, org, "in_app:1", actor=ANNA)
     for key in ("a", "b", "a"):
         await wants(wanted=False, template_key=key)
-    with pytest.raises(LimitExceeded, match="there are 2 already"):
+    with pytest.raises(LimitExceeded, match="the recipient has 2 preferences"):
         await wants(wanted=False, template_key="c")
     assert [one.template_key for one in await wants(wanted=None, template_key="a")] == ["b"]
 
 
-async def test_whoever_has_left_is_told_nothing_more(app: Duly, org: uuid.UUID) -> None:
+async def test_removing_a_member_ends_their_in_app_subscriptions(app: Duly, org: uuid.UUID) -> None:
     why = {"actor": ANNA, "reason": "r"}
     for who in ("eva", "ines"):
         await app.members.set(org, who, "viewer", **why)
@@ -301,7 +314,7 @@ async def test_whoever_has_left_is_told_nothing_more(app: Duly, org: uuid.UUID) 
     assert [one.recipient for one in (await app.subscriptions.list(org)).subscriptions] == ["ines"]
 
 
-def test_a_program_has_no_users_inbox() -> None:
+def test_each_actor_has_an_in_app_address_of_its_own() -> None:
     named = [Actor.user("k1"), Actor.api_key("k1"), Actor.user("api_key:k1"), Actor.operator("k1")]
-    assert own_address(named[0]) == "k1"
-    assert len({own_address(who) for who in named}) == 4
+    assert in_app_address(named[0]) == "k1"
+    assert len({in_app_address(who) for who in named}) == 4

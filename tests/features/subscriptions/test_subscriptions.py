@@ -16,7 +16,7 @@ from duly.features.webhooks import delivery_store as deliveries
 from duly.features.webhooks.models import AttemptResult
 from duly.maintenance import retention
 from tests.features.events.relaying import relay_all
-from tests.features.notifications.telling import ANNA, Kept, ready, take, tell
+from tests.features.notifications.delivering import ANNA, RecordingChannel, deliver, dispatch, new_dispatcher
 from tests.worker.working import ONCE, PATIENCE, working
 
 BEN = Actor.user("ben")
@@ -137,10 +137,10 @@ async def test_a_message_links_to_its_job_if_the_public_url_is_set(
     handle = await build.options(subject_id="Invoice 7").enqueue("work")
     await app.subscriptions.subscribe(acting, "sms:1", job_id=handle.job_id, locale="de", actor=ANNA)
     app.notifications.public_url = "https://duly.example.com"
-    app.notifications.add_channel("sms", kept := Kept())
+    app.notifications.add_channel("sms", kept := RecordingChannel())
     await end(app, handle)
     await relay_all(app, sql)
-    await tell(app, sql)
+    await deliver(app, sql)
     [message] = kept.messages
     assert message.body.endswith(f"\nhttps://duly.example.com/jobs/{handle.job_id}\n")
     assert "Betrifft: Invoice 7\n" in message.body
@@ -148,10 +148,10 @@ async def test_a_message_links_to_its_job_if_the_public_url_is_set(
 
 
 async def test_system_jobs_have_no_subscribers(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
-    app.notifications.add_channel("sms", Kept())
+    app.notifications.add_channel("sms", RecordingChannel())
     await app.subscriptions.subscribe(acting, "sms:1", actor=ANNA)
     await app.notifications.send(acting, "job.failed", {}, to="sms:2", actor=ANNA)
-    await tell(app, sql)
+    await deliver(app, sql)
     await relay_all(app, sql)
     assert notified(sql) == [("2", "job.failed")]
     with pytest.raises(ContractError, match=r"duly\.notify is a system job of Duly"):
@@ -206,13 +206,13 @@ async def test_an_endpoint_is_notified_by_a_delivery_of_its_own(
             acting, "job.failed", {"job_type": "a"}, to=f"webhook:{which}", actor=ANNA
         )
     sql.execute("delete from duly.webhook_endpoints where endpoint_id = %s", [gone])
-    await take(ready(app))
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
+    await dispatch(new_dispatcher(app))
     rows = sql.execute(
         "select recipient, delivery_status, last_error, notification_id from duly.notifications"
     )
     found = {uuid.UUID(row[0]): row[1:] for row in rows.fetchall()}
-    assert found[gone][:2] == ("failed", "the endpoint is gone or disabled")
+    assert found[gone][:2] == ("failed", "the endpoint was removed or disabled")
     assert found[endpoint][:2] == ("pending", None)
     query = (
         "select event_seq, event_type, notification_id, data, due_at <= now() from duly.webhook_deliveries"
@@ -240,9 +240,9 @@ async def test_a_notification_to_a_deleted_endpoint_fails(
     endpoint = uuid.uuid4()
     sql.execute(ENDPOINT, [acting, endpoint])
     [sent] = await app.notifications.send(acting, "job.failed", {}, to=f"webhook:{endpoint}", actor=ANNA)
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     sql.execute("delete from duly.webhook_endpoints")
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     assert (await app.notifications.show(acting, sent.notification_id)).delivery_status == "failed"
 
 
@@ -257,7 +257,7 @@ async def test_old_notifications_and_subscriptions_are_deleted(
         await app.subscriptions.subscribe(acting, "in_app:u", job_id=job.job_id, actor=ANNA)
     await app.subscriptions.subscribe(acting, "in_app:u", actor=ANNA)
     await app.notifications.send(acting, "job.failed", {}, to="sms:1", actor=ANNA)
-    await take(ready(app))
+    await dispatch(new_dispatcher(app))
     month = timedelta(days=30)
     async with (await app.resources()).database.engine() as conn:
         assert await retention.run_batch(conn, "delete_old_notifications", month) == 0

@@ -21,8 +21,7 @@ from duly.features.alerts.models import Alert, AlertKind, Severity
 from duly.features.alerts.store import AlertScanCursor
 from duly.features.alerts.thresholds import Measurements, QueueMeasurement, Thresholds, find_firing
 from duly.features.metrics.store import read_totals
-from duly.features.notifications import store as notifications
-from duly.features.notifications.store import NewNotification
+from duly.features.notifications.service import NewNotification, add_notifications
 from duly.features.queues import store as queues
 from duly.jobs import stale_jobs
 from duly.jobs.application import App
@@ -131,7 +130,7 @@ class Alerter:
         alerts = await store.list_unnotified(conn, SYSTEM_ORG)
         if not alerts:
             return
-        await notifications.add(conn, [new for alert in alerts for new in self._notifications(alert)])
+        await add_notifications(conn, [new for alert in alerts for new in self._notifications(alert)])
         await store.mark_notified(conn, SYSTEM_ORG, [alert["alert_id"] for alert in alerts])
 
     def _notifications(self, alert: dict[str, Any]) -> Iterable[NewNotification]:

@@ -1,4 +1,4 @@
-"""Ways to reach people. Mail comes with Duly; others are added: `add_channel("sms", mine)`."""
+"""Channels that deliver notifications. Mail is built in; add others by `add_channel("sms", channel)`."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from duly.core.errors import ConfigurationError
 from duly.core.outcome import Fail, Retry
 from duly.features.notifications.recipients import EMAIL, IN_APP, WEBHOOK, checked_channel
 
-_AT_ONCE = 16
-_BUILT_IN = frozenset({EMAIL, IN_APP, WEBHOOK})
-_ADDED: set[str] = set()
+_MAX_THREADS = 16
+_BUILTIN_CHANNELS = frozenset({EMAIL, IN_APP, WEBHOOK})
+_added_channels: set[str] = set()
 
 
-def known(name: str) -> str:
-    """The name of a channel as metrics may have it: orgs may name any, and those would never end."""
-    return name if name in _BUILT_IN or name in _ADDED else "other"
+def channel_label(name: str) -> str:
+    """Return the metric label of a channel: orgs may invent names, which must not become time series."""
+    return name if name in _BUILTIN_CHANNELS or name in _added_channels else "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a channel is to send."""
+    """A rendered notification for a channel."""
 
     org_id: UUID
     notification_id: UUID
-    """The same at each try: for whoever can tell doubles by it."""
+    """The same for each attempt: the key for deduplication."""
     recipient: str
     subject: str
     body: str
@@ -43,53 +43,52 @@ class Message:
 
 
 class Channel(Protocol):
-    """One way to reach people, by `def send` on a thread or by `async def send`.
+    """A way to reach people, by `def send`, which runs on a thread, or by `async def send`.
 
-    It returns when the message is out of its hands. `duly.Fail` means that no other try will help, `Bounced`
-    that nothing will ever reach this recipient; whatever else it raises, it is asked again later, with
-    `duly.Retry` not before a given time.
+    `send` returns once the message is handed over. Raise `duly.Fail` if no retry can help, `Bounced` if the
+    recipient does not exist; any other error is retried, `duly.Retry` after a given time.
     """
 
     def send(self, message: Message) -> Awaitable[None] | None:
-        """Send it, once if you can."""
+        """Send a message, once if possible."""
 
 
 class Bounced(Fail):
-    """There is no such recipient: nothing is sent to them any more."""
+    """The recipient does not exist: it is suppressed from now on."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, code="notification.bounced")
 
 
 class Channels:
-    """The channels that this process knows, by name."""
+    """The channels of this process, by name."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Channel] = {}
+        self._channels: dict[str, Channel] = {}
 
     def add(self, name: str, channel: Channel) -> None:
-        """Reach people in this way, too; or in this way instead of the one that had the name."""
+        """Add a channel, or replace the one of that name."""
         if checked_channel(name) in (IN_APP, WEBHOOK):
             raise ConfigurationError(
-                f"{name} is Duly's own", field="channel", fix="choose another name for yours"
+                f"{name} is a built-in channel", field="channel", fix="choose another name"
             )
         if isinstance(channel, type) or not callable(getattr(channel, "send", None)):
             raise ConfigurationError(
-                "it cannot send", field="channel", fix="pass an object with `def send(self, message)`"
+                "has no method send", field="channel", fix="pass an object with `def send(self, message)`"
             )
-        self._known[name] = channel
-        _ADDED.add(name)
+        self._channels[name] = channel
+        _added_channels.add(name)
 
     async def send(self, name: str, message: Message) -> None:
-        """Send it on the channel of that name; raises as that one does."""
-        channel = self._known.get(name)
+        """Send a message on the channel of that name; its errors are raised."""
+        channel = self._channels.get(name)
         if channel is None:
-            fix = "set DULY_SMTP_URL" if name == EMAIL else "add it where workers run"
-            raise Retry(f"this worker knows no channel {name!r}: {fix}", code="notification.channel")
+            fix = "set DULY_SMTP_URL" if name == EMAIL else "add it to the application of the workers"
+            raise Retry(f"this worker has no channel {name!r}: {fix}", code="notification.channel")
         if inspect.iscoroutinefunction(channel.send):
             await channel.send(message)
             return
-        # What it logs is the job's.
+        # With the context: log records of the channel have the fields of the job.
         send = partial(copy_context().run, channel.send, message)
         sent = await asyncio.get_running_loop().run_in_executor(self._threads, send)
         if inspect.isawaitable(sent):
@@ -97,5 +96,5 @@ class Channels:
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
-        """Of its own: a mail server that answers slowly keeps nobody else waiting."""
-        return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="duly-notify")
+        """Threads of their own: a slow mail server must not delay other work."""
+        return ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="duly-notify")

@@ -12,10 +12,13 @@ from duly.app import Duly
 from duly.cli.command import Group, Rows
 from duly.cli.options import ActorOption, Change, OptionalPayload, Owner, Paging, argument, time_option
 from duly.cli.output import Output, columns, print_lines
-from duly.features.notifications.preferences import SuppressionPage
-from duly.features.notifications.service import NotificationPage
-from duly.features.notifications.store import DeliveryStatus, Notification
-from duly.features.templates.store import Suppression
+from duly.features.notifications.models import (
+    DeliveryStatus,
+    Notification,
+    NotificationPage,
+    Suppression,
+    SuppressionPage,
+)
 
 notifications = Group("notifications", "Send and inspect notifications.")
 TemplateKey = Annotated[str, argument("Select the template, as in job.completed.")]

@@ -1,4 +1,4 @@
-"""Notifications: the delivery log of the org, sending again what failed, and whom nothing is sent to."""
+"""The console pages of notifications: the delivery log, resending, and suppressed recipients."""
 
 from __future__ import annotations
 
@@ -11,62 +11,64 @@ from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit, as_id
 from duly.core.principal import Scope
 from duly.core.redaction import redact
-from duly.features.notifications.recipients import WEBHOOK, Recipient, masked
-from duly.features.notifications.service import DeliveryStatus, Notification
+from duly.features.notifications.models import DeliveryStatus, Notification
+from duly.features.notifications.recipients import WEBHOOK, Recipient, mask_recipient
 
-_AT_A_TIME = 50
-LOOKS = {"sent": "completed", "pending": "queued", "suppressed": "canceled", "failed": "failed"}
-"""The chip of each status."""
-_AGAIN = (DeliveryStatus.FAILED, DeliveryStatus.SUPPRESSED)
+_PAGE_SIZE = 50
+_CHIPS = {"sent": "completed", "pending": "queued", "suppressed": "canceled", "failed": "failed"}
+"""The state of the chip, by delivery status."""
+_RESENDABLE = (DeliveryStatus.FAILED, DeliveryStatus.SUPPRESSED)
 
 
-async def listed(visit: Visit) -> Page:
-    """The delivery log, the newest first."""
+async def notifications_page(visit: Visit) -> Page:
+    """Show the delivery log, newest first."""
     await visit.service.check_everything(visit.caller)
-    asked = {name: visit.query.get(name) or None for name in ("status", "channel", "job_id")}
+    filters = {name: visit.query.get(name) or None for name in ("status", "channel", "job_id")}
     after = visit.query.get("after")
-    page = await visit.service.notifications.list(visit.org_id, limit=_AT_A_TIME, after=after, **asked)
+    page = await visit.service.notifications.list(visit.org_id, limit=_PAGE_SIZE, after=after, **filters)
     return visit.page(
         "notifications.html",
         title=visit.t("notifications.title"),
-        asked=asked,
+        filters=filters,
         statuses=[*DeliveryStatus],
-        rows=[(one, LOOKS[one.delivery_status], to(one)) for one in page.notifications],
-        short=page.after is not None and len(page.notifications) < _AT_A_TIME,
+        rows=[(one, _CHIPS[one.delivery_status], _masked_recipient(one)) for one in page.notifications],
+        short=page.after is not None and len(page.notifications) < _PAGE_SIZE,
         after=page.after,
         first=after is None,
     )
 
 
-async def shown(visit: Visit) -> Page:
-    """One notification."""
+async def notification_page(visit: Visit) -> Page:
+    """Show a notification."""
     await visit.service.check_everything(visit.caller)
-    one = await visit.service.notifications.show(visit.org_id, as_id(visit.params["notification_id"]))
+    notification_id = as_id(visit.params["notification_id"])
+    notification = await visit.service.notifications.show(visit.org_id, notification_id)
     return visit.page(
         "notification.html",
-        title=one.template_key,
-        told=one,
-        look=LOOKS[one.delivery_status],
-        to=to(one),
-        again=one.delivery_status in _AGAIN,
-        by_job=one.delivery_job_id if one.channel != WEBHOOK else None,
-        payload=redact(json.dumps(one.payload, indent=2, ensure_ascii=False)),
+        title=notification.template_key,
+        notification=notification,
+        chip=_CHIPS[notification.delivery_status],
+        recipient=_masked_recipient(notification),
+        resendable=notification.delivery_status in _RESENDABLE,
+        delivery_job_id=notification.delivery_job_id if notification.channel != WEBHOOK else None,
+        payload=redact(json.dumps(notification.payload, indent=2, ensure_ascii=False)),
     )
 
 
 async def resend(visit: Visit, form: Form) -> Response:
-    """Have it told again."""
+    """Resend a notification."""
     await visit.service.check_everything(visit.caller, "change")
-    which = as_id(visit.params["notification_id"])
-    told = visit.service.notifications
-    await told.resend(visit.org_id, which, actor=visit.actor, reason=form.reason)
-    return visit.done("notifications.resent", to=f"/notifications/{which}")
+    notification_id = as_id(visit.params["notification_id"])
+    await visit.service.notifications.resend(
+        visit.org_id, notification_id, actor=visit.actor, reason=form.reason
+    )
+    return visit.done("notifications.resent", to=f"/notifications/{notification_id}")
 
 
-async def suppressions(visit: Visit) -> Page:
-    """Whom nothing is sent to."""
+async def suppressions_page(visit: Visit) -> Page:
+    """Show the suppressed recipients."""
     after = visit.query.get("after")
-    page = await visit.service.notifications.suppressions.list(visit.org_id, limit=_AT_A_TIME, after=after)
+    page = await visit.service.notifications.suppressions.list(visit.org_id, limit=_PAGE_SIZE, after=after)
     return visit.page(
         "suppressions.html",
         title=visit.t("notifications.suppressions"),
@@ -77,31 +79,30 @@ async def suppressions(visit: Visit) -> Page:
 
 
 async def suppress(visit: Visit, form: Form) -> Response:
-    """Send nothing to somebody any more."""
-    whom = Recipient.read(form.text("to"))
-    rules = visit.service.notifications.suppressions
-    await rules.add(visit.org_id, whom, actor=visit.actor, reason=form.reason)
+    """Suppress a recipient."""
+    recipient = Recipient.parse(form.text("to"))
+    suppressions = visit.service.notifications.suppressions
+    await suppressions.add(visit.org_id, recipient, actor=visit.actor, reason=form.reason)
     return visit.done("notifications.suppressed", to="/notifications/suppressions")
 
 
 async def unsuppress(visit: Visit, form: Form) -> Response:
-    """Send to them again."""
-    whom = Recipient.read(form.text("to"))
-    rules = visit.service.notifications.suppressions
-    await rules.remove(visit.org_id, whom, actor=visit.actor, reason=form.reason)
+    """End the suppression of a recipient."""
+    recipient = Recipient.parse(form.text("to"))
+    suppressions = visit.service.notifications.suppressions
+    await suppressions.remove(visit.org_id, recipient, actor=visit.actor, reason=form.reason)
     return visit.done("notifications.unsuppressed", to="/notifications/suppressions")
 
 
-def to(one: Notification) -> str:
-    """Whom it is for: an address is veiled, for a screen is seen by many."""
-    return masked(one.channel, one.recipient)
+def _masked_recipient(notification: Notification) -> str:
+    return mask_recipient(notification.channel, notification.recipient)
 
 
 ROUTES = (
-    Show("/notifications", listed, Scope.OPERATE, nav="notifications.title"),
-    Show("/notifications/suppressions", suppressions, Scope.ADMIN),
-    Act("/notifications/suppressions", suppress, Scope.ADMIN, suppressions),
-    Act("/notifications/suppressions/end", unsuppress, Scope.ADMIN, suppressions),
-    Show("/notifications/{notification_id}", shown, Scope.OPERATE),
-    Act("/notifications/{notification_id}/resend", resend, Scope.OPERATE, shown),
+    Show("/notifications", notifications_page, Scope.OPERATE, nav="notifications.title"),
+    Show("/notifications/suppressions", suppressions_page, Scope.ADMIN),
+    Act("/notifications/suppressions", suppress, Scope.ADMIN, suppressions_page),
+    Act("/notifications/suppressions/end", unsuppress, Scope.ADMIN, suppressions_page),
+    Show("/notifications/{notification_id}", notification_page, Scope.OPERATE),
+    Act("/notifications/{notification_id}/resend", resend, Scope.OPERATE, notification_page),
 )

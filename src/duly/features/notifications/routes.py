@@ -10,14 +10,16 @@ from starlette.responses import Response
 
 from duly.core.errors import UnknownJob
 from duly.core.principal import Scope
-from duly.features.notifications.preferences import Preference, Suppression, SuppressionPage
-from duly.features.notifications.recipients import IN_APP, Recipient, own_address
-from duly.features.notifications.service import (
-    MOST_AT_ONCE,
+from duly.features.notifications.models import (
     DeliveryStatus,
     Notification,
     NotificationPage,
+    Preference,
+    Suppression,
+    SuppressionPage,
 )
+from duly.features.notifications.recipients import IN_APP, Recipient, in_app_address
+from duly.features.notifications.service import MAX_RECIPIENTS_PER_CALL
 from duly.features.templates.routes import MAX_BODY_LENGTH, Key, Locale
 from duly.http.params import After, PageSize, ReasonBody, ReasonParam, StrictModel, Text, Timestamp
 from duly.http.problems import problem_responses
@@ -43,7 +45,7 @@ class NotificationRequest(StrictModel):
 
     template_key: Key
     payload: dict[str, Any] = Field(default={}, description="The values of the template; up to 16 KiB.")
-    to: list[To] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    to: list[To] = Field(min_length=1, max_length=MAX_RECIPIENTS_PER_CALL)
     locale: Locale = "en"
     scheduled_for: Timestamp | None = Field(default=None, description="The earliest delivery.")
     bucket: Text | None = Field(
@@ -156,7 +158,7 @@ def _notification_routes(service: Service) -> APIRouter:
     ) -> dict[str, object]:
         """List the notifications of the requester, newest first."""
         page = await notifications.inbox(
-            requester.org_id, own_address(requester.actor), unread=unread, limit=limit, after=after
+            requester.org_id, in_app_address(requester.actor), unread=unread, limit=limit, after=after
         )
         items = await _redact_hidden(service, requester, page.notifications)
         return {"notifications": items, "unread": page.unread, "after": page.after}
@@ -165,7 +167,7 @@ def _notification_routes(service: Service) -> APIRouter:
     async def mark_read(request: MarkReadRequest, requester: reads) -> MarkReadResponse:
         """Mark notifications of the requester as read. Idempotent."""
         count = await notifications.mark_read(
-            requester.org_id, own_address(requester.actor), request.notification_ids
+            requester.org_id, in_app_address(requester.actor), request.notification_ids
         )
         return MarkReadResponse(read=count)
 
@@ -309,8 +311,8 @@ def _preference_routes(service: Service) -> APIRouter:
 
 def allowed_recipient(requester: Requester, to: str | None) -> Recipient:
     """Return the requester, in the product, or the recipient that an operator names."""
-    own = Recipient(IN_APP, own_address(requester.actor))
-    recipient = own if to is None else Recipient.read(to)
+    own = Recipient(IN_APP, in_app_address(requester.actor))
+    recipient = own if to is None else Recipient.parse(to)
     if recipient != own:
         # Otherwise every reader of a job could have mail sent to strangers.
         requester.principal.require(Scope.OPERATE)

@@ -1,9 +1,9 @@
-"""Notifications: sent, listed, read. Delivering them is left to a chore and to jobs."""
+"""Notifications: send, list, resend, read. The dispatcher and delivery jobs deliver them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -12,84 +12,66 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, LimitExceeded, UnknownJob, UnknownNotification
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_active, check_org_exists, org_uuid, required_text
+from duly.features.arguments import (
+    check_org_active,
+    check_org_exists,
+    org_uuid,
+    require,
+    required_text,
+    required_uuid,
+)
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
-from duly.features.notifications import store as notifications
+from duly.features.notifications import store
 from duly.features.notifications.channels import Channel, Channels
+from duly.features.notifications.models import (
+    DeliveryStatus,
+    Inbox,
+    NewNotification,
+    Notification,
+    NotificationPage,
+    SendResult,
+)
 from duly.features.notifications.preferences import Preferences, Suppressions
 from duly.features.notifications.recipients import (
-    FALLBACK,
     Recipient,
-    bounded,
     check_endpoints,
+    checked_bytes,
     checked_channel,
-    checked_id,
-    checked_key,
-    checked_locale,
-    masked,
+    mask_recipient,
 )
-from duly.features.notifications.store import DeliveryStatus, NewNotification, Notification
-from duly.features.pagination import decode_cursor, encode_cursor, page_size
-from duly.features.templates import store as wording
-from duly.features.templates.lazy import Words
-from duly.features.templates.service import Templates, checked_payload, resolved, unknown_template
+from duly.features.notifications.store import add_notifications
+from duly.features.pagination import decode_cursor, encode_cursor, page_size, split_page
+from duly.features.templates.models import (
+    DEFAULT_LOCALE,
+    MessageText,
+    checked_locale,
+    checked_template_key,
+)
+from duly.features.templates.service import (
+    Templates,
+    checked_payload,
+    find_templates,
+    resolve_template,
+    unknown_template,
+)
 from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
 
-__all__ = [
-    "MOST_AT_ONCE",
-    "MOST_PENDING",
-    "DeliveryStatus",
-    "Inbox",
-    "Notification",
-    "NotificationPage",
-    "Notifications",
-    "Sent",
-]
+__all__ = ["NewNotification", "Notifications", "add_notifications"]
 
-MOST_AT_ONCE = 100
-"""Recipients of one call."""
-MOST_PENDING = 10_000
-"""Of an org, until nothing more is taken from its callers; what Duly itself has to say is."""
-_LONGEST_BUCKET = 200
-_RESERVED = ("alert.", "webhook.")
-_LAST_YEAR = 9998
-_LOOK = 5_000
-_NEWEST, _OLDEST = UUID(int=2**128 - 1), UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Under which id somebody will be told, and whether that is new: the same is told once in a bucket."""
-
-    notification_id: UUID
-    recipient: Recipient
-    created: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NotificationPage:
-    """Some notifications; `after` asks for those that follow, and is None at the end.
-
-    With a filter that no index serves, so many are looked at and no more: a page may then be short, even
-    empty, although others follow.
-    """
-
-    notifications: tuple[Notification, ...]
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Inbox(NotificationPage):
-    """What somebody was told in the product."""
-
-    unread: int
-    """How much of it they have not read; it is counted up to 1000."""
+MAX_RECIPIENTS_PER_CALL = 100
+MAX_PENDING_PER_ORG = 10_000
+"""Further notifications of callers are refused; those of Duly itself are not."""
+_MAX_BUCKET_BYTES = 200
+_RESERVED_KEYS = ("alert.", "webhook.")
+_MAX_YEAR = 9998
+_MAX_SCANNED_ROWS = 5_000
+_MIN_ID, _MAX_ID = UUID(int=0), UUID(int=2**128 - 1)
 
 
 class Notifications:
-    """What the people of the orgs of an application are told."""
+    """The notifications of the orgs of an application."""
 
     def __init__(self, app: App, *, public_url: str = "") -> None:
         self._app = app
@@ -98,21 +80,21 @@ class Notifications:
 
     @cached_property
     def templates(self) -> Templates:
-        """The orgs' own words."""
+        """The templates of orgs."""
         return Templates(self._app)
 
     @cached_property
     def preferences(self) -> Preferences:
-        """What recipients want to hear."""
+        """The preferences of recipients."""
         return Preferences(self._app)
 
     @cached_property
     def suppressions(self) -> Suppressions:
-        """Whom nothing is sent to."""
+        """The suppressed recipients."""
         return Suppressions(self._app)
 
     def add_channel(self, name: str, channel: Channel) -> None:
-        """Reach people in one more way, in the processes that run workers: `add_channel("sms", mine)`."""
+        """Add a channel, in the processes that run workers: `add_channel("sms", channel)`."""
         self.channels.add(name, channel)
 
     async def send(
@@ -122,35 +104,38 @@ class Notifications:
         payload: Mapping[str, Any],
         *,
         to: Iterable[Recipient | str],
-        locale: str = FALLBACK,
+        locale: str = DEFAULT_LOCALE,
         scheduled_for: datetime | None = None,
         bucket: str | None = None,
         job_id: UUID | str | None = None,
         actor: Actor,
-    ) -> list[Sent]:
-        """Have people told, now or not before a time, by the template of a key: all of them, or none.
+    ) -> list[SendResult]:
+        """Send a notification to some recipients, now or at a time: to all of them, or to none.
 
-        The same payload is told to the same recipient once in a bucket; without one, once in a day of UTC.
+        A recipient gets the same payload once per bucket; by default once per day in UTC.
         """
-        recipients = _recipients(to)
-        one = NewNotification(
+        recipients = _checked_recipients(to)
+        template = NewNotification(
             org_id=org_uuid(org_id),
             channel="",
             recipient="",
-            template_key=_free_key(template_key),
+            template_key=_checked_key(template_key),
             payload=checked_payload(payload),
             created_by=change_request(actor, None, optional=True).by,
             locale=checked_locale(locale),
             job_id=as_uuid("job_id", job_id),
-            bucket=bucket and bounded("bucket", required_text("bucket", bucket), _LONGEST_BUCKET),
-            scheduled_at=_checked_moment(scheduled_for),
+            bucket=bucket and checked_bytes("bucket", required_text("bucket", bucket), _MAX_BUCKET_BYTES),
+            scheduled_at=_checked_time(scheduled_for),
         )
 
-        async def change(conn: Connection) -> list[Sent]:
-            await _check(conn, one, recipients)
-            new = [_to(one, recipient) for recipient in recipients]
-            added = await notifications.add(conn, new)
-            return [Sent(a.notification_id, r, a.created) for a, r in zip(added, recipients, strict=True)]
+        async def change(conn: Connection) -> list[SendResult]:
+            await _check_sendable(conn, template, recipients)
+            new = [replace(template, channel=to.channel, recipient=to.address) for to in recipients]
+            added = await add_notifications(conn, new)
+            return [
+                SendResult(one.notification_id, recipient, one.created)
+                for one, recipient in zip(added, recipients, strict=True)
+            ]
 
         return await audited_transaction(self._app, change)
 
@@ -165,49 +150,54 @@ class Notifications:
         limit: int = 50,
         after: str | None = None,
     ) -> NotificationPage:
-        """The notifications of an org, the newest first; an unknown org raises."""
-        whose, size, before = org_uuid(org_id), page_size(limit), decode_cursor(after, UUID) or _NEWEST
-        choice = {
+        """Return the notifications of an org, newest first; an unknown org raises."""
+        org, size, before = org_uuid(org_id), page_size(limit), decode_cursor(after, UUID) or _MAX_ID
+        filters = {
             "status": _checked_status(status),
             "channel": None if channel is None else checked_channel(channel),
             "recipient": checked_text("recipient", recipient),
             "job_id": as_uuid("job_id", job_id),
         }
-        values = {"org_id": whose, "before": before, "limit": size + 1, **choice}
-        async with self._app.tenant_session(whose) as conn:
-            floor = None if _served(choice) else await notifications.floor(conn, whose, before, look=_LOOK)
-            found = await notifications.list_before(conn, {**values, "floor": floor or _OLDEST})
-            if not found:
-                await check_org_exists(conn, whose)
-        page, more = _page(found, size)
-        return NotificationPage(page, more or (encode_cursor(floor) if floor else None))
+        scan_end = None
+        async with self._app.tenant_session(org) as conn:
+            if not _has_index(filters):
+                scan_end = await store.find_scan_end(conn, org, before, max_rows=_MAX_SCANNED_ROWS)
+            values = {"org_id": org, "before": before, "scan_end": scan_end or _MIN_ID, **filters}
+            rows = await store.list_notifications(conn, {**values, "limit": size + 1})
+            if not rows:
+                await check_org_exists(conn, org)
+        page, cursor = split_page(rows, size, lambda last: last.notification_id)
+        return NotificationPage(page, cursor or (encode_cursor(scan_end) if scan_end else None))
 
     async def resend(
         self, org_id: UUID | str, notification_id: UUID | str, *, actor: Actor, reason: str
     ) -> Notification:
-        """Have one told again that failed or was suppressed, at once; what is to be told anyway stays so.
+        """Send a failed or suppressed notification again; a pending one stays as it is.
 
-        Its recipient is asked for again: whoever does not want it, or is suppressed, is told nothing now
-        either.
+        Preferences and suppressions are checked again.
         """
-        whose, which = org_uuid(org_id), checked_id("notification_id", notification_id)
-        who = change_request(actor, reason)
+        org, id_ = org_uuid(org_id), required_uuid("notification_id", notification_id)
+        request = change_request(actor, reason)
 
         async def change(conn: Connection) -> Notification:
-            again = await notifications.resend(conn, whose, which)
-            if again is None:
-                return _unsent(await notifications.read(conn, whose, which))
-            said = {"to": masked(again.channel, again.recipient), "template_key": again.template_key}
-            await record_entry(conn, who, whose, "notification.resent", str(which), **said)
-            return again
+            resent = await store.resend(conn, org, id_)
+            if resent is None:
+                current = _require_notification(await store.read_notification(conn, org, id_), id_)
+                if current.delivery_status is DeliveryStatus.SENT:
+                    raise Conflict("the notification was sent", field="notification_id", fix="send a new one")
+                return current
+            recipient = mask_recipient(resent.channel, resent.recipient)
+            detail = {"to": recipient, "template_key": resent.template_key}
+            await record_entry(conn, request, org, "notification.resent", str(id_), **detail)
+            return resent
 
         return await audited_transaction(self._app, change)
 
     async def show(self, org_id: UUID | str, notification_id: UUID | str) -> Notification:
-        """One notification; an unknown id raises."""
-        whose, which = org_uuid(org_id), checked_id("notification_id", notification_id)
-        async with self._app.tenant_session(whose) as conn:
-            return _known(await notifications.read(conn, whose, which))
+        """Return a notification; an unknown id raises."""
+        org, id_ = org_uuid(org_id), required_uuid("notification_id", notification_id)
+        async with self._app.tenant_session(org) as conn:
+            return _require_notification(await store.read_notification(conn, org, id_), id_)
 
     async def inbox(
         self,
@@ -218,26 +208,22 @@ class Notifications:
         limit: int = 50,
         after: str | None = None,
     ) -> Inbox:
-        """What somebody was told in the product, the newest first, or only what they have not read."""
-        whose, who, size = org_uuid(org_id), required_text("user_id", user_id), page_size(limit)
-        values = {"org_id": whose, "user_id": who, "unread": unread}
-        async with self._app.tenant_session(whose) as conn:
-            # Counted first: what comes in between is then shown and not counted, never the other way round.
-            count = await notifications.count_unread(conn, whose, who)
-            found = await notifications.inbox(
-                conn, {**values, "before": decode_cursor(after, UUID), "limit": size + 1}
-            )
-        return Inbox(*_page(found, size), count)
+        """Return the in-app notifications of a user, newest first, or only the unread ones."""
+        org, user, size = org_uuid(org_id), required_text("user_id", user_id), page_size(limit)
+        values = {"org_id": org, "user_id": user, "unread": unread, "before": decode_cursor(after, UUID)}
+        async with self._app.tenant_session(org) as conn:
+            # Count first: one that arrives in between is listed and not counted, never the reverse.
+            unread_count = await store.count_unread(conn, org, user)
+            rows = await store.list_inbox(conn, {**values, "limit": size + 1})
+        return Inbox(*split_page(rows, size, lambda last: last.notification_id), unread_count)
 
     async def mark_read(
         self, org_id: UUID | str, user_id: str, ids: Iterable[UUID | str] | None = None
     ) -> int:
-        """They have read these, or without ids everything; how many were new. Others' are left alone."""
-        whose, who = org_uuid(org_id), required_text("user_id", user_id)
-        chosen = None if ids is None else [checked_id("ids", one) for one in ids]
-        return await audited_transaction(
-            self._app, lambda conn: notifications.mark_read(conn, whose, who, chosen)
-        )
+        """Mark in-app notifications of a user as read, without ids all; return how many were unread."""
+        org, user = org_uuid(org_id), required_text("user_id", user_id)
+        chosen = None if ids is None else [required_uuid("ids", one) for one in ids]
+        return await audited_transaction(self._app, lambda conn: store.mark_read(conn, org, user, chosen))
 
     async def preview(
         self,
@@ -246,76 +232,66 @@ class Notifications:
         *,
         subject: str | None = None,
         body: str | None = None,
-        locale: str = FALLBACK,
+        locale: str = DEFAULT_LOCALE,
         payload: Mapping[str, Any] | None = None,
-    ) -> Words:
-        """What a message would say; a value that the payload does not have is an error that names it."""
+    ) -> MessageText:
+        """Render a message; a value that the payload lacks is an error that names it."""
         return await self.templates.preview(
             org_id, template_key, subject=subject, body=body, locale=locale, payload=payload
         )
 
 
-async def _check(conn: Connection, one: NewNotification, recipients: Sequence[Recipient]) -> None:
-    """Raise for an org, a template, a job or an endpoint that is not there, and if too much is waiting."""
-    await check_org_active(conn, one.org_id)
-    if await notifications.count_pending(conn, one.org_id, MOST_PENDING) >= MOST_PENDING:
+async def _check_sendable(conn: Connection, new: NewNotification, recipients: Sequence[Recipient]) -> None:
+    """Raise if the org, template, job or an endpoint is unknown, or if too many notifications are pending."""
+    await check_org_active(conn, new.org_id)
+    if await store.count_pending(conn, new.org_id, MAX_PENDING_PER_ORG) >= MAX_PENDING_PER_ORG:
         raise LimitExceeded(
-            f"{MOST_PENDING} notifications are waiting", field="to", fix="send more when they are told"
+            f"{MAX_PENDING_PER_ORG} notifications are pending", field="to", fix="send more when they are sent"
         )
-    own = await wording.find_templates(conn, one.org_id, [one.template_key])
-    if resolved(own, one.template_key, one.locale) is None:
-        raise unknown_template(one.template_key, one.locale)
-    if one.job_id is not None and await job_store.read_job(conn, one.org_id, one.job_id) is None:
-        raise UnknownJob(f"no job {one.job_id} in this org", field="job_id", fix="check the id and the org")
-    await check_endpoints(conn, one.org_id, recipients)
+    templates = await find_templates(conn, new.org_id, [new.template_key])
+    if resolve_template(templates, new.template_key, new.locale) is None:
+        raise unknown_template(new.template_key, new.locale)
+    if new.job_id is not None:
+        job = await job_store.read_job(conn, new.org_id, new.job_id)
+        require(job, UnknownJob, f"job {new.job_id}", field="job_id")
+    await check_endpoints(conn, new.org_id, recipients)
 
 
-def _known(found: Notification | None) -> Notification:
-    if found is None:
-        raise UnknownNotification(
-            "no notification of this id in this org",
-            field="notification_id",
-            fix="check id and org",
-        )
-    return found
+def _require_notification(notification: Notification | None, notification_id: UUID) -> Notification:
+    return require(
+        notification, UnknownNotification, f"notification {notification_id}", field="notification_id"
+    )
 
 
-def _unsent(found: Notification | None) -> Notification:
-    """It, if it is still to be told."""
-    if _known(found).delivery_status is DeliveryStatus.SENT:
-        raise Conflict("it was sent", field="notification_id", fix="send a new one")
-    return _known(found)
+def _has_index(filters: Mapping[str, object]) -> bool:
+    """Return whether an index serves the filters: none, a job, or a recipient on a channel."""
+    names = {name for name, value in filters.items() if value is not None}
+    return not names or "job_id" in names or names == {"channel", "recipient"}
 
 
-def _served(choice: Mapping[str, object]) -> bool:
-    """Whether an index finds no more than what is asked for: all, a job's, or somebody's on a channel."""
-    given = {name for name, value in choice.items() if value is not None}
-    return not given or "job_id" in given or {"channel", "recipient"} == given
-
-
-def _free_key(template_key: str) -> str:
-    """A key that callers may use: nobody else sounds an alarm in Duly's name."""
-    if checked_key(template_key).startswith(_RESERVED):
-        raise ContractError("only Duly says this", field="template_key", fix="use a key of your own")
+def _checked_key(template_key: str) -> str:
+    """Return a key that callers may use: those of alerts and webhooks are Duly's own."""
+    if checked_template_key(template_key).startswith(_RESERVED_KEYS):
+        raise ContractError(f"{template_key} is reserved", field="template_key", fix="use a key of your own")
     return template_key
 
 
-def _recipients(to: Iterable[Recipient | str]) -> list[Recipient]:
-    said = [to] if isinstance(to, str | Recipient) else [*to]
-    found = [*dict.fromkeys(Recipient.read(one) for one in said)]
-    if not 0 < len(found) <= MOST_AT_ONCE:
-        raise ContractError(f"{len(found)} recipients", field="to", fix=f"name 1 to {MOST_AT_ONCE}")
-    return found
-
-
-def _to(one: NewNotification, recipient: Recipient) -> NewNotification:
-    return replace(one, channel=recipient.channel, recipient=recipient.address)
-
-
-def _checked_moment(at: datetime | None) -> datetime | None:
-    if at is not None and (at.tzinfo is None or at.year > _LAST_YEAR):
+def _checked_recipients(to: Iterable[Recipient | str]) -> list[Recipient]:
+    values = [to] if isinstance(to, str | Recipient) else [*to]
+    recipients = [*dict.fromkeys(Recipient.parse(value) for value in values)]
+    if not 0 < len(recipients) <= MAX_RECIPIENTS_PER_CALL:
         raise ContractError(
-            "no moment that can be kept", field="scheduled_for", fix="use datetime(..., tzinfo=UTC)"
+            f"{len(recipients)} recipients", field="to", fix=f"pass 1 to {MAX_RECIPIENTS_PER_CALL}"
+        )
+    return recipients
+
+
+def _checked_time(at: datetime | None) -> datetime | None:
+    if at is not None and (at.tzinfo is None or at.year > _MAX_YEAR):
+        raise ContractError(
+            "without a time zone, or too far in the future",
+            field="scheduled_for",
+            fix="use datetime(..., tzinfo=UTC)",
         )
     return at
 
@@ -325,10 +301,5 @@ def _checked_status(status: DeliveryStatus | str | None) -> DeliveryStatus | Non
         return None if status is None else DeliveryStatus(status)
     except ValueError:
         raise ContractError(
-            f"{status!r} is no status", field="status", fix=f"one of {', '.join(DeliveryStatus)}"
+            f"{status!r} is not a status", field="status", fix=f"use one of {', '.join(DeliveryStatus)}"
         ) from None
-
-
-def _page(found: Sequence[Notification], size: int) -> tuple[tuple[Notification, ...], str | None]:
-    page = tuple(found[:size])
-    return page, encode_cursor(page[-1].notification_id) if len(found) > size else None

@@ -1,258 +1,208 @@
-"""Notifications: who is to be told what, and what became of it."""
+"""Statements on notifications, preferences and suppressions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
-
-from pydantic import BaseModel, ConfigDict
 
 from duly.core.payload import canonical_json
 from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
+from duly.features.notifications.models import (
+    AddedNotification,
+    DeliveryUpdate,
+    DueNotification,
+    NewNotification,
+    Notification,
+    Preference,
+    Suppression,
+)
+from duly.features.templates.models import MessageText
 
-MOST_UNREAD = 1_000
-"""How far unread notifications are counted."""
-_LOOK = 1_000
-
-
-class DeliveryStatus(StrEnum):
-    """What became of a notification."""
-
-    PENDING = "pending"
-    SENT = "sent"
-    FAILED = "failed"
-    SUPPRESSED = "suppressed"
-
-
-@dataclass(frozen=True, slots=True)
-class NewNotification:
-    """Somebody who is to be told something."""
-
-    org_id: UUID
-    channel: str
-    recipient: str
-    template_key: str
-    payload: Mapping[str, Any]
-    """What the template may speak of."""
-    created_by: str
-    locale: str = "en"
-    job_id: UUID | None = None
-    """The job that it is about."""
-    bucket: str | None = None
-    """The same is told to the same recipient once in each; without it, once in a day of UTC."""
-    scheduled_at: datetime | None = None
-    """Not before then; without it, now."""
+MAX_UNREAD_COUNT = 1_000
+_MAX_DUE_ROWS = 1_000
 
 
-class Added(NamedTuple):
-    """Under which id it is noted, and whether that was new."""
+async def add_notifications(conn: Connection, new: Sequence[NewNotification]) -> list[AddedNotification]:
+    """Add notifications on an engine session and return them in this order; existing ones stay as they are.
 
-    notification_id: UUID
-    created: bool
-
-
-class Notification(BaseModel):
-    """One notification as it is now."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    org_id: UUID
-    notification_id: UUID
-    job_id: UUID | None
-    channel: str
-    recipient: str
-    template_key: str
-    locale: str
-    payload: dict[str, Any]
-    schedule_bucket: str
-    subject: str | None
-    """As it was told; None until then."""
-    body: str | None
-    delivery_status: DeliveryStatus
-    attempt_count: int
-    last_error: str | None
-    delivery_job_id: UUID | None
-    """The job that delivers it, or the message to the endpoint."""
-    scheduled_at: datetime
-    sent_at: datetime | None
-    read_at: datetime | None
-    created_by: str
-    created_at: datetime
-
-
-class Due(Notification):
-    """One that is to be told now, and what its recipient wants."""
-
-    suppressed_for: str | None
-    """Why nothing is to be sent to them at all."""
-    wanted: bool
-    about: str | None = None
-    """The subject of the job that it is about, if there is such a job."""
-    hidden: bool = False
-    """Whether whoever asked for it may no longer see what it is about."""
-
-    @property
-    def key(self) -> tuple[UUID, UUID]:
-        """What its row is found by."""
-        return self.org_id, self.notification_id
-
-    @property
-    def refusal(self) -> str | None:
-        """Why it is not told, if so."""
-        if self.suppressed_for is not None:
-            return f"nothing is sent to this recipient: {self.suppressed_for}"
-        if self.hidden:
-            return "whoever asked for it may not see what it is about"
-        return None if self.wanted else f"the recipient does not want {self.template_key}"
-
-
-class Settled(NamedTuple):
-    """What became of a try."""
-
-    status: DeliveryStatus
-    subject: str | None = None
-    body: str | None = None
-    error: str | None = None
-    tries: int = 0
-
-
-async def add(conn: Connection, new: Sequence[NewNotification]) -> list[Added]:
-    """Note that people are to be told, on an engine session; what is noted already stays as it is.
-
-    The answers are in the order of what was given. Delivering it is left to the chore that takes what is due.
+    The dispatcher delivers them.
     """
     if not new:
         return []
-    document = {"rows": json.dumps([_row(place, one) for place, one in enumerate(new)])}
-    made = {row["notification_id"] for row in await rows(conn, "notifications/add", document)}
-    found = {row["place"]: row["notification_id"] for row in await rows(conn, "notifications/find", document)}
+    document = {"rows": json.dumps([_document(position, one) for position, one in enumerate(new)])}
+    created = {row["notification_id"] for row in await rows(conn, "notifications/add", document)}
+    existing = await rows(conn, "notifications/find_existing", document)
+    ids = {row["position"]: row["notification_id"] for row in existing}
     added = []
-    for place in range(len(new)):
-        added.append(Added(found[place], found[place] in made))
-        made.discard(found[place])  # the same twice is new once
+    for position in range(len(new)):
+        added.append(AddedNotification(ids[position], ids[position] in created))
+        created.discard(ids[position])  # a duplicate within the batch is created once
     return added
 
 
-async def take_due(conn: Connection, *, waiting: Collection[UUID], share: int) -> list[Due]:
-    """What is due and in nobody's hands, so many of each org at most, without the orgs that wait."""
-    values = {"waiting": [*waiting], "share": share, "look": _LOOK}
-    return [Due.model_validate(row) for row in await rows(conn, "notifications/take_due", values)]
+async def list_due(
+    conn: Connection, *, excluded_orgs: Collection[UUID], max_per_org: int
+) -> list[DueNotification]:
+    """Return due notifications without a delivery job, up to a number per org."""
+    values = {"excluded_orgs": [*excluded_orgs], "max_per_org": max_per_org, "max_rows": _MAX_DUE_ROWS}
+    return [DueNotification.model_validate(row) for row in await rows(conn, "notifications/list_due", values)]
 
 
-async def open_one(conn: Connection, org_id: UUID, notification_id: UUID) -> Due | None:
-    """One that is still to be told; None if it was, or is unknown."""
-    row = await first(conn, "notifications/open", _key(org_id, notification_id))
-    return Due.model_validate(row) if row else None
+async def read_pending(conn: Connection, org_id: UUID, notification_id: UUID) -> DueNotification | None:
+    """Read a pending notification; None if it was delivered or is unknown."""
+    row = await first(conn, "notifications/read_pending", _key(org_id, notification_id))
+    return DueNotification.model_validate(row) if row else None
 
 
 async def settle(
-    conn: Connection, ended: Mapping[tuple[UUID, UUID], Settled], *, job_id: UUID | None = None
+    conn: Connection, updates: Mapping[tuple[UUID, UUID], DeliveryUpdate], *, job_id: UUID | None = None
 ) -> set[UUID]:
-    """Write what became of tries, by org and id; which were still pending, and in the hands of this job."""
+    """Write the results of deliveries by org and id; return the ids that were pending for this job."""
     document = [
-        {"org_id": str(org_id), "notification_id": str(which), **one._asdict()}
-        for (org_id, which), one in sorted(ended.items())
+        {"org_id": str(org_id), "notification_id": str(notification_id), **update._asdict()}
+        for (org_id, notification_id), update in sorted(updates.items())
     ]
     values = {"rows": json.dumps(document), "job_id": job_id}
     return {row["notification_id"] for row in await rows(conn, "notifications/settle", values)}
 
 
-async def hold(conn: Connection, org_id: UUID, ids: Sequence[UUID]) -> dict[UUID, datetime]:
-    """Those that nobody else hands over just now, locked, with when they were due."""
-    found = await rows(conn, "notifications/hold", {"org_id": org_id, "notification_ids": [*ids]})
+async def lock_due(conn: Connection, org_id: UUID, ids: Sequence[UUID]) -> dict[UUID, datetime]:
+    """Lock those of these notifications that no other dispatcher holds; return when each was due."""
+    found = await rows(conn, "notifications/lock_due", {"org_id": org_id, "notification_ids": [*ids]})
     return {row["notification_id"]: row["scheduled_at"] for row in found}
 
 
-async def hand_over(conn: Connection, org_id: UUID, jobs: Mapping[UUID, UUID]) -> None:
-    """Say which job delivers each of these, which are held."""
+async def assign_jobs(conn: Connection, org_id: UUID, jobs: Mapping[UUID, UUID]) -> None:
+    """Write the delivery jobs of locked notifications."""
     values = {"org_id": org_id, "notification_ids": [*jobs], "job_ids": [*jobs.values()]}
-    await conn.execute(statement("notifications/hand_over"), values)
+    await conn.execute(statement("notifications/assign_jobs"), values)
 
 
-async def hand_to_endpoint(conn: Connection, told: Mapping[UUID, tuple[Due, str, str]]) -> set[UUID]:
-    """Make messages to webhooks of these, with subject and body; which of them have an endpoint."""
+async def create_webhook_deliveries(
+    conn: Connection, messages: Sequence[tuple[DueNotification, MessageText]]
+) -> set[UUID]:
+    """Create the webhook deliveries of notifications; return the ids of those whose endpoint is enabled."""
     document = [
         {
             "org_id": str(due.org_id),
-            "notification_id": str(which),
+            "notification_id": str(due.notification_id),
             "endpoint_id": due.recipient,
-            "subject": subject,
-            "body": body,
+            **message._asdict(),
         }
-        for which, (due, subject, body) in sorted(told.items())
+        for due, message in sorted(messages, key=lambda pair: pair[0].notification_id)
     ]
-    found = await rows(conn, "notifications/hand_to_endpoint", {"rows": json.dumps(document)})
+    found = await rows(conn, "notifications/create_webhook_deliveries", {"rows": json.dumps(document)})
     return {row["notification_id"] for row in found}
 
 
-async def end_lost(conn: Connection, *, limit: int) -> int:
-    """End those that nobody delivers any more; how many."""
-    return len(await rows(conn, "notifications/end_lost", {"limit": limit}))
+async def fail_lost(conn: Connection, *, limit: int) -> int:
+    """Fail notifications whose delivery job or endpoint has ended or is gone; return how many."""
+    return len(await rows(conn, "notifications/fail_lost", {"limit": limit}))
 
 
-async def read(conn: Connection, org_id: UUID, notification_id: UUID) -> Notification | None:
-    """One notification of an org."""
+async def read_notification(conn: Connection, org_id: UUID, notification_id: UUID) -> Notification | None:
+    """Read a notification of an org."""
     row = await first(conn, "notifications/read", _key(org_id, notification_id))
     return Notification.model_validate(row) if row else None
 
 
 async def resend(conn: Connection, org_id: UUID, notification_id: UUID) -> Notification | None:
-    """Have one told again that was not told; None if there is none of that id that ended so."""
+    """Make a failed or suppressed notification pending again; None if it is not one of these."""
     row = await first(conn, "notifications/resend", _key(org_id, notification_id))
     return Notification.model_validate(row) if row else None
 
 
-async def floor(conn: Connection, org_id: UUID, before: UUID, *, look: int) -> UUID | None:
-    """Where a look at so many ends, None if there are fewer; the transaction goes on in this order."""
+async def find_scan_end(conn: Connection, org_id: UUID, before: UUID, *, max_rows: int) -> UUID | None:
+    """Return the id at which a scan of so many rows ends; None if there are fewer.
+
+    The transaction reads in index order from here on.
+    """
     await conn.execute(PREFER_INDEX_ORDER)
-    row = await first(conn, "notifications/floor", {"org_id": org_id, "before": before, "look": look})
+    values = {"org_id": org_id, "before": before, "max_rows": max_rows}
+    row = await first(conn, "notifications/find_scan_end", values)
     return row["notification_id"] if row else None
 
 
-async def list_before(conn: Connection, values: Mapping[str, Any]) -> list[Notification]:
-    """The next notifications of an org, the newest first."""
+async def list_notifications(conn: Connection, values: Mapping[str, Any]) -> list[Notification]:
+    """Return the notifications of an org, newest first."""
     return [Notification.model_validate(row) for row in await rows(conn, "notifications/list", values)]
 
 
-async def inbox(conn: Connection, values: Mapping[str, Any]) -> list[Notification]:
-    """What was told to somebody in the product, the newest first."""
-    return [Notification.model_validate(row) for row in await rows(conn, "notifications/inbox", values)]
+async def list_inbox(conn: Connection, values: Mapping[str, Any]) -> list[Notification]:
+    """Return the in-app notifications of a user, newest first."""
+    return [Notification.model_validate(row) for row in await rows(conn, "notifications/list_inbox", values)]
 
 
 async def count_unread(conn: Connection, org_id: UUID, user_id: str) -> int:
-    """How much of it they have not read, up to a number."""
-    values = {"org_id": org_id, "user_id": user_id, "most": MOST_UNREAD}
-    row = await first(conn, "notifications/count_unread", values)
-    return int(row["unread"]) if row else 0
+    """Count the unread in-app notifications of a user, up to a maximum."""
+    values = {"org_id": org_id, "user_id": user_id, "max_count": MAX_UNREAD_COUNT}
+    [row] = await rows(conn, "notifications/count_unread", values)
+    return int(row["unread"])
 
 
-async def count_pending(conn: Connection, org_id: UUID, most: int) -> int:
-    """How many of an org are still to be told, up to a number."""
-    row = await first(conn, "notifications/count_pending", {"org_id": org_id, "most": most})
-    return int(row["pending"]) if row else 0
+async def count_pending(conn: Connection, org_id: UUID, max_count: int) -> int:
+    """Count the pending notifications of an org, up to a maximum."""
+    [row] = await rows(conn, "notifications/count_pending", {"org_id": org_id, "max_count": max_count})
+    return int(row["pending"])
 
 
 async def mark_read(conn: Connection, org_id: UUID, user_id: str, ids: Sequence[UUID] | None) -> int:
-    """They have read these, or without ids all of it; how many were new to them."""
+    """Mark these in-app notifications of a user as read, or without ids all; return how many were unread."""
     values = {"org_id": org_id, "user_id": user_id, "notification_ids": None if ids is None else [*ids]}
     return (await conn.execute(statement("notifications/mark_read"), values)).rowcount
+
+
+async def list_preferences(conn: Connection, values: Mapping[str, Any]) -> list[Preference]:
+    """Return the preferences of a recipient by template."""
+    return [Preference.model_validate(row) for row in await rows(conn, "preferences/list", values)]
+
+
+async def set_preference(conn: Connection, values: Mapping[str, Any]) -> None:
+    """Set a preference of a recipient, or remove it if `wanted` is None."""
+    verb = "remove" if values["wanted"] is None else "set"
+    await conn.execute(statement(f"preferences/{verb}"), values)
+
+
+async def add_suppression(conn: Connection, values: Mapping[str, Any]) -> Suppression | None:
+    """Suppress a recipient; None if it was suppressed already."""
+    return _suppression(await first(conn, "suppressions/add", values))
+
+
+async def read_suppression(conn: Connection, values: Mapping[str, Any]) -> Suppression | None:
+    """Read the suppression of a recipient."""
+    return _suppression(await first(conn, "suppressions/read", values))
+
+
+async def remove_suppression(conn: Connection, values: Mapping[str, Any]) -> Suppression | None:
+    """End the suppression of a recipient; None if it was not suppressed."""
+    return _suppression(await first(conn, "suppressions/remove", values))
+
+
+async def list_suppressions(
+    conn: Connection, org_id: UUID, after: tuple[str, str], *, limit: int
+) -> list[Suppression]:
+    """Return the suppressed recipients of an org after a channel and recipient, in that order."""
+    values = {"org_id": org_id, "channel": after[0], "recipient": after[1], "limit": limit}
+    return [Suppression.model_validate(row) for row in await rows(conn, "suppressions/list", values)]
+
+
+def _suppression(row: Mapping[str, Any] | None) -> Suppression | None:
+    return Suppression.model_validate(row) if row else None
 
 
 def _key(org_id: UUID, notification_id: UUID) -> dict[str, UUID]:
     return {"org_id": org_id, "notification_id": notification_id}
 
 
-def _row(place: int, one: NewNotification) -> dict[str, Any]:
+def _document(position: int, one: NewNotification) -> dict[str, Any]:
     return {
-        "place": place,
+        "position": position,
         "org_id": str(one.org_id),
         "job_id": one.job_id and str(one.job_id),
         "channel": one.channel,

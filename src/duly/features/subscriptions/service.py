@@ -9,21 +9,14 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, UnknownJob, UnknownSubscription
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_active, check_org_exists, org_uuid
+from duly.features.arguments import check_org_active, check_org_exists, org_uuid, required_uuid
 from duly.features.audit.entries import audited_transaction, change_request
-from duly.features.notifications.recipients import (
-    FALLBACK,
-    IN_APP,
-    Recipient,
-    check_endpoints,
-    checked_id,
-    checked_locale,
-    own_address,
-)
+from duly.features.notifications.recipients import IN_APP, Recipient, check_endpoints, in_app_address
 from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.features.subscriptions import store
 from duly.features.subscriptions.models import OUTCOMES, Subscription, SubscriptionPage
 from duly.features.system_jobs import is_system_job
+from duly.features.templates.models import DEFAULT_LOCALE, checked_locale
 from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
@@ -49,14 +42,14 @@ class Subscriptions:
         job_id: UUID | str | None = None,
         job_type: str | None = None,
         outcomes: Iterable[str] = OUTCOMES,
-        locale: str = FALLBACK,
+        locale: str = DEFAULT_LOCALE,
         actor: Actor,
     ) -> Subscription:
         """Notify a recipient when a job ends, or those of a type, or without either all that end from now on.
 
         If the job has ended already, notify at once. Idempotent.
         """
-        channel, address = Recipient.read(to)
+        channel, address = Recipient.parse(to)
         values = {
             "org_id": org_uuid(org_id),
             "job_id": as_uuid("job_id", job_id),
@@ -96,7 +89,7 @@ class Subscriptions:
             "org_id": org,
             "job_id": as_uuid("job_id", job_id),
             "created_by": None if of is None else change_request(of, None, optional=True).by,
-            "user_id": None if of is None else own_address(of),
+            "user_id": None if of is None else in_app_address(of),
             "before": decode_cursor(after, UUID),
             "limit": size + 1,
         }
@@ -108,13 +101,13 @@ class Subscriptions:
 
     async def get(self, org_id: UUID | str, subscription_id: UUID | str) -> Subscription:
         """Return a subscription; an unknown id raises."""
-        org, subscription = org_uuid(org_id), checked_id("subscription_id", subscription_id)
+        org, subscription = org_uuid(org_id), required_uuid("subscription_id", subscription_id)
         async with self._app.tenant_session(org) as conn:
             return _known(await store.read(conn, org, subscription))
 
     async def unsubscribe(self, org_id: UUID | str, subscription_id: UUID | str) -> Subscription:
         """Delete a subscription; an unknown id raises. Pending notifications are still sent."""
-        org, subscription = org_uuid(org_id), checked_id("subscription_id", subscription_id)
+        org, subscription = org_uuid(org_id), required_uuid("subscription_id", subscription_id)
 
         async def delete(conn: Connection) -> Subscription:
             return _known(await store.delete(conn, org, subscription))
@@ -124,7 +117,7 @@ class Subscriptions:
 
 def is_of(subscription: Subscription, actor: Actor) -> bool:
     """Return whether a subscription is by or for this actor."""
-    is_recipient = subscription.channel == IN_APP and subscription.recipient == own_address(actor)
+    is_recipient = subscription.channel == IN_APP and subscription.recipient == in_app_address(actor)
     return is_recipient or subscription.created_by == f"{actor.type}:{actor.id}"
 
 

@@ -12,8 +12,7 @@ from duly.db.pool import Connection
 from duly.db.rows import first, rows
 from duly.db.statements import statement
 from duly.features.events.models import RelayedEvent
-from duly.features.notifications import store as notifications
-from duly.features.notifications.store import NewNotification
+from duly.features.notifications.service import NewNotification, add_notifications
 from duly.features.subscriptions.models import Subscription
 
 _TERMINAL_EVENTS = frozenset(TERMINAL_EVENT.values())
@@ -85,7 +84,7 @@ async def _notify(conn: Connection, values: Mapping[str, Any]) -> None:
         return
     for start in range(0, len(matches), _MAX_BATCH):
         batch = matches[start : start + _MAX_BATCH]
-        await notifications.add(conn, [_notification(match) for match in batch])
+        await add_notifications(conn, [_notification(match) for match in batch])
     org_ids, subscription_ids = zip(
         *{(match["org_id"], match["subscription_id"]) for match in matches}, strict=True
     )

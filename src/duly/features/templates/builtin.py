@@ -1,32 +1,32 @@
-"""The words that come with Duly, in German and English; an org's own words win over them.
+"""The built-in templates, in German and English; templates of an org take precedence.
 
-Of jobs: `job_id`, `job_type`, `subject_id`, `status`, `outcome`, `error_code`, `finished_at`.
-Of alerts: `kind`, `target`, `severity`, `summary`, `measured`, `threshold`, `fired_at`, `resolved_at`.
-Of endpoints: `endpoint_id`, `url`, `reason`, `disabled_at`.
-What is about a job has its `job_url`, too, if the installation says where its service is.
+Values of jobs: `job_id`, `job_type`, `subject_id`, `status`, `outcome`, `error_code`, `finished_at`; also
+`job_url`, if the public URL of the service is set.
+Values of alerts: `kind`, `target`, `severity`, `summary`, `measured`, `threshold`, `fired_at`, `resolved_at`.
+Values of webhook endpoints: `endpoint_id`, `url`, `reason`, `disabled_at`.
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
-from duly.features.templates.lazy import Words
+from duly.features.templates.models import MessageText
 
-_ABOUT_DE = """{% if job_id %}Auftrag: {{ job_id }}
+_JOB_FACTS_DE = """{% if job_id %}Auftrag: {{ job_id }}
 {% endif %}{% if subject_id %}Betrifft: {{ subject_id }}
 {% endif %}{% if finished_at %}Beendet: {{ finished_at|datetime }}
 {% endif %}{% if error_code %}Fehler: {{ error_code }}
 {% endif %}{% if job_url %}
 {{ job_url }}
 {% endif %}"""
-_ABOUT_EN = """{% if job_id %}Job: {{ job_id }}
+_JOB_FACTS_EN = """{% if job_id %}Job: {{ job_id }}
 {% endif %}{% if subject_id %}About: {{ subject_id }}
-{% endif %}{% if finished_at %}Ended: {{ finished_at|datetime }}
+{% endif %}{% if finished_at %}Finished: {{ finished_at|datetime }}
 {% endif %}{% if error_code %}Error: {{ error_code }}
 {% endif %}{% if job_url %}
 {{ job_url }}
 {% endif %}"""
-# A summary is English, as the log and the command line are: German mail says it anew.
+# Summaries are English, as logs and the command line are: German mail has its own.
 _SUMMARY_DE = """{% if kind == 'queue_depth' %}Zu viele Aufträge warten in {{ target }}\
 {% elif kind == 'oldest_age' %}Ein Auftrag in {{ target }} wartet zu lange\
 {% elif kind == 'dead_rate' %}Zu viele Aufträge sind binnen einer Stunde endgültig fehlgeschlagen\
@@ -38,7 +38,7 @@ _SEVERITY_DE = "{% if severity == 'critical' %}kritisch{% else %}Warnung{% endif
 _UNIT = "{% if kind in ['oldest_age', 'no_worker', 'relay_lag'] %} s{% endif %}"
 
 
-def _figures(kind: str, about: str, measured: str, threshold: str, since: str) -> str:
+def _alert_facts(kind: str, about: str, measured: str, threshold: str, since: str) -> str:
     return (
         f"{kind}: {{{{ kind }}}}\n{about}: {{{{ target }}}}\n"
         f"{{% if measured is not none %}}{measured}: {{{{ measured|number(0) }}}}{_UNIT}"
@@ -47,20 +47,20 @@ def _figures(kind: str, about: str, measured: str, threshold: str, since: str) -
     )
 
 
-_FIGURES_DE = _figures("Art", "Betrifft", "Gemessen", "Schwelle", "Seit")
-_FIGURES_EN = _figures("Kind", "About", "Measured", "threshold", "Since")
+_ALERT_FACTS_DE = _alert_facts("Art", "Betrifft", "Gemessen", "Schwelle", "Seit")
+_ALERT_FACTS_EN = _alert_facts("Kind", "About", "Measured", "threshold", "Since")
 
 
-def _job(german: str, english: str, de: str, en: str) -> dict[str, Words]:
+def _job_template(german: str, english: str, de: str, en: str) -> dict[str, MessageText]:
     return {
-        "de": Words(f"{{{{ job_type }}}} {german}", f"{de}\n\n{_ABOUT_DE}"),
-        "en": Words(f"{{{{ job_type }}}} {english}", f"{en}\n\n{_ABOUT_EN}"),
+        "de": MessageText(f"{{{{ job_type }}}} {german}", f"{de}\n\n{_JOB_FACTS_DE}"),
+        "en": MessageText(f"{{{{ job_type }}}} {english}", f"{en}\n\n{_JOB_FACTS_EN}"),
     }
 
 
-BUILT_IN = MappingProxyType(
+BUILTIN_TEMPLATES = MappingProxyType(
     {
-        "job.completed": _job(
+        "job.completed": _job_template(
             "ist fertig",
             "is done",
             "Der Auftrag {{ job_type }} ist fertig"
@@ -68,47 +68,47 @@ BUILT_IN = MappingProxyType(
             "The job {{ job_type }} is done"
             "{% if outcome == 'partially_succeeded' %}, but some of its parts have failed{% endif %}.",
         ),
-        "job.failed": _job(
+        "job.failed": _job_template(
             "ist fehlgeschlagen",
             "has failed",
             "Der Auftrag {{ job_type }} ist fehlgeschlagen.",
             "The job {{ job_type }} has failed.",
         ),
-        "job.dead": _job(
+        "job.dead": _job_template(
             "ist endgültig fehlgeschlagen",
             "has failed for good",
             "Der Auftrag {{ job_type }} ist nach allen Versuchen fehlgeschlagen "
-            "und wartet auf eine Entscheidung.",
-            "The job {{ job_type }} has failed after all its attempts, and waits for somebody to decide.",
+            "und wartet auf eine Entscheidung: wiederholen oder verwerfen.",
+            "The job {{ job_type }} has failed after all its attempts "
+            "and waits for a decision: replay or discard it.",
         ),
-        "job.canceled": _job(
+        "job.canceled": _job_template(
             "wurde abgebrochen",
             "was canceled",
             "Der Auftrag {{ job_type }} wurde abgebrochen.",
             "The job {{ job_type }} was canceled.",
         ),
         "alert.firing": {
-            "de": Words(f"[{_SEVERITY_DE}] {_SUMMARY_DE}", f"{_SUMMARY_DE}.\n\n{_FIGURES_DE}"),
-            "en": Words("[{{ severity }}] {{ summary }}", f"{{{{ summary }}}}\n\n{_FIGURES_EN}"),
+            "de": MessageText(f"[{_SEVERITY_DE}] {_SUMMARY_DE}", f"{_SUMMARY_DE}.\n\n{_ALERT_FACTS_DE}"),
+            "en": MessageText("[{{ severity }}] {{ summary }}", f"{{{{ summary }}}}\n\n{_ALERT_FACTS_EN}"),
         },
         "alert.resolved": {
-            "de": Words(
-                f"[vorbei] {_SUMMARY_DE}",
-                f"Vorbei; es war: {_SUMMARY_DE}.\n\n{_FIGURES_DE}Bis: {{{{ resolved_at|datetime }}}}\n",
+            "de": MessageText(
+                f"[behoben] {_SUMMARY_DE}",
+                f"Behoben: {_SUMMARY_DE}.\n\n{_ALERT_FACTS_DE}Bis: {{{{ resolved_at|datetime }}}}\n",
             ),
-            "en": Words(
+            "en": MessageText(
                 "[resolved] {{ summary }}",
-                f"It is over; it was: {{{{ summary }}}}\n\n{_FIGURES_EN}"
-                "Until: {{ resolved_at|datetime }}\n",
+                f"Resolved: {{{{ summary }}}}\n\n{_ALERT_FACTS_EN}Until: {{{{ resolved_at|datetime }}}}\n",
             ),
         },
         "webhook.disabled": {
-            "de": Words(
+            "de": MessageText(
                 "Webhook abgeschaltet",
                 "Der Webhook {{ endpoint_id }} wurde abgeschaltet.\n\n"
                 "Adresse: {{ url }}\nGrund: {{ reason }}\nSeit: {{ disabled_at|datetime }}\n",
             ),
-            "en": Words(
+            "en": MessageText(
                 "Webhook disabled",
                 "The webhook {{ endpoint_id }} was disabled.\n\n"
                 "Address: {{ url }}\nReason: {{ reason }}\nSince: {{ disabled_at|datetime }}\n",
@@ -116,4 +116,4 @@ BUILT_IN = MappingProxyType(
         },
     }
 )
-"""By key, then by locale."""
+"""The built-in templates by key, then by locale."""

@@ -12,8 +12,7 @@ from duly.cli.command import Group
 from duly.cli.options import Change, Depends, Owner, Paging
 from duly.cli.output import columns
 from duly.features.notifications.commands import Locale, TemplateKey
-from duly.features.templates.service import TemplatePage
-from duly.features.templates.store import OwnTemplate
+from duly.features.templates.models import OrgTemplate, TemplatePage
 
 templates = Group("templates", "Manage the message templates of an org.")
 
@@ -39,7 +38,7 @@ async def set_template(
     subject: Annotated[str, typer.Option(help="Set the subject, with {{ values }} of the payload.")],
     body: Annotated[str, Depends(_body)],
     locale: Locale = "en",
-) -> OwnTemplate:
+) -> OrgTemplate:
     """Set the subject and the body of a template."""
     return await duly.notifications.templates.set(org, template, locale, subject=subject, body=body, **change)
 
@@ -47,6 +46,6 @@ async def set_template(
 @templates.command()
 async def delete(
     duly: Duly, template: TemplateKey, org: Owner, change: Change, locale: Locale = "en"
-) -> OwnTemplate:
+) -> OrgTemplate:
     """Delete a template of an org; the built-in one applies again."""
     return await duly.notifications.templates.remove(org, template, locale, **change)

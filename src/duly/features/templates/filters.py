@@ -1,4 +1,4 @@
-"""What templates may do with a value. Each is bounded, takes any value, and speaks the recipient's tongue."""
+"""The filters of templates. Each is bounded, accepts any value, and formats for the locale."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from jinja2.runtime import Context
 
 from duly.core.errors import ContractError
 
-LONGEST_TEXT = 64 * 1024
-MOST_ROUNDS = 1_000
-"""Of a loop; what follows is left out."""
+MAX_TEXT_LENGTH = 64 * 1024
+MAX_LOOP_ITEMS = 1_000
+"""Further items are left out."""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
-def tick(context: Context) -> None:
-    """Raise if the time is over: what a tenant writes must not keep others waiting."""
-    if time.thread_time() > context["_until"]:
+def check_deadline(context: Context) -> None:
+    """Raise if the time of the template is over: it must not delay the messages of other orgs."""
+    if time.thread_time() > context["_deadline"]:
         raise ContractError("takes too long", field="body", fix="loop over less")
 
 
-def shown(value: Any) -> str:
-    """A value as it is written: nothing for null."""
+def to_text(value: Any) -> str:
+    """Return a value as text; null is empty."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def written(context: Context, value: Any) -> Any:
-    """A value as it stands in a text: objects and lists as JSON, null as nothing."""
-    tick(context)
+def finalize(context: Context, value: Any) -> Any:
+    """Return a value as it is printed: objects and lists as JSON, null as nothing."""
+    check_deadline(context)
     if isinstance(value, Undefined | str):
         return value
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else shown(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else to_text(value)
 
 
 @pass_context
-def joined(context: Context, values: list[Any]) -> str:
-    """What `~` makes of its values, which is cut where it is too long."""
+def concat(context: Context, values: list[Any]) -> str:
+    """Join the operands of `~`, up to the maximum length."""
     text = ""
     for value in values:
-        text += str(written(context, value))
-        if len(text) > LONGEST_TEXT:
+        text += str(finalize(context, value))
+        if len(text) > MAX_TEXT_LENGTH:
             break
-    return text[:LONGEST_TEXT]
+    return text[:MAX_TEXT_LENGTH]
 
 
-class Each(list[Any]):
-    """What a loop goes over, watched at each step."""
+class TimedList(list[Any]):
+    """The items of a loop; each step checks the deadline."""
 
     def __init__(self, context: Context, items: list[Any]) -> None:
         super().__init__(items)
@@ -65,82 +65,83 @@ class Each(list[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         for item in super().__iter__():
-            tick(self._context)
+            check_deadline(self._context)
             yield item
 
 
 @pass_context
-def each(context: Context, value: Any) -> Each:
-    """The items of a list, or the keys of an object; of anything else none."""
+def iterate(context: Context, value: Any) -> TimedList:
+    """Return the items of a list, or the keys of an object; nothing for other values."""
     if isinstance(value, Undefined):
-        iter(value)  # raises where what is not there is an error
+        iter(value)  # raises if undefined values are errors
     items = [*value] if isinstance(value, list | dict) else []
-    return Each(context, items[:MOST_ROUNDS])
+    return TimedList(context, items[:MAX_LOOP_ITEMS])
 
 
 def default(_: str, value: Any, fallback: Any = "", boolean: bool = False) -> Any:
-    """Something else if it is not there or null; with `boolean`, also if it is empty."""
+    """Return the fallback if the value is undefined or null; with `boolean`, also if it is empty."""
     missing = isinstance(value, Undefined) or value is None
     return fallback if missing or (boolean and not value) else value
 
 
 def join(_: str, value: Any, separator: Any = "") -> str:
-    """The items of a list, with something between them."""
-    between, text = shown(separator), ""
+    """Join the items of a list."""
+    between, text = to_text(separator), ""
     for number, item in enumerate(value if isinstance(value, list) else [value]):
-        text += (between if number else "") + shown(item)
-        if len(text) > LONGEST_TEXT:
+        text += (between if number else "") + to_text(item)
+        if len(text) > MAX_TEXT_LENGTH:
             break
-    return text[:LONGEST_TEXT]
+    return text[:MAX_TEXT_LENGTH]
 
 
 def length(_: str, value: Any) -> int:
-    """How many items, or characters."""
+    """Return the number of items or characters."""
     return len(value) if isinstance(value, list | dict | str) else 0
 
 
 def rounded(_: str, value: Any, digits: Any = 0) -> Any:
-    """A number with so many digits behind the point."""
+    """Round a number to some decimal places."""
     if not _is_number(value):
         return value
-    return round(float(value), kept) if (kept := _digits(digits)) else round(value)
+    places = _decimal_places(digits)
+    return round(float(value), places) if places else round(value)
 
 
 def number(locale: str, value: Any, digits: Any = None) -> str:
-    """A number as people of that language write it."""
+    """Format a number for the locale."""
     if not _is_number(value):
-        return shown(value)
+        return to_text(value)
     whole = isinstance(value, int) and digits is None
-    kept = _digits(digits) if digits is not None else 2
-    text = f"{value:,}" if whole else f"{value:,.{kept}f}"
-    return text.translate({ord(","): ".", ord("."): ","}) if _german(locale) else text
+    places = _decimal_places(digits) if digits is not None else 2
+    text = f"{value:,}" if whole else f"{value:,.{places}f}"
+    return text.translate({ord(","): ".", ord("."): ","}) if _is_german(locale) else text
 
 
-def day(locale: str, value: Any, zone: Any = "UTC") -> str:
-    """The date of a moment, in UTC or in the zone that is named."""
-    at = _moment(value, zone)
-    return shown(value) if at is None else _day(locale, at)
+def format_date(locale: str, value: Any, zone: Any = "UTC") -> str:
+    """Format the date of a time, in UTC or in another zone."""
+    at = _parse_time(value, zone)
+    return to_text(value) if at is None else _local_date(locale, at)
 
 
-def moment(locale: str, value: Any, zone: Any = "UTC") -> str:
-    """A moment to the minute, in UTC or in the zone that is named."""
-    at = _moment(value, zone)
-    return shown(value) if at is None else f"{_day(locale, at)}, {at:%H:%M} {at.tzname()}"
+def format_datetime(locale: str, value: Any, zone: Any = "UTC") -> str:
+    """Format a time to the minute, in UTC or in another zone."""
+    at = _parse_time(value, zone)
+    return to_text(value) if at is None else f"{_local_date(locale, at)}, {at:%H:%M} {at.tzname()}"
 
 
-def _moment(value: Any, zone: Any) -> datetime | None:
+def _parse_time(value: Any, zone: Any) -> datetime | None:
     try:
-        at = datetime.fromisoformat(shown(value))
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(ZoneInfo(shown(zone)))
-    except (ValueError, OverflowError, OSError, KeyError):  # no moment, or no zone
+        at = datetime.fromisoformat(to_text(value))
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(ZoneInfo(to_text(zone)))
+    except (ValueError, OverflowError, OSError, KeyError):  # not a time, or not a zone
         return None
 
 
-def _day(locale: str, at: date) -> str:
-    return f"{at:%d.%m.%Y}" if _german(locale) else f"{at.day} {_MONTHS[at.month - 1]} {at.year}"
+def _local_date(locale: str, at: date) -> str:
+    return f"{at:%d.%m.%Y}" if _is_german(locale) else f"{at.day} {_MONTHS[at.month - 1]} {at.year}"
 
 
-def _german(locale: str) -> bool:
+def _is_german(locale: str) -> bool:
     return locale.partition("-")[0] == "de"
 
 
@@ -148,31 +149,31 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _digits(digits: Any) -> int:
-    return min(max(digits, 0), _MOST_DIGITS) if _is_number(digits) else 0
+def _decimal_places(digits: Any) -> int:
+    return min(max(digits, 0), _MAX_DIGITS) if _is_number(digits) else 0
 
 
-def _watched(work: Callable[..., Any]) -> Callable[..., Any]:
+def _with_deadline(function: Callable[..., Any]) -> Callable[..., Any]:
     @pass_context
-    def applied(context: Context, value: Any, *args: Any, **named: Any) -> Any:
-        tick(context)
-        return work(context["_locale"], value, *args, **named)
+    def _apply(context: Context, value: Any, *args: Any, **named: Any) -> Any:
+        check_deadline(context)
+        return function(context["_locale"], value, *args, **named)
 
-    return applied
+    return _apply
 
 
-_WORKS: dict[str, Callable[..., Any]] = {
-    "upper": lambda _, value: shown(value).upper(),
-    "lower": lambda _, value: shown(value).lower(),
-    "title": lambda _, value: shown(value).title(),
-    "trim": lambda _, value: shown(value).strip(),
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "upper": lambda _, value: to_text(value).upper(),
+    "lower": lambda _, value: to_text(value).lower(),
+    "title": lambda _, value: to_text(value).title(),
+    "trim": lambda _, value: to_text(value).strip(),
     "default": default,
     "join": join,
     "length": length,
     "round": rounded,
     "number": number,
-    "date": day,
-    "datetime": moment,
+    "date": format_date,
+    "datetime": format_datetime,
 }
-FILTERS = {name: _watched(work) for name, work in _WORKS.items()}
-"""Those that templates may name."""
+FILTERS = {name: _with_deadline(function) for name, function in _FUNCTIONS.items()}
+"""The filters by name."""

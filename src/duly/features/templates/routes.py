@@ -7,7 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from duly.core.principal import Scope
-from duly.features.templates.service import OwnTemplate, TemplatePage
+from duly.features.templates.service import OrgTemplate, TemplatePage
 from duly.http.params import After, PageSize, ReasonBody, ReasonParam
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -23,7 +23,7 @@ Key = Annotated[str, Field(pattern=_KEY_PATTERN, max_length=100, examples=["job.
 KeyPath = Annotated[str, Path(pattern=_KEY_PATTERN, max_length=100)]
 LocaleParam = Annotated[str, Query(pattern=_LOCALE_PATTERN, max_length=12)]
 
-TemplateResponse = response_model(OwnTemplate, "Template")
+TemplateResponse = response_model(OrgTemplate, "Template")
 TemplatePageResponse = page_model("templates", TemplateResponse)
 
 
@@ -49,7 +49,7 @@ def routes(service: Service) -> APIRouter:
     @api.get("/{template_key}", response_model=TemplateResponse, responses=problem_responses(404))
     async def show_template(
         template_key: KeyPath, requester: operates, locale: LocaleParam = "en"
-    ) -> OwnTemplate:
+    ) -> OrgTemplate:
         """Get the org's own template of a language."""
         return await templates.get(requester.org_id, template_key, locale)
 
@@ -58,7 +58,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def set_template(
         template_key: KeyPath, request: TemplateContent, requester: administers, locale: LocaleParam = "en"
-    ) -> OwnTemplate:
+    ) -> OrgTemplate:
         """Set the org's own template of a language."""
         return await templates.set(
             requester.org_id, template_key, locale, actor=requester.actor, **dict(request)

@@ -1,4 +1,4 @@
-"""Templates: an org's own words, those that come with Duly, and which of them are used."""
+"""Message templates: those of orgs, the built-in ones, and which of them a message uses."""
 
 from __future__ import annotations
 
@@ -6,71 +6,66 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from duly.core import payload as rules
 from duly.core.errors import Conflict, ContractError, UnknownTemplate
 from duly.core.job import Actor
+from duly.core.payload import check_payload
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_exists, org_uuid, required_text
+from duly.features.arguments import check_org_exists, org_uuid, require
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
-from duly.features.notifications.recipients import checked_key, checked_locale, fallbacks
 from duly.features.orgs.service import lock_org
-from duly.features.pagination import decode_cursor, encode_cursor, page_size
-from duly.features.templates import store as wording
-from duly.features.templates.builtin import BUILT_IN
-from duly.features.templates.lazy import Words, check, render
-from duly.features.templates.store import OwnTemplate
+from duly.features.pagination import decode_cursor, read_org_page, text_pair_cursor
+from duly.features.templates import store
+from duly.features.templates.builtin import BUILTIN_TEMPLATES
+from duly.features.templates.models import (
+    DEFAULT_LOCALE,
+    MessageText,
+    OrgTemplate,
+    TemplatePage,
+    checked_locale,
+    checked_template_key,
+    fallback_locales,
+)
+from duly.features.templates.store import find_templates
 from duly.jobs.application import App
 
-__all__ = ["OwnTemplate", "TemplatePage", "Templates"]
+__all__ = ["OrgTemplate", "TemplatePage", "Templates", "find_templates"]
 
-MOST_TEMPLATES = 1_000
-"""Of an org."""
-LARGEST_PAYLOAD = 16 * 1024
-_TRYING = ThreadPoolExecutor(2, thread_name_prefix="duly-preview")
-"""Those who try out words wait for one another, and nobody else waits for them."""
+MAX_TEMPLATES_PER_ORG = 1_000
+MAX_PAYLOAD_BYTES = 16 * 1024
+_MAX_AUDITED_BODY = 2_000
+_PREVIEW_THREADS = ThreadPoolExecutor(2, thread_name_prefix="duly-preview")
+"""Threads of their own: previews may wait for each other, but nothing else waits for them."""
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class TemplatePage:
-    """Some templates; `after` asks for those that follow, and is None at the end."""
-
-    templates: tuple[OwnTemplate, ...]
-    after: str | None
-
-
 class Templates:
-    """The words that the orgs of an application have of their own."""
+    """The templates of the orgs of an application."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     async def list(self, org_id: UUID | str, *, limit: int = 50, after: str | None = None) -> TemplatePage:
-        """An org's own templates, by key and language; an unknown org raises."""
-        whose, size, start = (
-            org_uuid(org_id),
-            page_size(limit),
-            decode_cursor(after, _key_and_locale) or ("", ""),
+        """Return the templates of an org by key and locale; an unknown org raises."""
+        org, start = org_uuid(org_id), decode_cursor(after, text_pair_cursor) or ("", "")
+        page = await read_org_page(
+            self._app,
+            org,
+            lambda conn, count: store.list_templates(conn, org, start, limit=count),
+            lambda last: (last.template_key, last.locale),
+            limit=limit,
         )
-        async with self._app.tenant_session(whose) as conn:
-            found = await wording.list_templates(conn, whose, start, limit=size + 1)
-            if not found:
-                await check_org_exists(conn, whose)
-        page = tuple(found[:size])
-        more = len(found) > size
-        return TemplatePage(page, encode_cursor(page[-1].template_key, page[-1].locale) if more else None)
+        return TemplatePage(*page)
 
-    async def get(self, org_id: UUID | str, template_key: str, locale: str) -> OwnTemplate:
-        """An org's own words of one language; raises if it has none."""
-        whose, key, tongue = org_uuid(org_id), checked_key(template_key), checked_locale(locale)
-        async with self._app.tenant_session(whose) as conn:
-            found = await wording.find_templates(conn, whose, [key])
-        return _found(next((one for one in found if one.locale == tongue), None))
+    async def get(self, org_id: UUID | str, template_key: str, locale: str) -> OrgTemplate:
+        """Return the template of an org in one locale; an unknown one raises."""
+        org, key, locale = org_uuid(org_id), checked_template_key(template_key), checked_locale(locale)
+        async with self._app.tenant_session(org) as conn:
+            templates = await find_templates(conn, org, [key])
+        return _require_template(next((one for one in templates if one.locale == locale), None), key, locale)
 
     async def set(
         self,
@@ -82,39 +77,43 @@ class Templates:
         body: str,
         actor: Actor,
         reason: str,
-    ) -> OwnTemplate:
-        """Say it in these words from now on; what a template may not have is refused here."""
-        whose, who, words = org_uuid(org_id), change_request(actor, reason), _written(subject, body)
+    ) -> OrgTemplate:
+        """Create or replace a template of an org; raise if it contains what templates may not contain."""
+        org, request, text = org_uuid(org_id), change_request(actor, reason), _checked_text(subject, body)
         values = {
-            "org_id": whose,
-            "template_key": checked_key(template_key),
+            "org_id": org,
+            "template_key": checked_template_key(template_key),
             "locale": checked_locale(locale),
-            "updated_by": who.by,
-            **words._asdict(),
+            "updated_by": request.by,
+            **text._asdict(),
         }
-        await _tried(partial(check, words))
+        await _run_in_thread(partial(_check_syntax, text))
 
-        async def change(conn: Connection) -> OwnTemplate:
-            await lock_org(conn, whose)
-            if await wording.count_templates(conn, whose) >= MOST_TEMPLATES:
-                raise Conflict("too many templates", field="template_key", fix="remove those nobody uses")
-            made = await wording.set_template(conn, values)
-            await record_entry(conn, who, whose, "template.set", _name(made), **_said(made))
-            return made
+        async def change(conn: Connection) -> OrgTemplate:
+            await lock_org(conn, org)
+            if await store.count_templates(conn, org) >= MAX_TEMPLATES_PER_ORG:
+                raise Conflict(
+                    f"the org has {MAX_TEMPLATES_PER_ORG} templates",
+                    field="template_key",
+                    fix="remove unused ones",
+                )
+            template = await store.set_template(conn, values)
+            await record_entry(conn, request, org, "template.set", _name(template), **_detail(template))
+            return template
 
         return await audited_transaction(self._app, change)
 
     async def remove(
         self, org_id: UUID | str, template_key: str, locale: str, *, actor: Actor, reason: str
-    ) -> OwnTemplate:
-        """Forget an org's own words; those that come with Duly count again."""
-        whose, who = org_uuid(org_id), change_request(actor, reason)
-        key, tongue = checked_key(template_key), checked_locale(locale)
+    ) -> OrgTemplate:
+        """Remove a template of an org; the built-in one applies again."""
+        org, request = org_uuid(org_id), change_request(actor, reason)
+        key, locale = checked_template_key(template_key), checked_locale(locale)
 
-        async def change(conn: Connection) -> OwnTemplate:
-            gone = _found(await wording.remove_template(conn, whose, key, tongue))
-            await record_entry(conn, who, whose, "template.removed", _name(gone), **_said(gone))
-            return gone
+        async def change(conn: Connection) -> OrgTemplate:
+            removed = _require_template(await store.remove_template(conn, org, key, locale), key, locale)
+            await record_entry(conn, request, org, "template.removed", _name(removed), **_detail(removed))
+            return removed
 
         return await audited_transaction(self._app, change)
 
@@ -125,62 +124,88 @@ class Templates:
         *,
         subject: str | None = None,
         body: str | None = None,
-        locale: str = "en",
+        locale: str = DEFAULT_LOCALE,
         payload: Mapping[str, Any] | None = None,
-    ) -> Words:
-        """What a message would say: by the template of a key, or in words that nobody has kept yet.
+    ) -> MessageText:
+        """Render the template of a key, or a subject and a body that are not stored.
 
-        A value that the payload does not have is an error that names it; in a message it would be left out.
+        A value that the payload lacks is an error that names it; in a message it is left empty.
         """
-        tongue, given = checked_locale(locale), checked_payload(payload or {})
+        locale, values = checked_locale(locale), checked_payload(payload or {})
         if (template_key is None) == (subject is None or body is None):
-            raise ContractError("name a key, or say words", field="template_key", fix="one of the two")
+            raise ContractError(
+                "pass either template_key, or subject and body",
+                field="template_key",
+                fix="pass one of the two",
+            )
         if template_key is None:
-            words = _written(subject or "", body or "")
+            text = _checked_text(subject or "", body or "")
         else:
-            words = await self.words(org_id, template_key, tongue)
-        return await _tried(partial(render, words, {"job_url": "", **given}, tongue, strict=True))
+            text = await self.resolve(org_id, template_key, locale)
+        return await _run_in_thread(partial(render, text, {"job_url": "", **values}, locale, strict=True))
 
-    async def words(self, org_id: UUID | str, template_key: str, locale: str) -> Words:
-        """The words of a key for somebody of that language; raises if there are none."""
-        whose, key = org_uuid(org_id), checked_key(template_key)
-        async with self._app.tenant_session(whose) as conn:
-            found = resolved(await wording.find_templates(conn, whose, [key]), key, checked_locale(locale))
-            if found is None:
-                await check_org_exists(conn, whose)
+    async def resolve(self, org_id: UUID | str, template_key: str, locale: str) -> MessageText:
+        """Return the template that a message in this locale uses; an unknown key raises."""
+        org, key, locale = org_uuid(org_id), checked_template_key(template_key), checked_locale(locale)
+        async with self._app.tenant_session(org) as conn:
+            text = resolve_template(await find_templates(conn, org, [key]), key, locale)
+            if text is None:
+                await check_org_exists(conn, org)
                 raise unknown_template(key, locale)
-        return found
+        return text
 
 
-async def _tried(work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(_TRYING, work)
+async def _run_in_thread(work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_PREVIEW_THREADS, work)
 
 
-def resolved(own: Iterable[OwnTemplate], template_key: str, locale: str) -> Words | None:
-    """The words that are used: for each language that comes into question an org's own, else Duly's."""
-    theirs = {one.locale: Words(one.subject, one.body) for one in own if one.template_key == template_key}
-    ours = BUILT_IN.get(template_key, {})
-    found = (theirs.get(tongue) or ours.get(tongue) for tongue in fallbacks(locale))
-    return next((words for words in found if words is not None), None)
+def render(
+    text: MessageText, payload: Mapping[str, Any], locale: str, *, strict: bool = False
+) -> MessageText:
+    """Render a template with a payload; call it on a thread."""
+    # Imported late: Jinja takes a moment to load, and few processes render.
+    from duly.features.templates import engine
+
+    return engine.render(text, payload, locale, strict=strict)
+
+
+def _check_syntax(text: MessageText) -> None:
+    from duly.features.templates import engine
+
+    engine.check(text)
+
+
+def resolve_template(
+    org_templates: Iterable[OrgTemplate], template_key: str, locale: str
+) -> MessageText | None:
+    """Return the template of a message: per fallback locale that of the org, else the built-in one."""
+    texts = {
+        one.locale: MessageText(one.subject, one.body)
+        for one in org_templates
+        if one.template_key == template_key
+    }
+    builtin = BUILTIN_TEMPLATES.get(template_key, {})
+    candidates = (texts.get(fallback) or builtin.get(fallback) for fallback in fallback_locales(locale))
+    return next((text for text in candidates if text is not None), None)
 
 
 def checked_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What a template may speak of: a small object, without secrets."""
+    """Return the payload of a template: a small JSON object without secrets."""
     try:
         encoded = json.dumps(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise ContractError(f"not JSON: {error}", field="payload", fix="use plain values") from None
-    found = json.loads(encoded)
-    if not isinstance(found, dict):
+    decoded = json.loads(encoded)
+    if not isinstance(decoded, dict):
         raise ContractError("not an object", field="payload", fix="pass a dict")
-    if len(encoded) > LARGEST_PAYLOAD:
-        raise ContractError(f"larger than {LARGEST_PAYLOAD} bytes", field="payload", fix="send a link")
-    rules.check_payload(found, len(encoded))
-    return found
+    if len(encoded) > MAX_PAYLOAD_BYTES:
+        raise ContractError(f"larger than {MAX_PAYLOAD_BYTES} bytes", field="payload", fix="send a link")
+    check_payload(decoded, len(encoded))
+    return decoded
 
 
 def unknown_template(template_key: str, locale: str) -> UnknownTemplate:
-    """There are no such words."""
+    """Return the error for a key that has neither a template of the org nor a built-in one."""
     return UnknownTemplate(
         f"no template {template_key!r} for {locale}",
         field="template_key",
@@ -188,31 +213,23 @@ def unknown_template(template_key: str, locale: str) -> UnknownTemplate:
     )
 
 
-def _written(subject: str, body: str) -> Words:
-    return Words(_storable("subject", subject), _storable("body", body))
+def _checked_text(subject: str, body: str) -> MessageText:
+    return MessageText(_storable("subject", subject), _storable("body", body))
 
 
 def _storable(field: str, value: str) -> str:
-    if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise ContractError("not a text that can be stored", field=field, fix="pass a str without NUL")
     return value
 
 
-def _key_and_locale(key: str, locale: str) -> tuple[str, str]:
-    return required_text("after", key), required_text("after", locale)
-
-
-def _name(template: OwnTemplate) -> str:
+def _name(template: OrgTemplate) -> str:
     return f"{template.template_key}/{template.locale}"
 
 
-def _said(template: OwnTemplate) -> dict[str, str]:
-    return {"subject": template.subject, "body": template.body[:2_000]}
+def _detail(template: OrgTemplate) -> dict[str, str]:
+    return {"subject": template.subject, "body": template.body[:_MAX_AUDITED_BODY]}
 
 
-def _found(template: OwnTemplate | None) -> OwnTemplate:
-    if template is None:
-        raise UnknownTemplate(
-            "no such template of this org's own", field="template_key", fix="check key, locale and org"
-        )
-    return template
+def _require_template(template: OrgTemplate | None, key: str, locale: str) -> OrgTemplate:
+    return require(template, UnknownTemplate, f"template {key!r} for {locale}", field="template_key")

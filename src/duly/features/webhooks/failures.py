@@ -10,8 +10,7 @@ from duly.core.job import Actor
 from duly.db.pool import Connection
 from duly.features.audit.entries import ChangeRequest
 from duly.features.members.service import list_admins
-from duly.features.notifications import store as notifications
-from duly.features.notifications.store import NewNotification
+from duly.features.notifications.service import NewNotification, add_notifications
 from duly.features.webhooks import store
 from duly.features.webhooks.models import (
     AttemptResult,
@@ -96,7 +95,7 @@ async def _notify_admins(conn: Connection, endpoint: Endpoint, request: ChangeRe
         "disabled_at": endpoint.disabled_at and endpoint.disabled_at.isoformat(),
     }
     admins = await list_admins(conn, endpoint.org_id, limit=_MAX_NOTIFIED_ADMINS)
-    await notifications.add(
+    await add_notifications(
         conn,
         [
             NewNotification(endpoint.org_id, "in_app", admin, "webhook.disabled", payload, request.by)

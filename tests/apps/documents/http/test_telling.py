@@ -19,7 +19,12 @@ from duly.features.events.relay import Relay
 from tests.apps.documents.http.sending import DOCUMENTS, folder
 from tests.apps.documents.stage import add
 from tests.db.settling import settle
-from tests.features.notifications.telling import Kept, outcomes, ready, take
+from tests.features.notifications.delivering import (
+    RecordingChannel,
+    delivery_results,
+    dispatch,
+    new_dispatcher,
+)
 from tests.worker.working import until, working
 
 EXPORTS = f"{DOCUMENTS}/exports"
@@ -86,7 +91,7 @@ async def test_a_subscription_tells_nobody_of_what_was_closed_to_them_meanwhile(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     """One is told in the product, one by a job that is on its way already; the third may still see it."""
-    channel = Kept()
+    channel = RecordingChannel()
     library.notifications.add_channel("kept", channel)
     node_id = (await library.documents.folders.create(anna, "Personal")).node_id
     filed = await add(library, anna, "Gehalt", node_id=node_id)
@@ -104,15 +109,15 @@ async def test_a_subscription_tells_nobody_of_what_was_closed_to_them_meanwhile(
     sql.execute(
         "update duly.notifications set scheduled_at = scheduled_at + '1 hour' where channel = 'in_app'"
     )
-    await take(ready(library))  # the one by a job is handed over
+    await dispatch(new_dispatcher(library))  # the one by a job is handed over
     await _close(library, anna.org_id, node_id)
     sql.execute("update duly.notifications set scheduled_at = scheduled_at - interval '1 hour'")
-    await take(ready(library))
+    await dispatch(new_dispatcher(library))
     async with working(library):
         await until(
             sql, "select not exists (select from duly.notifications where delivery_status = 'pending')"
         )
-    told = {to: status for to, (status, _, _) in outcomes(sql).items()}
+    told = {to: status for to, (status, _, _) in delivery_results(sql).items()}
     assert told == {"anna": "suppressed", "late": "suppressed", "eve": "sent"}
     assert channel.messages == []
 

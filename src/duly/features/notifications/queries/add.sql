@@ -1,6 +1,6 @@
--- Purpose: note that somebody is to be told; the same is told to the same recipient once in a bucket, which is the
--- day in UTC unless the caller names another. Index: notifications_once decides, also between two at a time.
--- In the order of that index, so that two who add the same do not wait for one another.
+-- Purpose: add notifications; a recipient gets the same template and payload once per bucket, by default the day in
+-- UTC. Index: notifications_once decides, also between concurrent transactions.
+-- In the order of that index, so that transactions that add the same rows do not deadlock.
 insert into duly.notifications (
     org_id, notification_id, job_id, channel, recipient, template_key, locale, payload, payload_hash,
     schedule_bucket, scheduled_at, created_by)

@@ -1,26 +1,26 @@
 -- name: count
--- Purpose: how many templates an org has. Index: the primary key.
+-- Purpose: count the templates of an org. Index: the primary key.
 select count(*) as templates from duly.notification_templates where org_id = %(org_id)s
 
 -- name: find
--- Purpose: an org's own words of these keys, in all their languages. Index: the primary key.
+-- Purpose: read the templates of an org with these keys, in all locales. Index: the primary key.
 select * from duly.notification_templates where org_id = %(org_id)s and template_key = any (%(keys)s)
 
 -- name: list
--- Purpose: the next of an org's own templates, by key and language. Index: the primary key.
+-- Purpose: read the templates of an org by key and locale. Index: the primary key.
 select * from duly.notification_templates
 where org_id = %(org_id)s and (template_key, locale) > (%(key)s, %(locale)s)
 order by template_key, locale
 limit %(limit)s
 
 -- name: remove
--- Purpose: forget an org's own words. Index: the primary key.
+-- Purpose: remove a template of an org and return the row. Index: the primary key.
 delete from duly.notification_templates
 where org_id = %(org_id)s and template_key = %(template_key)s and locale = %(locale)s
 returning *
 
 -- name: set
--- Purpose: give a template its words. Index: the primary key.
+-- Purpose: create or replace a template of an org. Index: the primary key.
 insert into duly.notification_templates (org_id, template_key, locale, subject, body, updated_by)
 values (%(org_id)s, %(template_key)s, %(locale)s, %(subject)s, %(body)s, %(updated_by)s)
 on conflict (org_id, template_key, locale) do update

@@ -1,7 +1,7 @@
--- Purpose: make messages to webhooks of notifications; the deliverer says what became of them. Index: the primary keys.
--- Fence: only what is pending and in nobody's hands; both rows are written, or neither. An endpoint that is gone or
--- disabled gets none.
-with given as (
+-- Purpose: create webhook deliveries of notifications; the webhook deliverer settles them. Index: the primary keys.
+-- Fence: only pending notifications without a delivery; both rows are written, or neither. A removed or disabled
+-- endpoint gets none.
+with assigned as (
     update duly.notifications n set delivery_job_id = duly.uuid7(), subject = w.subject, body = w.body
     from jsonb_to_recordset(%(rows)s::jsonb) as w(
         org_id uuid, notification_id uuid, endpoint_id uuid, subject text, body text)
@@ -17,6 +17,6 @@ with given as (
                'notification_id', g.notification_id, 'template_key', g.template_key, 'locale', g.locale,
                'subject', g.subject, 'body', g.body, 'payload', g.payload, 'job_id', g.job_id),
            g.notification_id, duly.now()
-    from given g
+    from assigned g
 )
-select g.notification_id from given g
+select g.notification_id from assigned g

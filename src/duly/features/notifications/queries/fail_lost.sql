@@ -1,5 +1,6 @@
--- Purpose: end notifications that nobody delivers any more: their job ended in another way or is gone, or the endpoint
--- or the message to it is. Index: notifications_by_status, then the primary keys. Locks: the rows, skipping what others hold.
+-- Purpose: fail pending notifications that have lost their delivery: the job has ended otherwise or is gone, or the
+-- endpoint or its delivery is gone. Transition: pending -> failed.
+-- Index: notifications_by_status, then the primary keys. Locks: the rows, skipping locked ones.
 with lost as materialized (
     select n.org_id, n.notification_id, coalesce(t.error_message, t.cancel_reason) as why
     from duly.notifications n
@@ -16,7 +17,7 @@ with lost as materialized (
     for update of n skip locked
 )
 update duly.notifications n set
-    delivery_status = 'failed', last_error = coalesce(l.why, n.last_error, 'nobody delivers it any more')
+    delivery_status = 'failed', last_error = coalesce(l.why, n.last_error, 'the delivery was deleted')
 from lost l
 where n.org_id = l.org_id and n.notification_id = l.notification_id
 returning n.notification_id
