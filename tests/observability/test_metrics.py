@@ -58,8 +58,8 @@ def test_no_caller_can_make_series_without_end(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(metrics, "job_types", CappedNames(3))
     before = set(here())
     for number in range(50):
-        metrics.answered(f"X{number}", f"/made/up/{number}", 404, 0.1)
-        metrics.enqueued(f"made.up{number}", "q:default", 1)
+        metrics.observe_request(f"X{number}", f"/made/up/{number}", 404, 0.1)
+        metrics.count_enqueued(f"made.up{number}", "q:default", 1)
     new = {
         key for key in set(here()) - before if key[0].endswith("_count") or key[0] == "jobs_enqueued_total"
     }
@@ -91,8 +91,8 @@ def test_fairness_is_jains_index_of_the_served_orgs(shares: list[int], index: fl
 
 
 def _count_and_end(number: int) -> None:
-    metrics.enqueued("counted.apart", "q:default", number)
-    metrics.started("counted.apart", "q:default", [0.2] * number)
+    metrics.count_enqueued("counted.apart", "q:default", number)
+    metrics.count_started("counted.apart", "q:default", [0.2] * number)
     metrics.LOOP_LAG.set(number)
     os._exit(0)
 

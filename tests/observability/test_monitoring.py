@@ -95,10 +95,10 @@ async def live(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> str:
     async with working(app):
         for job in (well, bad, stopped):
             await (await job.enqueue()).wait(60)
-        metrics.fenced("monitored.lost", "q:default")
-        metrics.delivered("failed")
-        metrics.notified("email", "failed")
-        metrics.alerted("queue_depth", "fired")
+        metrics.count_fenced("monitored.lost", "q:default")
+        metrics.count_webhook_deliveries("failed")
+        metrics.count_notifications("email", "failed")
+        metrics.count_alerts("queue_depth", "fired")
         sql.execute(
             "insert into duly.alerts (org_id, alert_id, kind, target, severity, summary) "
             "values (%s, gen_random_uuid(), 'queue_depth', 'q:default', 'warning', '')",

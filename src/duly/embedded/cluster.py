@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from duly.embedded.account import Account, enter_namespace, is_refused_by_postgres, nobody_account, owner_of
 from duly.embedded.directories import PORT, SOCKET_NAME, EmbeddedDatabaseError, make_private, open_to_all
@@ -56,7 +57,7 @@ class PostgresCluster:
             output = done.stderr
             shutil.rmtree(side)
         raise EmbeddedDatabaseError(
-            f"initdb failed; set DULY_HOME or DULY_PG_BINDIR to what works:\n{output}"
+            f"initdb failed; set DULY_HOME or DULY_PG_BINDIR to another directory:\n{output}"
         )
 
     def check(self) -> None:
@@ -67,18 +68,10 @@ class PostgresCluster:
 
     def start(self, log: int) -> subprocess.Popen[bytes]:
         """Start the server as a child that shuts down when this process dies."""
-        self._clear_the_way()
+        self._remove_stale_locks()
         program, *arguments = self._command()
         return subprocess.Popen(  # noqa: S603
-            [self.bindir / program, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            user=self.account.uid,
-            group=self.account.gid,
-            extra_groups=self.account.groups,
-            preexec_fn=_stop_with(os.getpid()),  # safe: the supervisor has one thread
+            [self.bindir / program, *arguments], stdout=log, stderr=log, **self._process_options()
         )
 
     def _command(self) -> list[str]:
@@ -94,20 +87,23 @@ class PostgresCluster:
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         program, *arguments = command
         return subprocess.run(  # noqa: S603
-            [self.bindir / program, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd="/",
-            user=self.account.uid,
-            group=self.account.gid,
-            extra_groups=self.account.groups,
-            preexec_fn=_stop_with(os.getpid()),
+            [self.bindir / program, *arguments], capture_output=True, text=True, **self._process_options()
         )
 
-    def _clear_the_way(self) -> None:
+    def _process_options(self) -> dict[str, Any]:
+        """Return the options of every child process: its account, and that it stops with this process."""
+        return {
+            "stdin": subprocess.DEVNULL,
+            "cwd": "/",
+            "user": self.account.uid,
+            "group": self.account.gid,
+            "extra_groups": self.account.groups,
+            "preexec_fn": _stop_with(os.getpid()),  # safe: the supervisor has one thread
+        }
+
+    def _remove_stale_locks(self) -> None:
         """Stop a server left by a lost supervisor; remove lock files whose pid belongs to another process."""
-        for lock, pid in self._recorded():
+        for lock, pid in self._lock_files():
             command = _command_of(pid)
             if command is None:
                 continue  # PostgreSQL itself removes the file, and waits for orphaned backends
@@ -117,7 +113,7 @@ class PostgresCluster:
             else:
                 lock.unlink(missing_ok=True)
 
-    def _recorded(self) -> Iterator[tuple[Path, int]]:
+    def _lock_files(self) -> Iterator[tuple[Path, int]]:
         for lock in (self.data / "postmaster.pid", self.socket_dir / f"{SOCKET_NAME}.lock"):
             try:
                 pid = int(lock.read_text().partition("\n")[0])
@@ -143,27 +139,27 @@ def _stop_with(parent: int) -> Callable[[], None] | None:
         return None
     prctl = ctypes.CDLL(None).prctl
 
-    def arrange() -> None:
+    def stop_with_parent() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
         if os.getppid() != parent:
             os._exit(1)
 
-    return arrange
+    return stop_with_parent
 
 
 def prepare_cluster(plan: ServerPlan) -> PostgresCluster:
     """Return the cluster of the plan, created and ready to start."""
-    account, data = _settle(plan)
+    account, data = _choose_account(plan)
     if plan.fallback_dir in (data.parent, plan.socket_dir.parent):
         make_private(plan.fallback_dir)
     _make_socket_dir(plan.socket_dir, account)
-    cluster = PostgresCluster(data, _reachable(plan, account), plan.socket_dir, account, plan.options)
+    cluster = PostgresCluster(data, _executable_bindir(plan, account), plan.socket_dir, account, plan.options)
     cluster.create()
     cluster.check()
     return cluster
 
 
-def _settle(plan: ServerPlan) -> tuple[Account, Path]:
+def _choose_account(plan: ServerPlan) -> tuple[Account, Path]:
     """Choose the account and the data directory, entering a user namespace if that helps."""
     inside, outside = plan.home / plan.name, plan.fallback_dir / plan.name
     if not is_refused_by_postgres():
@@ -193,7 +189,7 @@ def _make_socket_dir(path: Path, account: Account) -> None:
     account.give(path)
 
 
-def _reachable(plan: ServerPlan, account: Account) -> Path:
+def _executable_bindir(plan: ServerPlan, account: Account) -> Path:
     """Return the directory of the programs, or of a copy that the account can execute."""
     if account.uid is None or open_to_all(plan.bindir / "postgres"):
         return plan.bindir

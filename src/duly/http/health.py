@@ -100,9 +100,9 @@ class _InstallationHealth:
 
 
 async def _sample_process(service: Service) -> None:
-    metrics.loop_lagged(await metrics.measure_lag(_LAG_SAMPLE_SECONDS))
+    metrics.set_loop_lag(await metrics.measure_lag(_LAG_SAMPLE_SECONDS))
     with suppress(DulyError):
-        metrics.pool_used("app", **(await service.app.resources()).database.usage._asdict())
+        metrics.set_pool_usage("app", **(await service.app.resources()).database.usage._asdict())
 
 
 async def _open_alerts(service: Service) -> list[str]:

@@ -99,7 +99,9 @@ class RequestMiddleware:
             finally:
                 ended = time.perf_counter()
                 _log_access(scope, status, ended - started)
-                metrics.answered(scope["method"], _route(scope) or "", status, (responded or ended) - started)
+                metrics.observe_request(
+                    scope["method"], _route(scope) or "", status, (responded or ended) - started
+                )
 
 
 class TracingMiddleware:

@@ -55,7 +55,7 @@ class EnqueueBatcher:
         """Write the jobs of one caller, all or none, and return them in order."""
         if len(specs) > _MAX_BATCH_JOBS:
             return await self._write(org_id, specs)
-        trace = None if self._traces is None else self._traces.here()
+        trace = None if self._traces is None else self._traces.current_context()
         enqueue = _PendingEnqueue(specs, asyncio.get_running_loop().create_future(), trace)
         self._pending.setdefault(org_id, []).append(enqueue)
         if org_id not in self._writers:
@@ -126,7 +126,7 @@ class EnqueueBatcher:
             raise
 
     def _within_trace(self, enqueue: _PendingEnqueue) -> AbstractContextManager[object]:
-        return nullcontext() if self._traces is None else self._traces.within(enqueue.trace)
+        return nullcontext() if self._traces is None else self._traces.use_context(enqueue.trace)
 
     async def _write(
         self, org_id: UUID, specs: Sequence[JobSpec], *, lock_timeout: timedelta | None = None
@@ -223,4 +223,4 @@ def count_enqueued(specs: Sequence[JobSpec], jobs: Sequence[EnqueuedJob]) -> Non
         (spec.job_type, spec.policy.queue) for spec, job in zip(specs, jobs, strict=True) if job.created
     )
     for (job_type, queue), number in new.items():
-        metrics.enqueued(job_type, queue, number)
+        metrics.count_enqueued(job_type, queue, number)

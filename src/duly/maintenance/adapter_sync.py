@@ -25,10 +25,10 @@ from duly.jobs.stale_jobs import JobEvidence
 from duly.maintenance.reconciler import (
     GRACE,
     ReconciliationFinding,
-    count_reconciliation,
     diagnose_by_record,
-    overrule,
+    fail_job,
 )
+from duly.observability import metrics
 
 log = logging.getLogger("duly.maintenance")
 _MAX_ORGS_PER_SWEEP = 50
@@ -107,7 +107,7 @@ class AdapterSync:
                 findings.append(finding if dry_run else await self._settle(adapter, record, job, finding))
         active = {job.job_id for job in known.values() if not job.status.terminal}
         ended_records = [record for record in records if record.over and record.job_id in active]
-        findings += await self._overrule(adapter, org_id, ended_records, dry_run=dry_run)
+        findings += await self._fail_jobs(adapter, org_id, ended_records, dry_run=dry_run)
         return [finding for finding in findings if finding is not None]
 
     async def _check_org(self, adapter: Adapter, unknown: Sequence[DomainRecord]) -> None:
@@ -145,10 +145,10 @@ class AdapterSync:
                 return None
             await conn.execute(ENGINE_ROLE_SQL)
             await _write_audit_entry(conn, adapter, finding)
-        count_reconciliation(finding.record)
+        metrics.count_reconciled(finding.record.kind, finding.record.reason_code)
         return replace(finding, healed=True)
 
-    async def _overrule(
+    async def _fail_jobs(
         self, adapter: Adapter, org_id: UUID, records: Sequence[DomainRecord], *, dry_run: bool
     ) -> list[ReconciliationFinding | None]:
         """Fail the active jobs of domain records that are over."""
@@ -167,7 +167,7 @@ class AdapterSync:
             finding = ReconciliationFinding(
                 org_id, job.job_id, job.job_type, job.status, Status.FAILED, reason
             )
-            healed = not dry_run and not early and await overrule(self._app, job, reason)
+            healed = not dry_run and not early and await fail_job(self._app, job, reason)
             if dry_run or early or healed:
                 findings.append(replace(finding, healed=healed, record_id=record.record_id))
         return findings

@@ -11,7 +11,7 @@ import psycopg
 from duly.core.errors import DulyError
 from duly.core.reconciliation import ReconciliationSource
 from duly.db.database import retry_transaction
-from duly.jobs import failure_callbacks as failure_callbacks
+from duly.jobs import failure_callbacks
 from duly.jobs.application import App
 from duly.jobs.failure_callbacks import PendingCallback, run_failure_callback
 from duly.observability.logs import ids_of
@@ -21,7 +21,7 @@ _MAX_PER_RUN = 50
 
 
 class FailureCallbackRetrier:
-    """The chore that makes owed callbacks, each in a transaction of its own."""
+    """The chore that calls owed failure callbacks, each in a transaction of its own."""
 
     name = "failure_callbacks"
 
@@ -35,32 +35,32 @@ class FailureCallbackRetrier:
         return self._every
 
     async def retry_due(self) -> dict[PendingCallback, bool]:
-        """Retry some due callbacks of the job types registered here; return whether each was made."""
+        """Retry some due callbacks of the job types declared here; return whether each succeeded."""
         job_types = [job.name for job in self._app.registry if job.failure_callbacks]
         if not job_types:
             return {}
         async with (await self._app.resources()).database.engine() as conn:
-            owed = await failure_callbacks.list_due_callbacks(conn, job_types, limit=_MAX_PER_RUN)
-        return {debt: await self._retry(debt) for debt in owed}
+            due = await failure_callbacks.list_due_callbacks(conn, job_types, limit=_MAX_PER_RUN)
+        return {callback: await self._retry(callback) for callback in due}
 
-    async def _retry(self, debt: PendingCallback) -> bool:
+    async def _retry(self, callback: PendingCallback) -> bool:
         try:
-            return await retry_transaction(partial(self._pay, debt))
+            return await retry_transaction(partial(self._run, callback))
         except (psycopg.Error, DulyError) as error:
             log.warning(
                 "the failure callback of job %s broke its transaction: %s",
-                debt.job_id,
+                callback.job_id,
                 error,
-                extra=ids_of(debt),
+                extra=ids_of(callback),
             )
             async with (await self._app.resources()).database.engine() as conn:
                 await failure_callbacks.postpone_callback(
-                    conn, debt, f"it broke its transaction: {type(error).__name__}"
+                    conn, callback, f"it broke its transaction: {type(error).__name__}"
                 )
             return False
 
-    async def _pay(self, debt: PendingCallback) -> bool:
+    async def _run(self, callback: PendingCallback) -> bool:
         async with (await self._app.resources()).database.engine() as conn:
             return await run_failure_callback(
-                self._app, conn, debt, ReconciliationSource.SCHEDULED_RECONCILER
+                self._app, conn, callback, ReconciliationSource.SCHEDULED_RECONCILER
             )

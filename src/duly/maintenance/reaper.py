@@ -18,7 +18,7 @@ from duly.db.database import retry_transaction
 from duly.db.pool import Connection
 from duly.jobs.application import App
 from duly.jobs.failure_callbacks import PendingCallback, with_failure_callbacks
-from duly.maintenance.reconciler import call_back, count_reconciliation
+from duly.maintenance.reconciler import call_back
 from duly.observability import metrics
 from duly.observability.metrics import SettledAttempt
 from duly.worker import settle_store
@@ -117,7 +117,7 @@ class Reaper:
                 await self._call_back_all(conn, failed)
         for _, to in settled_jobs:
             if to.record is not None:
-                count_reconciliation(to.record)
+                metrics.count_reconciled(to.record.kind, to.record.reason_code)
         metrics.count_settled(
             SettledAttempt(job.job_type, job.queue, to, job.attempt - job.returned)
             for job, to in settled_jobs
@@ -127,7 +127,7 @@ class Reaper:
         return True
 
     async def _call_back_all(self, conn: Connection, failed: Sequence[ClaimedJob]) -> None:
-        """Make the callbacks of one batch within a time-out; the others are retried later, one by one."""
+        """Call the callbacks of one batch within a time-out; the others are retried later, one by one."""
         deadline = time.monotonic() + _CALLBACK_TIMEOUT
         for job in failed:
             if time.monotonic() > deadline:

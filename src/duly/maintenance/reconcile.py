@@ -39,9 +39,9 @@ async def reconcile(app: App, *, dry_run: bool = False) -> Reconciliation:
     findings += await Reconciler(app).sweep_all(dry_run=dry_run)
     findings += await adapters.sweep_all(dry_run=dry_run)
     callbacks = {} if dry_run else await FailureCallbackRetrier(app).retry_due()
-    failed = [f"the callback of job {debt.job_id} failed" for debt, made in callbacks.items() if not made]
+    failed = [f"the callback of job {callback.job_id} failed" for callback, ok in callbacks.items() if not ok]
     stuck = [f"job {f.job_id} could not be reconciled" for f in findings if not (dry_run or f.healed)]
-    made = [debt.job_id for debt, done in callbacks.items() if done]
+    made = [callback.job_id for callback, ok in callbacks.items() if ok]
     return Reconciliation(findings, made, [*adapters.troubles, *failed, *stuck])
 
 

@@ -119,17 +119,17 @@ def evidence_of(job: JobEvidence) -> dict[str, Any]:
     return {name: value for name, value in evidence.items() if value is not None}
 
 
-async def overrule(app: App, job: JobEvidence, record: ReconciliationRecord) -> bool:
+async def fail_job(app: App, job: JobEvidence, record: ReconciliationRecord) -> bool:
     """Fail a job for this reason; return False if it has moved on since it was checked."""
     to = decide(job.state, Reconciled(record), parse_stored_policy(job.policy).retry, record.at, 0.0)
-    moved = await with_failure_callbacks(partial(_overrule, app, job, to))
+    moved = await with_failure_callbacks(partial(_fail_job, app, job, to))
     if moved:
-        count_reconciliation(record)
+        metrics.count_reconciled(record.kind, record.reason_code)
         metrics.count_settled([SettledAttempt(job.job_type, job.queue, to, job.state.spent)])
     return moved
 
 
-async def _overrule(app: App, job: JobEvidence, to: Transition, with_callback: bool) -> bool:
+async def _fail_job(app: App, job: JobEvidence, to: Transition, with_callback: bool) -> bool:
     async with (await app.resources()).database.engine() as conn:
         if job.status == Status.QUEUED:
             moved = bool(
@@ -146,16 +146,11 @@ async def _overrule(app: App, job: JobEvidence, to: Transition, with_callback: b
     return moved
 
 
-async def call_back(app: App, conn: Connection, debt: PendingCallback) -> None:
-    """Make a failure callback in the transaction that owes it, if the job type is registered here."""
-    registry, job_type = app.registry, debt.job_type
+async def call_back(app: App, conn: Connection, callback: PendingCallback) -> None:
+    """Call a failure callback in the transaction that owes it, if the job type is declared here."""
+    registry, job_type = app.registry, callback.job_type
     if job_type in registry and registry.get(job_type).failure_callbacks:
-        await run_failure_callback(app, conn, debt, ReconciliationSource.FAILED_CALLBACK)
-
-
-def count_reconciliation(record: ReconciliationRecord) -> None:
-    """Count a reconciled job in the metrics."""
-    metrics.reconciled(record.kind, record.reason_code)
+        await run_failure_callback(app, conn, callback, ReconciliationSource.FAILED_CALLBACK)
 
 
 class Reconciler:
@@ -228,7 +223,7 @@ class Reconciler:
         if dry_run:
             return finding
         try:
-            if not await overrule(self._app, job, record):
+            if not await fail_job(self._app, job, record):
                 return None  # it has moved on, or another process was faster
         except (psycopg.Error, DulyError) as error:
             log.warning("could not reconcile job %s, retrying: %s", job.job_id, error, extra=ids_of(job))

@@ -178,12 +178,12 @@ def job_metrics(job_type: str, queue: str) -> JobMetrics:
     )
 
 
-def delivered(result: DeliveryResult, n: int = 1) -> None:
+def count_webhook_deliveries(result: DeliveryResult, n: int = 1) -> None:
     """Count delivery attempts of webhooks; `failed` means finally."""
     _WEBHOOK_RESULTS[result].inc(n)
 
 
-def notified(channel: str, result: NotificationResult, n: int = 1) -> None:
+def count_notifications(channel: str, result: NotificationResult, n: int = 1) -> None:
     """Count delivery attempts of notifications on a channel."""
     _channel_results(channels(channel))[result].inc(n)
 
@@ -193,33 +193,33 @@ def _channel_results(channel: str) -> dict[str, Counter]:
     return {result: NOTIFICATIONS.labels(channel, result) for result in get_args(NotificationResult)}
 
 
-def alerted(kind: str, change: Literal["fired", "resolved"], n: int = 1) -> None:
+def count_alerts(kind: str, change: Literal["fired", "resolved"], n: int = 1) -> None:
     """Count alerts that fired or were resolved."""
     ALERTS.labels(alert_kinds(kind), change).inc(n)
 
 
-def reconciled(kind: str, reason_code: str) -> None:
+def count_reconciled(kind: str, reason_code: str) -> None:
     """Count a reconciled job or record."""
     RECONCILIATIONS.labels(kind, reason_code).inc()
 
 
-def claimed(queue: str, n: int) -> None:
-    """Count one claim of `n` jobs."""
+def observe_claim(queue: str, n: int) -> None:
+    """Observe the size of one claim."""
     CLAIM_BATCH.labels(queues(queue)).observe(n)
 
 
-def answered(method: str, route: str, status: int, seconds: float) -> None:
-    """Count an answered HTTP request. `route` is the template, never the path."""
+def observe_request(method: str, route: str, status: int, seconds: float) -> None:
+    """Observe the time to the response of an HTTP request. `route` is the template, never the path."""
     HTTP_REQUESTS.labels(methods(method), routes(route), f"{status // 100}xx").observe(seconds)
 
 
-def pool_used(pool: str, *, used: int, idle: int, waiting: int) -> None:
+def set_pool_usage(pool: str, *, used: int, idle: int, waiting: int) -> None:
     """Set the usage of a connection pool."""
     for state, n in (("used", used), ("idle", idle), ("waiting", waiting)):
         POOL.labels(pool, state).set(n)
 
 
-def loop_lagged(seconds: float) -> None:
+def set_loop_lag(seconds: float) -> None:
     """Set the lag of the event loop."""
     LOOP_LAG.set(seconds)
 
@@ -231,17 +231,17 @@ async def measure_lag(pause: float) -> float:
     return max(0.0, time.monotonic() - before - pause)
 
 
-def enqueued(job_type: str, queue: str, n: int) -> None:
+def count_enqueued(job_type: str, queue: str, n: int) -> None:
     """Count newly written jobs."""
     job_metrics(job_type, queue).enqueued.inc(n)
 
 
-def fenced(job_type: str, queue: str) -> None:
+def count_fenced(job_type: str, queue: str) -> None:
     """Count an ending that was refused, because the attempt had lost its lease."""
     JOBS_FENCED.labels(job_types(job_type), queues(queue)).inc()
 
 
-def started(job_type: str, queue: str, waits: Collection[float]) -> None:
+def count_started(job_type: str, queue: str, waits: Collection[float]) -> None:
     """Count claimed jobs, and how long each waited."""
     these = job_metrics(job_type, queue)
     these.started.inc(len(waits))

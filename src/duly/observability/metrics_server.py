@@ -44,7 +44,7 @@ async def listen_at(routes: Routes, path: Path) -> asyncio.Server:
 
 
 async def get(path: Path, target: str) -> PlainResponse | None:
-    """Request a path from the server at a Unix socket; return None if it does not response."""
+    """Request a path from the server at a Unix socket; return None if it does not respond."""
     try:
         async with asyncio.timeout(_TIMEOUT):
             reader, writer = await asyncio.open_unix_connection(str(path))

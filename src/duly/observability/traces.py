@@ -107,11 +107,11 @@ class Traces:
         attach(set_span_in_context(span, parent))
         return OpenSpan(span)
 
-    def continued(self, name: str, traceparent: str) -> AbstractContextManager[OpenSpan]:
+    def continue_trace(self, name: str, traceparent: str) -> AbstractContextManager[OpenSpan]:
         """Return a span that continues the trace of another process."""
         return self._span(name, SpanKind.INTERNAL, {}, _below(traceparent))
 
-    def part(self, name: str, attributes: Attributes | None = None) -> AbstractContextManager[OpenSpan]:
+    def child(self, name: str, attributes: Attributes | None = None) -> AbstractContextManager[OpenSpan]:
         """Return a child of the current span."""
         return self._span(name, SpanKind.INTERNAL, attributes or {})
 
@@ -123,13 +123,13 @@ class Traces:
         return self._span(name, SpanKind.CLIENT, values)
 
     @staticmethod
-    def here() -> Context:
+    def current_context() -> Context:
         """Return the current context, to be passed to another task."""
         return get_current()
 
     @staticmethod
     @contextmanager
-    def within(context: Context) -> Iterator[None]:
+    def use_context(context: Context) -> Iterator[None]:
         """Make a context of another task the current one."""
         token = attach(context)
         try:
@@ -140,7 +140,7 @@ class Traces:
     @staticmethod
     def is_other_trace(traceparent: str | None, ours: str | None) -> bool:
         """Whether a header names another trace than ours."""
-        theirs, known = _read(traceparent), _read(ours)
+        theirs, known = _parse(traceparent), _parse(ours)
         return theirs is not None and (known is None or theirs.trace_id != known.trace_id)
 
     def flush(self, timeout: float = _FLUSH_TIMEOUT) -> None:
@@ -174,7 +174,7 @@ class Traces:
 
 def _parent(traceparent: str | None) -> Context | None:
     """Return the context of a header that names another trace; None for the current span."""
-    parent, current = _read(traceparent), trace.get_current_span().get_span_context()
+    parent, current = _parse(traceparent), trace.get_current_span().get_span_context()
     if parent is None or (current.is_valid and current.trace_id == parent.trace_id):
         return None
     return set_span_in_context(NonRecordingSpan(parent))
@@ -182,11 +182,11 @@ def _parent(traceparent: str | None) -> Context | None:
 
 def _below(traceparent: str | None) -> Context:
     """Return a context with nothing but this parent."""
-    parent = _read(traceparent)
+    parent = _parse(traceparent)
     return Context() if parent is None else set_span_in_context(NonRecordingSpan(parent), Context())
 
 
-def _read(traceparent: str | None) -> SpanContext | None:
+def _parse(traceparent: str | None) -> SpanContext | None:
     if traceparent is None:
         return None
     context = trace.get_current_span(_W3C.extract({"traceparent": traceparent})).get_span_context()

@@ -76,7 +76,7 @@ class WorkerMetrics:
         """Count one committed claim and its jobs."""
         if not self._on:
             return
-        metrics.claimed(queue, len(jobs))
+        metrics.observe_claim(queue, len(jobs))
         self.started(jobs)
         self._fairness.add([job.org_id for job in jobs])
 
@@ -86,7 +86,7 @@ class WorkerMetrics:
         for job in jobs if self._on else ():
             waits[job.job_type, job.queue].append(job.waited)
         for kind, waited in waits.items():
-            metrics.started(*kind, waited)
+            metrics.count_started(*kind, waited)
             self._queue_stats.started(kind[1], waited)
 
     def completed(self, batch: Sequence[FinishedAttempt], lost: Collection[Key]) -> None:
@@ -97,7 +97,7 @@ class WorkerMetrics:
         for finished in batch:
             job = finished.job
             if lost and job.key in lost:
-                metrics.fenced(job.job_type, job.queue)
+                metrics.count_fenced(job.job_type, job.queue)
                 continue
             seconds, attempts = kinds[job.job_type, job.queue]
             if finished.seconds is not None:
@@ -116,7 +116,7 @@ class WorkerMetrics:
             job = finished.job
             to = finish(finished.hold, _DONE) if finished.ending is None else moved.get(job.key)
             if to is None:
-                metrics.fenced(job.job_type, job.queue)
+                metrics.count_fenced(job.job_type, job.queue)
             else:
                 spent = job.attempt - job.returned
                 endings.append(SettledAttempt(job.job_type, job.queue, to, spent, finished.seconds))
@@ -129,7 +129,7 @@ class WorkerMetrics:
             late = await metrics.measure_lag(_SAMPLE_INTERVAL)
             if not self._on:
                 continue
-            metrics.loop_lagged(late)
+            metrics.set_loop_lag(late)
             metrics.FAIRNESS.set(self._fairness.index())
             for name, database in self._pools.items():
-                metrics.pool_used(name, **database.usage._asdict())
+                metrics.set_pool_usage(name, **database.usage._asdict())

@@ -149,11 +149,11 @@ class Alerter:
 def _report(done: AlertRound) -> None:
     """Log and count the alerts that fired, and those that were resolved."""
     if done.dead_letters:
-        metrics.alerted(AlertKind.DEAD_LETTER, "fired", done.dead_letters)
+        metrics.count_alerts(AlertKind.DEAD_LETTER, "fired", done.dead_letters)
     for alert in done.fired:
         level = logging.ERROR if alert.severity is Severity.CRITICAL else logging.WARNING
         log.log(level, "alert fired: %s of %s: %s", alert.kind, alert.target, alert.summary)
-        metrics.alerted(alert.kind, "fired")
+        metrics.count_alerts(alert.kind, "fired")
     for alert in done.resolved:
         log.info("alert resolved: %s of %s: %s", alert.kind, alert.target, alert.summary)
-        metrics.alerted(alert.kind, "resolved")
+        metrics.count_alerts(alert.kind, "resolved")

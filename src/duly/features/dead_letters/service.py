@@ -238,7 +238,7 @@ class DeadLetters:
 def count_enqueued(jobs: Sequence[ReplayedJob]) -> None:
     """Count the new jobs in the metrics of enqueued jobs."""
     for (job_type, queue), count in Counter((job.job_type, job.queue) for job in jobs if job.created).items():
-        metrics.enqueued(job_type, queue, count)
+        metrics.count_enqueued(job_type, queue, count)
 
 
 def _request(org_id: UUID | str, actor: Actor, reason: str) -> ResolutionRequest:

@@ -111,7 +111,7 @@ class _DeliveryAttempt:
     ) -> None:
         async with (await self._app.resources()).database.engine() as conn:
             if await store.settle(conn, {due.key: update}, job_id=self._ctx.job.job_id):
-                metrics.notified(channel_label(due.channel), result)
+                metrics.count_notifications(channel_label(due.channel), result)
 
 
 def _message(due: DueNotification, message: MessageText) -> Message:

@@ -132,7 +132,9 @@ class NotificationDispatcher:
             )
         for one in due:
             if one.notification_id in settled:
-                metrics.notified(channel_label(one.channel), _RESULT_LABELS[updates[one.key].status])
+                metrics.count_notifications(
+                    channel_label(one.channel), _RESULT_LABELS[updates[one.key].status]
+                )
         return len(due) - len(updates)
 
     async def _enqueue_jobs(self, due: Sequence[DueNotification]) -> None:
@@ -171,7 +173,7 @@ class NotificationDispatcher:
             enqueued = await job_store.enqueue_jobs(conn, org_id, specs)
             jobs = {id_: one.job_id for id_, one in zip(locked, enqueued, strict=True)}
             await store.assign_jobs(conn, org_id, jobs)
-        metrics.enqueued(job.name, job.policy.queue, sum(one.created for one in enqueued))
+        metrics.count_enqueued(job.name, job.policy.queue, sum(one.created for one in enqueued))
 
     async def _fail_lost(self) -> None:
         """Fail notifications that have lost their delivery job or endpoint, every half a minute."""

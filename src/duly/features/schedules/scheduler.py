@@ -74,7 +74,7 @@ class Scheduler:
             behind = {s.schedule_id for s in due if await self._serve(conn, s, jobs[s.job_type])}
             wait = await store.time_to_next_tick(conn, jobs)
         for (job_type, queue), count in self._created.items():
-            metrics.enqueued(job_type, queue, count)
+            metrics.count_enqueued(job_type, queue, count)
         if due:
             resources.waker.wake()
         all_served = len(due) < self._batch

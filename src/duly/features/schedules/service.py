@@ -236,7 +236,7 @@ class Schedules:
 
         handle, spec = await self._change_locked(org_id, name, change)
         if handle.created:
-            metrics.enqueued(spec.job_type, spec.policy.queue, 1)
+            metrics.count_enqueued(spec.job_type, spec.policy.queue, 1)
         (await self._app.resources()).waker.wake()
         return handle
 

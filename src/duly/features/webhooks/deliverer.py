@@ -240,4 +240,4 @@ def _simplify(results: list[AttemptResult]) -> list[list[AttemptResult]]:
 
 def _count(results: Iterable[AttemptResult]) -> None:
     for status, count in Counter(result.status for result in results).items():
-        metrics.delivered("retried" if status == "pending" else status, count)
+        metrics.count_webhook_deliveries("retried" if status == "pending" else status, count)

@@ -52,7 +52,7 @@ class HandlerServices:
         """Return a span around a part of the attempt."""
         if self.traces is None:
             return nullcontext()
-        return self.traces.part(name, {} if number is None else {f"duly.{name}": number})
+        return self.traces.child(name, {} if number is None else {f"duly.{name}": number})
 
     async def store_value(self, org_id: UUID, value: Any) -> tuple[Any, str | None]:
         """Return a JSON value as a row stores it: itself if small, else None and a blob reference."""

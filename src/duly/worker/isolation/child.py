@@ -241,7 +241,7 @@ def _handler_span(message: StartAttempt, traces: Traces | None) -> AbstractConte
     """Return the span of the handler, a child of the attempt's span in the worker."""
     if traces is None or message.traceparent is None:
         return nullcontext()
-    return traces.continued("handler", message.traceparent)
+    return traces.continue_trace("handler", message.traceparent)
 
 
 def _limit_memory(size: int | None) -> None:
