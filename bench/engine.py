@@ -1,8 +1,8 @@
-"""The engine's statements beside the floor, in one run: the price of everything that is kept.
+"""Compare the engine's statements with a bare queue table, in one run.
 
-The floor is a queue that keeps nothing: one table, jobs are marked by the claim and deleted by the finish, no
-events, no results, no tenants. Both are driven by the same number of processes with the same batches over the
-same driver; everything of the engine is on, and so are fsync and synchronous_commit. Rounds alternate.
+The bare queue has one table; the claim marks jobs and the completion deletes them: no events, no results, no
+tenants. Both use the same number of processes, the same batches and the same driver. All features of the
+engine are on, and so are fsync and synchronous_commit. Rounds alternate.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TAKE = """
 
 
 def make_app(url: str, home: str) -> Duly:
-    """Who fills the queue."""
+    """Return the application that enqueues."""
     app = Duly(database_url=url, blobs_url=home)
 
     @app.job("bench.noop")
@@ -52,7 +52,7 @@ def make_app(url: str, home: str) -> Duly:
 
 
 async def fill(url: str, home: str, jobs: int, turn: int) -> None:
-    """So many jobs for both."""
+    """Enqueue this many jobs in both queues."""
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("truncate bare")
         conn.execute(
@@ -71,7 +71,7 @@ async def fill(url: str, home: str, jobs: int, turn: int) -> None:
 
 
 async def drive_floor(url: str, batch: int) -> int:
-    """Claim and finish until nothing is left; how many."""
+    """Claim and delete until the bare queue is empty; return the number of jobs."""
     done = 0
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as conn:
         wait_for_the_clock()
@@ -84,7 +84,7 @@ async def drive_floor(url: str, batch: int) -> int:
 
 
 async def drive_engine(url: str, batch: int) -> int:
-    """The same with the engine's own statements."""
+    """Claim and complete with the engine's statements until the queue is empty; return the number of jobs."""
     done, worker_id, after = 0, uuid.uuid4(), uuid.uuid4()
     async with Database(url, size=PoolSize(1, 1), engine_only=True) as database:
         async with database.engine_autocommit() as conn:
@@ -111,7 +111,7 @@ async def drive_engine(url: str, batch: int) -> int:
 
 
 async def rate(kind: str, url: str, batch: int, processes: int) -> float:
-    """Jobs per second of so many processes, from when all are connected until the last finds nothing."""
+    """Return the jobs per second, from when all processes are connected until the last finds no job."""
     command = [sys.executable, __file__, "--drive", kind, url, str(batch)]
     pipe = asyncio.subprocess.PIPE
     drivers = [
@@ -121,25 +121,25 @@ async def rate(kind: str, url: str, batch: int, processes: int) -> float:
         assert driver.stdout is not None
         await driver.stdout.readline()
     start = time.monotonic()
-    said = await asyncio.gather(*(driver.communicate(b"go\n") for driver in drivers))
-    ends = [out.split() for out, _ in said]
+    outputs = await asyncio.gather(*(driver.communicate(b"go\n") for driver in drivers))
+    ends = [out.split() for out, _ in outputs]
     return sum(int(done) for done, _ in ends) / (max(float(at) for _, at in ends) - start)
 
 
 def wait_for_the_clock() -> None:
-    """Connected, until all are."""
+    """Wait until all processes are connected."""
     print("here", flush=True)
     sys.stdin.readline()
 
 
 async def drive(kind: str, url: str, batch: int) -> None:
-    """One of the processes: how many it did, and when it was done, on the clock that all share."""
+    """Run one process; return its number of jobs and its end on the shared clock."""
     done = await (drive_floor if kind == "floor" else drive_engine)(url, batch)
     print(done, time.monotonic())
 
 
 async def measure(url: str, home: str, jobs: int, rounds: int) -> list[dict[str, Any]]:
-    """Every batch size, with one and with two processes."""
+    """Measure every batch size with one and with two processes."""
     app, found = make_app(url, home), []
     app.migrate()
     async with app:
@@ -163,7 +163,7 @@ async def measure(url: str, home: str, jobs: int, rounds: int) -> list[dict[str,
 
 
 def report(found: list[dict[str, Any]]) -> None:
-    """The table."""
+    """Print the table."""
     print("claim and finish, jobs/s, median of the rounds")
     print(f"{'processes':>9} {'batch':>6} {'floor':>9} {'engine':>9} {'ratio':>6}")
     for row in found:

@@ -1,10 +1,10 @@
-"""Bulk enqueue against a bare `insert ... select unnest` of the same rows, in one run, in turn.
+"""Compare bulk enqueue with a bare `insert ... select unnest` of the same rows, alternating, in one run.
 
-Ours is everything from Python arguments to handles: validation, limits, secret detection, contract, key,
-ledger, event, queue row, row level security. The floor writes the same rows into copies of the same
-tables with the same indexes and partitions, without row level security, functions or checks of ours;
-its arrays are built before the clock starts. The server floor has its arrays in the server already: what
-remains is writing rows and indexes.
+The enqueue covers everything from Python arguments to handles: validation, limits, secret detection,
+contract, key, ledger, event, queue row, row level security. The bare insert writes the same rows into
+copies of the same tables with the same indexes and partitions, without row level security, functions or
+checks; its arrays are built before the clock starts. The server-side insert reads its arrays from temporary
+tables, so only writing rows and indexes is measured.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def main() -> int:
 
 
 async def measure(app: Duly, dsn: str, jobs: int, rounds: int) -> dict[str, Any]:
-    """Jobs per second of both, taken in turn."""
+    """Return the jobs per second of both, measured alternately."""
 
     @app.job("bench.noop")
     async def noop(number: int, region: str) -> None: ...
@@ -78,7 +78,7 @@ async def measure(app: Duly, dsn: str, jobs: int, rounds: int) -> dict[str, Any]
 
 
 def make_floor(conn: psycopg.Connection[Any]) -> None:
-    """The same tables and indexes, and one partition, as the rows of one day lie in one."""
+    """Create copies of the tables and indexes with one partition, as for the rows of a day."""
     conn.execute("create schema floor")
     for table in COPIED:
         partitioned = table in ("job_records", "event_log")
@@ -89,7 +89,7 @@ def make_floor(conn: psycopg.Connection[Any]) -> None:
 
 
 def bare_inserts(conn: psycopg.Connection[Any], jobs: int) -> list[tuple[str, list[list[Any]]]]:
-    """The rows that enqueueing wrote last: a statement for each table, with one array a column."""
+    """Return inserts of the rows of the last enqueue: a statement per table, an array per column."""
     statements = []
     for table in COPIED:
         columns = [
@@ -113,7 +113,7 @@ def bare_inserts(conn: psycopg.Connection[Any], jobs: int) -> list[tuple[str, li
 def within_the_server(
     conn: psycopg.Connection[Any], statements: list[tuple[str, list[list[Any]]]]
 ) -> list[tuple[str, list[list[Any]]]]:
-    """The same inserts from arrays that lie in temporary tables."""
+    """Return the same inserts with arrays from temporary tables."""
     moved: list[tuple[str, list[list[Any]]]] = []
     for number, (statement, values) in enumerate(statements):
         insert, arrays = statement.split(" select * from unnest(")
@@ -126,7 +126,7 @@ def within_the_server(
 
 
 def timed_inserts(conn: psycopg.Connection[Any], statements: list[tuple[str, list[list[Any]]]]) -> float:
-    """Seconds for all of them in one transaction, into empty tables."""
+    """Return the seconds for all inserts in one transaction, into empty tables."""
     conn.execute("truncate " + ", ".join(f"floor.{table}" for table in COPIED))
     start = time.perf_counter()
     with conn.transaction():
@@ -136,7 +136,7 @@ def timed_inserts(conn: psycopg.Connection[Any], statements: list[tuple[str, lis
 
 
 def report(figures: dict[str, Any], jobs: int) -> None:
-    """The table."""
+    """Print the table."""
     print(f"{jobs} jobs a call, jobs/s, median of {len(figures['rates']['ours'])} rounds")
     for name, value in figures["median"].items():
         print(f"  {name:<12} {value:>10,.0f}   {' '.join(f'{r:,.0f}' for r in figures['rates'][name])}")

@@ -1,1 +1,1 @@
-"""The pages of the console over a full database: how long they take, and what open tabs cost."""
+"""Time of the console pages on a large database, and the database load of open tabs."""

@@ -1,9 +1,9 @@
-"""The pages of the console over a full database, and what open tabs cost PostgreSQL.
+"""Measure the console pages on a large database, and the load of open tabs on PostgreSQL.
 
     ./dev bench console [--jobs 100000] [--times 30] [--tabs 20] [--seconds 30] [--out docs/benchmarks]
 
-Each page is asked for by an admin of the large org, and by an operator of the installation for all orgs, one
-request at a time. Tabs are event streams; queries are counted in the server's own log, everything included.
+An admin of the large org, and a platform operator for all orgs, request each page, one request at a time.
+Tabs are event streams; all queries are counted in the server's own log.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ TARGET_MS, TARGET_QUERIES = 200.0, 1.0
 
 
 class Figure(NamedTuple):
-    """How long one page took, in milliseconds."""
+    """Times of one page, in milliseconds."""
 
-    who: str
+    role: str
     name: str
     p50: float
     p95: float
 
 
 class Tabs(NamedTuple):
-    """What open tabs cost."""
+    """Database load of open tabs."""
 
     what: str
     queries: float
-    """A second and tab."""
+    """Per second and tab."""
 
 
 class Log(NamedTuple):
-    """The server's log, which has every statement while it is kept. It is cut off when it gets large."""
+    """The server's log, with every statement while it records; the server truncates it when it gets large."""
 
     url: str
     file: Path
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """From an empty one on."""
+    def recording(self) -> Iterator[None]:
+        """Empty the log, then record all statements."""
         self.file.write_text("")
         self._all("'all'")
         try:
@@ -70,20 +70,20 @@ class Log(NamedTuple):
             self._all("'none'")
 
     def queries(self) -> int:
-        """Statements in it, those that open and close transactions among them."""
+        """Count the recorded statements, including those that begin and end transactions."""
         with self.file.open(encoding="utf-8", errors="replace") as lines:
             return sum(": statement: " in line or " execute " in line for line in lines)
 
     def _all(self, which: str) -> None:
         with psycopg.connect(self.url, autocommit=True) as conn:
             conn.execute(f"alter system set log_statement = {which}")
-            # Values make the log so large that it is cut off, and statements are missed.
+            # Parameter values would make the log so large that it is truncated and statements are missed.
             conn.execute("alter system set log_parameter_max_length = 0")
             conn.execute("select pg_reload_conf()")
 
 
 def main() -> None:
-    """Measure, print, and write a page if asked."""
+    """Measure, print, and write a page if requested."""
     parser = argparse.ArgumentParser(description="The console's pages.")
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=30)
@@ -94,31 +94,31 @@ def main() -> None:
     chosen = parser.parse_args()
     with _server(chosen.jobs) as (ready, log):
         pages = asyncio.run(_pages(ready, chosen.times))
-        theirs = {page.name for page in pages if page.who == "admin"}
-        different = [stop.path for stop in ready.stops if stop.name in theirs]
+        admin_pages = {page.name for page in pages if page.role == "admin"}
+        different = [stop.path for stop in ready.stops if stop.name in admin_pages]
         tabs = asyncio.run(_tabs(ready, log, different, chosen.tabs, chosen.seconds))
-    said = report(chosen.jobs, chosen.tabs, pages, tabs)
-    print(said)
+    page_text = report(chosen.jobs, chosen.tabs, pages, tabs)
+    print(page_text)
     if chosen.json:
         figures = {"pages": [page._asdict() for page in pages], "tabs": [one._asdict() for one in tabs]}
         chosen.json.write_text(json.dumps(figures, indent=1))
     if chosen.out:
-        chosen.out.joinpath("console.md").write_text(said)
+        chosen.out.joinpath("console.md").write_text(page_text)
 
 
 async def _pages(ready: Ready, times: int) -> list[Figure]:
     found = []
-    for who, key in ready.keys.items():
+    for role, key in ready.keys.items():
         async with _visitor(ready, key) as visitor:
             for stop in ready.stops:
-                figure = await _page(visitor, who, stop, times)
+                figure = await _page(visitor, role, stop, times)
                 if figure:
                     found.append(figure)
-                    print(f"{figure.p95:7.1f} ms  {who:8}  {stop.name}", flush=True)
+                    print(f"{figure.p95:7.1f} ms  {role:8}  {stop.name}", flush=True)
     return found
 
 
-async def _page(visitor: httpx.AsyncClient, who: str, stop: Stop, times: int) -> Figure | None:
+async def _page(visitor: httpx.AsyncClient, role: str, stop: Stop, times: int) -> Figure | None:
     took = []
     for number in range(times + 2):
         began = time.perf_counter()
@@ -128,11 +128,11 @@ async def _page(visitor: httpx.AsyncClient, who: str, stop: Stop, times: int) ->
         answer.raise_for_status()
         if number > 1:
             took.append((time.perf_counter() - began) * 1000)
-    return Figure(who, stop.name, statistics.median(took), statistics.quantiles(took, n=20)[18])
+    return Figure(role, stop.name, statistics.median(took), statistics.quantiles(took, n=20)[18])
 
 
 async def _tabs(ready: Ready, log: Log, different: list[str], tabs: int, seconds: float) -> list[Tabs]:
-    """All on the overview; then each on another page, as far as there are enough."""
+    """Measure tabs that all show the overview, then tabs that each show another page."""
     plans = {
         "all on the overview": ["/console"] * tabs,
         "each on another page": [different[n % len(different)] for n in range(tabs)],
@@ -142,14 +142,14 @@ async def _tabs(ready: Ready, log: Log, different: list[str], tabs: int, seconds
         async with _visitor(ready, ready.keys["admin"]) as visitor:
             open_tabs = [asyncio.create_task(_watch(visitor, path)) for path in paths]
             await asyncio.sleep(min(5.0, seconds))
-            with log.kept():
+            with log.recording():
                 await asyncio.sleep(seconds)
             counted = log.queries()
             for tab in open_tabs:
                 tab.cancel()
             await asyncio.gather(*open_tabs, return_exceptions=True)
         found.append(Tabs(what, counted / seconds / tabs))
-        print(f"{found[-1].queries:7.3f} queries a second and tab, {what}", flush=True)
+        print(f"{found[-1].queries:7.3f} queries per second and tab, {what}", flush=True)
     return found
 
 
@@ -177,41 +177,41 @@ def _server(jobs: int) -> Iterator[tuple[Ready, Log]]:
         with cluster.fresh(schemas=[SCHEMA]) as database:
             with psycopg.connect(database.direct_url, autocommit=True) as conn:
                 stock = fill(conn, jobs)
-            here, there = multiprocessing.get_context("spawn").Pipe()
+            parent_end, child_end = multiprocessing.get_context("spawn").Pipe()
             process = multiprocessing.get_context("spawn").Process(
-                target=serve, args=(database.direct_url, stock, home, there), daemon=True
+                target=serve, args=(database.direct_url, stock, home, child_end), daemon=True
             )
             process.start()
-            there.close()  # should it die, there is nothing more to be received
+            child_end.close()  # should it die, there is nothing more to be received
             try:
                 log = next(Path(home).rglob("*.log"))
-                yield here.recv(), Log(database.direct_url, log)
+                yield parent_end.recv(), Log(database.direct_url, log)
             finally:
                 with suppress(OSError):  # it may be gone
-                    here.send("stop")
+                    parent_end.send("stop")
                 process.join(10)
         cluster.close(wait=True)
 
 
 def report(jobs: int, tabs: int, pages: list[Figure], cost: list[Tabs]) -> str:
-    """As a page of the documentation."""
+    """Return the report in Markdown."""
     slowest = max(pages, key=lambda page: page.p95)
-    rows = [f"| {page.who} | `{page.name}` | {page.p50:.1f} | {page.p95:.1f} |" for page in pages]
-    lines = [f"- {one.what}: {one.queries:.2f} queries a second and tab" for one in cost]
+    rows = [f"| {page.role} | `{page.name}` | {page.p50:.1f} | {page.p95:.1f} |" for page in pages]
+    lines = [f"- {one.what}: {one.queries:.2f} queries per second and tab" for one in cost]
     return "\n".join((
         "# The console",
         "",
-        f"Made by `./dev bench console` with {jobs:,} jobs, half of them of one org. Each page",
-        "was asked for over HTTP, one request at a time: by an admin of that org, and by an operator of the",
-        f"installation for all orgs. The slowest is `{slowest.name}`,",
-        f"{slowest.p95:.0f} ms at p95; the aim is {TARGET_MS:.0f}.",
+        f"Written by `./dev bench console` with {jobs:,} jobs, half of them of one org. Each page was",
+        "requested over HTTP, one request at a time: by an admin of that org, and by a platform operator for",
+        "all orgs. The slowest page is",
+        f"`{slowest.name}`, {slowest.p95:.0f} ms at p95; the target is {TARGET_MS:.0f} ms.",
         "",
-        "| who | page | p50 ms | p95 ms |",
+        "| role | page | p50 ms | p95 ms |",
         "|---|---|---|---|",
         *rows,
         "",
-        f"{tabs} live tabs; statements are counted in the server's log, with those that open and close",
-        f"transactions. The aim is less than {TARGET_QUERIES:.0f}:",
+        f"{tabs} live tabs; statements are counted in the server's log, including those that begin and end",
+        f"transactions. The target is less than {TARGET_QUERIES:.0f} query per second and tab:",
         "",
         *lines,
         "",

@@ -1,7 +1,7 @@
-"""A database as operators know it: half of the jobs are of one large org, the rest of 2,000 small ones.
+"""Fill a database: half of the jobs belong to one large org, the others to 2,000 small ones.
 
-Of twenty jobs twelve completed, three failed (two of them died, in 25 kinds), one was canceled, three wait
-and one runs. What belongs to them is there too: events, snapshots, lines, letters, deliveries, audit entries.
+Of twenty jobs twelve are completed, three failed (two of them dead, of 25 kinds), one is canceled, three are
+queued and one is running. They have events, snapshots, log lines, dead letters, deliveries, audit entries.
 """
 
 from __future__ import annotations
@@ -131,24 +131,24 @@ where e.seq = 1 or (e.seq = 2 and what not in ('ready', 'later'))
 
 
 class Stock(NamedTuple):
-    """What a visitor can look at."""
+    """The ids of what was created."""
 
     large: UUID
-    """The org that half of it belongs to."""
+    """The org that owns half of the jobs."""
     jobs: dict[str, UUID]
-    """One of its jobs by what became of it."""
+    """One of its jobs per state."""
     kind: str
-    """A fingerprint of letters."""
+    """A fingerprint of dead letters."""
     endpoint: UUID
     schedule: UUID
     schedule_name: str
     notification: UUID
     message: str
-    """What a webhook was told, by the id that it is sent with."""
+    """The id of a webhook message."""
 
 
 def fill(conn: psycopg.Connection[tuple[object, ...]], jobs: int) -> Stock:
-    """So many jobs, and what belongs to them."""
+    """Create this many jobs with all their records."""
     large, endpoint = uuid4(), uuid4()
     conn.execute(_SET)
     conn.execute("insert into duly.organizations (org_id, name) values (%s, 'Large')", [large])
@@ -163,7 +163,7 @@ def fill(conn: psycopg.Connection[tuple[object, ...]], jobs: int) -> Stock:
     [[schedule, name]] = conn.execute(
         "select schedule_id, name from duly.schedules where org_id = %s limit 1", [large]
     ).fetchall()
-    [[told]] = conn.execute(
+    [[notification]] = conn.execute(
         "select notification_id from duly.notifications where org_id = %s limit 1", [large]
     ).fetchall()
     [[message]] = conn.execute(
@@ -171,4 +171,4 @@ def fill(conn: psycopg.Connection[tuple[object, ...]], jobs: int) -> Stock:
            from duly.webhook_deliveries where org_id = %s limit 1""",
         [large],
     ).fetchall()
-    return Stock(large, dict(found.fetchall()), kind, endpoint, schedule, name, told, message)  # type: ignore[arg-type]
+    return Stock(large, dict(found.fetchall()), kind, endpoint, schedule, name, notification, message)  # type: ignore[arg-type]

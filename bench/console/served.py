@@ -1,4 +1,4 @@
-"""The service in a process of its own, as `duly serve` runs it."""
+"""The service in a separate process, as `duly serve` runs it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from duly.http.options import HttpOptions
 
 
 class Ready(NamedTuple):
-    """Where it listens, who may come, and what there is to see."""
+    """The port of the service, the API keys and the pages to request."""
 
     port: int
     keys: dict[str, str]
@@ -29,7 +29,7 @@ class Ready(NamedTuple):
 
 
 def serve(url: str, stock: Stock, home: str, parent: Connection) -> None:
-    """Serve until the parent says that it is enough."""
+    """Serve until the parent sends a message."""
     asyncio.run(_serve(url, stock, home, parent))
 
 
@@ -59,4 +59,4 @@ async def _serve(url: str, stock: Stock, home: str, parent: Connection) -> None:
 
 
 async def _nothing(region: str = "", rows: int = 0, password: str = "") -> None:
-    """A job type whose jobs nobody runs here."""
+    """A job type that is never run here."""

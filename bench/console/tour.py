@@ -1,4 +1,4 @@
-"""Every page of the console, as somebody would open it; what is added later is on the tour by itself."""
+"""List every page of the console with real ids; new pages are included automatically."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ VARIANTS: dict[str, tuple[dict[str, str], ...]] = {
     "/notifications": ({"status": "failed"}, {"channel": "fax"}),
     "/webhooks/{endpoint_id}": ({"status": "failed"}, {"event_type": "none"}),
 }
-"""Pages that are asked in several ways."""
-ASKED_FOR = {"/jobs/bulk"}
-"""Those that show nothing unless they are asked something."""
+"""Pages that are requested with several filters."""
+NEED_PARAMETERS = {"/jobs/bulk"}
+"""Pages that are empty without parameters."""
 
 
 class Stop(NamedTuple):
-    """A page on the tour."""
+    """A page to request."""
 
     name: str
     path: str
 
 
 def tour(api: FastAPI, stock: Stock) -> Iterator[Stop]:
-    """Each page, also with its filters; of a job, one that died and one that completed."""
+    """Return each page, with and without filters; for jobs, a dead and a completed one."""
     for route in api.router.routes:
         path = getattr(route, "path", "")
         if not path.startswith(PREFIX) or "GET" not in getattr(route, "methods", ()) or "/static/" in path:
@@ -58,10 +58,13 @@ def tour(api: FastAPI, stock: Stock) -> Iterator[Stop]:
         if "{path:path}" in path or path == f"{PREFIX}/":
             continue
         for filled in _filled(path, stock):
-            if path.removeprefix(PREFIX) not in ASKED_FOR:
+            if path.removeprefix(PREFIX) not in NEED_PARAMETERS:
                 yield Stop(path.removeprefix(PREFIX) or "/", filled)
-            for asked in VARIANTS.get(path.removeprefix(PREFIX), ()):
-                yield Stop(f"{path.removeprefix(PREFIX)}?{urlencode(asked)}", f"{filled}?{urlencode(asked)}")
+            for parameters in VARIANTS.get(path.removeprefix(PREFIX), ()):
+                yield Stop(
+                    f"{path.removeprefix(PREFIX)}?{urlencode(parameters)}",
+                    f"{filled}?{urlencode(parameters)}",
+                )
 
 
 def _filled(path: str, stock: Stock) -> Iterator[str]:

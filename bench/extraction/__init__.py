@@ -1,1 +1,1 @@
-"""How well, how fast and how safely files are read."""
+"""Quality, speed and safety of document extraction."""

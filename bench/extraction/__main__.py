@@ -1,11 +1,11 @@
-"""Files of all kinds, read by the engines that run here: how they end, how fast, how well.
+"""Extract files of all kinds with the local engines: outcome, speed and quality.
 
     ./dev bench extraction [directory] [--pdftotext program] [--group books=/books/] [--out folder]
 
-The directory holds real files; beside them come damaged copies, and those of `hostile`. Every file has to end
-with its text or with a code that is known. The words of PDF are compared with those of pdftotext, if there is
-one, and those of pages that were turned into scans with the text of the page they were made of. A group is
-the PDF whose path has a pattern.
+The directory has real files; damaged copies and the files of `hostile` are added. Every file must end with
+its text or with a known code. The words of PDF files are compared with those of pdftotext, if it is
+installed, and the words of pages rendered as scans with the text of the page. A group is the PDF files
+whose path contains a pattern.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ Likenesses = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 async def main() -> int:
-    """Read everything, print what became of it."""
+    """Extract everything and print the outcomes."""
     chosen = _arguments()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         paths = list(_files(chosen.directory)) if chosen.directory else []
         real = await _each(paths, lambda path: tried(path, chosen.engine, ReaderLimits()), chosen.at_once)
-        _shown(f"real files, engine {chosen.engine}", real)
-        broken = _shown("damaged files", await _damaged(paths, folder, chosen))
-        made = _shown("hostile files", await _hostile(folder, chosen))
+        _print_table(f"real files, engine {chosen.engine}", real)
+        broken = _print_table("damaged files", await _damaged(paths, folder, chosen))
+        made = _print_table("hostile files", await _hostile(folder, chosen))
         likenesses = await _compared(real, folder, chosen)
     rows = report.of_words(likenesses)
     print(report.words(rows))
@@ -85,13 +85,13 @@ async def main() -> int:
     return 0 if not wrong and all(float(row[3]) >= _TARGET for row in rows if row[1] != "lying") else 1
 
 
-def _shown(what: str, trials: Sequence[Trial]) -> Sequence[Trial]:
+def _print_table(what: str, trials: Sequence[Trial]) -> Sequence[Trial]:
     print(f"{len(trials)} {what}\n{report.as_text(HEAD, table(trials))}\n", flush=True)
     return trials
 
 
 async def _each(things: Sequence[T], work: Callable[[T], Awaitable[R]], at_once: int) -> list[R]:
-    """A few at a time, in their order."""
+    """Run a few at a time and yield the results in order."""
     room = asyncio.Semaphore(at_once)
 
     async def one(thing: T) -> R:
@@ -106,7 +106,7 @@ async def _tried(path: Path, chosen: argparse.Namespace) -> Trial:
 
 
 async def _damaged(real: Sequence[Path], folder: Path, chosen: argparse.Namespace) -> list[Trial]:
-    """Some of the files, cut off or with bytes changed."""
+    """Yield some of the files, truncated or with changed bytes."""
     trials = []
     for seed, path in enumerate(real[:: chosen.every]):
         if data := path.read_bytes():
@@ -128,13 +128,13 @@ async def _hostile(folder: Path, chosen: argparse.Namespace) -> list[Trial]:
 
 
 async def _compared(trials: Sequence[Trial], folder: Path, chosen: argparse.Namespace) -> Likenesses:
-    """How alike the words of the PDF are to those that pdftotext finds, and those of pictures of pages."""
+    """Compare the words of PDF files, and of their pages rendered as images, with those of pdftotext."""
     found: Likenesses = {}
     if not chosen.pdftotext:
         print("no pdftotext: words were not compared")
         return found
     read = [t for t in trials if t.kind == "application/pdf" and t.outcome == "ok" and t.text.strip()]
-    for name, pattern in (said.split("=", 1) for said in chosen.group or ["all=."]):
+    for name, pattern in (group.split("=", 1) for group in chosen.group or ["all=."]):
         group = [t for t in read if re.search(pattern, str(t.path))]
         for trial in group:
             value = f1(trial.text, pdftotext(chosen.pdftotext, trial.path))
@@ -151,7 +151,7 @@ async def _compared(trials: Sequence[Trial], folder: Path, chosen: argparse.Name
 async def _scanned(
     turn: tuple[Path, int], folder: Path, chosen: argparse.Namespace
 ) -> list[tuple[str, tuple[float, float]]]:
-    """Some pages as a scanner gives them, the first also lying on its side or on its head."""
+    """Yield some pages as scans; the first one also sideways or upside down."""
     found, (path, angle) = [], turn
     for at, (number, scan) in enumerate(scans(path, chosen.scans)):
         reference = pdftotext(chosen.pdftotext, path, number)

@@ -1,4 +1,4 @@
-"""Files that are made to do harm, and the codes that each may end with."""
+"""Crafted harmful files, and the codes that they must end with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENTITIES = f'<!DOCTYPE x [<!ENTITY a0 "ha">{_LAUGHS}]>'
 
 
 def archive(parts: Iterable[tuple[str, bytes]]) -> bytes:
-    """A ZIP archive of these parts, whatever they are called."""
+    """A ZIP archive of these parts, under any names."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, data in parts:
@@ -31,12 +31,12 @@ def archive(parts: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def docx(document: bytes, *more: tuple[str, bytes]) -> bytes:
-    """What looks like a text of Word."""
+    """A file that looks like a Word document."""
     return archive([("[Content_Types].xml", _TYPES), ("word/document.xml", document), *more])
 
 
 def pdf(text: str = "Guten Tag", password: str | None = None, pages: int = 1) -> bytes:
-    """A PDF with little on it."""
+    """A small PDF."""
     out = io.BytesIO()
     locked = StandardEncryption(password, strength=128) if password else None
     canvas = Canvas(out, pagesize=A4, encrypt=locked, invariant=1)
@@ -48,19 +48,19 @@ def pdf(text: str = "Guten Tag", password: str | None = None, pages: int = 1) ->
 
 
 def ole(*names: str) -> bytes:
-    """A compound file as far as its names; enough to tell what it would be."""
+    """The beginning of a compound file, enough to detect its type."""
     head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 504
     return head + b"".join(name.encode("utf-16-le").ljust(128, b"\0") for name in names)
 
 
 def lying_docx() -> bytes:
-    """An archive that says of a large part that it is small."""
+    """An archive that declares a large part as small."""
     data = docx(b" " * (32 * _MB))
     return data.replace(struct.pack("<I", 32 * _MB), struct.pack("<I", 100))
 
 
 def large_png(side: int = 60_000) -> bytes:
-    """A picture of a few bytes and billions of dots."""
+    """An image of a few bytes and billions of pixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -72,7 +72,7 @@ def large_png(side: int = 60_000) -> bytes:
 
 
 def deep_mail(depth: int = 3_000) -> bytes:
-    """A message in a message in a message."""
+    """A deeply nested message."""
     heads = (f'Content-Type: multipart/mixed; boundary="b{i}"\n\n--b{i}\n' for i in range(depth))
     return b"From: a@example.org\nTo: b@example.org\nMIME-Version: 1.0\n" + "".join(heads).encode()
 
@@ -86,7 +86,7 @@ def looping_pdf() -> bytes:
 
 
 def flooding_pdf(size: int = 600 * _MB, beside: int = 0) -> bytes:
-    """A PDF with a page whose content unpacks to far more than it is, and others on both sides of it."""
+    """A PDF with a decompression bomb as a page between two ordinary ones."""
     packer = zlib.compressobj(1)
     piece = b"BT /F 9 Tf 50 50 Td (Tag) Tj ET\n" * (_MB // 32)
     flood = b"".join([*(packer.compress(piece) for _ in range(size // _MB)), packer.flush()])
@@ -107,7 +107,7 @@ def flooding_pdf(size: int = 600 * _MB, beside: int = 0) -> bytes:
 
 
 def damaged(data: bytes, seed: int) -> bytes:
-    """A file that was cut off, or in which bytes were changed."""
+    """A truncated file, or one with changed bytes."""
     chance = random.Random(seed)
     if seed % 3 == 0:
         return data[: chance.randrange(len(data) // 4, len(data)) + 1]
@@ -118,7 +118,7 @@ def damaged(data: bytes, seed: int) -> bytes:
 
 
 def locked_odt() -> bytes:
-    """A text of LibreOffice with a password."""
+    """A LibreOffice document with a password."""
     space = "urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"
     entry = "<manifest:file-entry><manifest:encryption-data/></manifest:file-entry>"
     manifest = f'<manifest:manifest xmlns:manifest="{space}">{entry}</manifest:manifest>'
@@ -164,4 +164,4 @@ HOSTILE: dict[str, _Made] = {
     "long.txt": (lambda: b"Wort " * (10 * _MB), "document.too_large"),
     "flooding.pdf": (flooding_pdf, "document.too_large"),
 }
-"""By name: how it is made, and the code that it ends with."""
+"""By name: the function that creates the file, and the expected code."""

@@ -1,4 +1,4 @@
-"""How much of the words of a page is found: F1 over bags of words, against a reference."""
+"""Quality of recognized words: F1 over bags of words, against a reference."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _WORD = re.compile(r"\w+")
 
 
 def f1(found: str, reference: str) -> float:
-    """The harmonic mean of precision and recall of the words; 1 if neither has any."""
+    """Return the harmonic mean of precision and recall of the words; 1 if neither text has any."""
     a, b = (Counter(_WORD.findall(normalize("NFC", text).casefold())) for text in (found, reference))
     total = a.total() + b.total()
     return 2 * (a & b).total() / total if total else 1.0
 
 
 def pdftotext(program: str, path: Path, page: int | None = None) -> str:
-    """What poppler's pdftotext reads of a file, or of one page of it."""
+    """Return the text that poppler's pdftotext finds in a file, or in one page of it."""
     only = ["-f", str(page), "-l", str(page)] if page else []
     done = subprocess.run([program, *only, "-enc", "UTF-8", path, "-"], capture_output=True, check=False)
     return done.stdout.decode(errors="replace").replace("\f", "\n")
 
 
 def scans(path: Path, count: int, seed: int = 7) -> Iterator[tuple[int, Image.Image]]:
-    """Some of its pages as a scanner would give them: 200 dpi, a little turned, with noise."""
+    """Yield some pages as scans: 200 dpi, slightly rotated, with noise."""
     chance = random.Random(seed)
     with pdfium.PdfDocument(path) as file:
         for number in sorted(chance.sample(range(1, len(file) + 1), min(count, len(file)))):

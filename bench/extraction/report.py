@@ -1,4 +1,4 @@
-"""What was found, as text and as a page."""
+"""The results as text and as a page."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 from bench.extraction.trial import HEAD
 
-_PAGE = """# Reading files
+_PAGE = """# Document extraction
 
-Made by `./dev bench extraction`, engine `{engine}`: each file in a process of its own, {at_once} at a time,
-on a machine with two virtual cores that others used too. {known:,} of {files:,} files ended as they may: with
-their text, or with a code that is always the same. The most memory that a real file took was {memory} MB, of
-the hostile ones {memory_hostile} MB, where {memory_limit} MB are the end. The longest took {slowest:.0f} s
-({longest}); all of them {seconds:,.0f} s.
+Written by `./dev bench extraction`, engine `{engine}`: each file in a process of its own, {at_once} at a
+time, on a shared machine with two virtual cores. {known:,} of {files:,} files ended as specified: with
+their text or with a stable code. The peak memory of a real file was {memory} MB, of a hostile one
+{memory_hostile} MB; the limit is {memory_limit} MB. The slowest file took {slowest:.0f} s ({longest}), all
+of them {seconds:,.0f} s.
 
-*kind* is told by content; what ended with a code before it was known is listed by how its name ends. *code*:
-ended with a stable code. *other*: ended otherwise, which must not be. *MB*: the most that its process held.
-*not as usual*: the codes, the pages that are not plain text, and the warnings. Pages that `needs_ocr` are
-pictures, which `fast` does not read and says so.
+*kind* is detected by content; files that ended before that are listed by extension. *code*: ended with a
+stable code. *other*: ended otherwise, which is a bug. *MB*: peak memory of the process. *not as usual*:
+codes, pages that are not plain text, and warnings. Pages with `needs_ocr` are images, which `fast` does not
+recognize.
 
 ## Real files
 
@@ -30,29 +30,29 @@ From: {sources}.
 
 ## Damaged
 
-One in {every} of them, cut off or with bytes changed.
+One in {every} of the real files, truncated or with changed bytes.
 
 {damaged}
 
 ## Hostile
 
-{right} of {made} files that are made to do harm ended with the very code that they should.
+{right} of {made} crafted files ended with the expected code.
 
 {hostile}
 
 ## Words
 
-F1 over bags of words, against `pdftotext`: of the text of whole PDF, and of *scans*, pages drawn at 200 dpi,
-turned by up to 0.8 degrees and with noise, read by `hires`. *lying* are scans that lie on their side or on
-their head.
+F1 over bags of words, compared with `pdftotext`: the text of whole PDF files, and *scans*: pages rendered at
+200 dpi, rotated by up to 0.8 degrees, with noise, recognized by `hires`. *lying* are scans that are sideways
+or upside down.
 
 {words}
 """
-_WORDS = ("PDF", "what", "count", "median F1", "lowest tenth", "lowest", "s a page")
+_WORDS = ("PDF", "what", "count", "median F1", "lowest tenth", "lowest", "s per page")
 
 
 def as_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for a terminal."""
+    """Return a table for a terminal."""
     widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -61,7 +61,7 @@ def as_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def of_words(likenesses: Mapping[tuple[str, str], Sequence[tuple[float, float]]]) -> list[list[str]]:
-    """By group and what was compared: how alike, and how long it took."""
+    """Return rows by group and kind: F1 values and time."""
     rows = []
     for (group, what), found in likenesses.items():
         alike = sorted(value for value, _ in found)
@@ -72,12 +72,12 @@ def of_words(likenesses: Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 
 
 def words(rows: Sequence[Sequence[str]]) -> str:
-    """The table of words for a terminal."""
+    """Return the table of words for a terminal."""
     return as_text(_WORDS, rows)
 
 
 def write(figures: Mapping[str, Any], folder: Path) -> None:
-    """The page."""
+    """Write the page."""
     tables = {name: _table(HEAD, figures[name]) for name in ("real", "damaged", "hostile")}
     page = _PAGE.format(**{**figures, **tables, "words": _table(_WORDS, figures["words"])})
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""One file, read as a worker reads it; how it ended and what it took."""
+"""Extract one file as a worker does; record its outcome, time and memory."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ HEAD = ("kind", "files", "ok", "code", "other", "pages", "pages/s", "MB", "not a
 
 @dataclass(frozen=True)
 class Trial:
-    """How a file ended."""
+    """The outcome of a file."""
 
     path: Path
     kind: str
-    """Its media type, or how its name ends where it has none."""
+    """The media type, or the extension if it was not detected."""
     outcome: str
-    """`ok`, a stable code, or what should not have been."""
+    """`ok`, a stable code, or an unexpected error."""
     pages: Sequence[PageElements]
     seconds: float
     memory: int
 
     @property
     def is_known(self) -> bool:
-        """Whether it ended as a file may: no page is silently without text, no worker dies."""
+        """Whether the file ended as specified: no page is silently without text, no worker dies."""
         return self.outcome in CODES or (self.outcome == "ok" and bool(self.pages))
 
     @property
     def text(self) -> str:
-        """All that was read."""
+        """The whole extracted text."""
         return "\n".join(page.text for page in self.pages)
 
 
 async def tried(path: Path, engine: Engine, limits: ReaderLimits) -> Trial:
-    """Read all of a file."""
+    """Extract a whole file."""
     reader = FileReader(path, path.name, engine, limits)
     pages: list[PageElements] = []
     outcome, began = "ok", time.monotonic()
@@ -60,11 +60,11 @@ async def tried(path: Path, engine: Engine, limits: ReaderLimits) -> Trial:
 
 
 def table(trials: Iterable[Trial]) -> list[list[str]]:
-    """By kind: how many ended how, the states of pages, pages a second, the most memory."""
+    """Return rows by kind: outcomes, states of pages, pages per second, peak memory."""
     by_kind: dict[str, list[Trial]] = {}
     for trial in trials:
         by_kind.setdefault(_short(trial.kind), []).append(trial)
-    return [[kind, *_row(some)] for kind, some in sorted(by_kind.items())]
+    return [[kind, *_row(trials_of_kind)] for kind, trials_of_kind in sorted(by_kind.items())]
 
 
 def _row(trials: Sequence[Trial]) -> list[str]:

@@ -1,1 +1,1 @@
-"""What the measurements share: a server of their own, numbers, and charts without a library."""
+"""Shared by the benchmarks: a server, statistics, and charts without a library."""

@@ -17,7 +17,7 @@ _STYLE = "text{font:12px sans-serif;fill:#64748b}.title{font-size:14px;font-weig
 def line_chart(
     title: str, series: Mapping[str, Sequence[Point]], *, x: str, y: str, log_x: bool = False
 ) -> str:
-    """One panel with a line for each series; y begins at zero."""
+    """Return one panel with a line per series; the y axis starts at zero."""
     points = [point for line in series.values() for point in line]
     scale = _Scale(points or [(0.0, 0.0)], log_x)
     parts = [
@@ -34,7 +34,7 @@ def line_chart(
 
 
 class _Scale:
-    """From values to places on the page."""
+    """Maps values to coordinates."""
 
     def __init__(self, points: Sequence[Point], log_x: bool) -> None:
         self._log = log_x
@@ -47,25 +47,25 @@ class _Scale:
     def _along(self, x: float) -> float:
         return math.log10(max(x, 1.0)) if self._log else x
 
-    def place(self, point: Point) -> tuple[float, float]:
+    def point_at(self, point: Point) -> tuple[float, float]:
         wide, high = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
         along = (self._along(point[0]) - self._from) / ((self._to - self._from) or 1.0)
         return _LEFT + along * wide, _TOP + high - point[1] / self._top * high
 
     def grid(self) -> list[str]:
-        """Lines across at round values; marks below at the sizes, or at round values of time."""
+        """Draw lines at round values, and ticks at the sizes or at round times."""
         right, below = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
         parts = []
         for number in range(round(self._top / self._step) + 1):
             value = number * self._step
-            _, y = self.place((self._from, value))
+            _, y = self.point_at((self._from, value))
             parts.append(
                 f'<line x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#94a3b8" '
                 f'stroke-opacity="0.3"/><text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
                 f"{short(value)}</text>"
             )
         for value in self._marks():
-            x, _ = self.place((value, 0.0))
+            x, _ = self.point_at((value, 0.0))
             parts.append(f'<text x="{x:.1f}" y="{below + 18}" text-anchor="middle">{short(value)}</text>')
         return parts
 
@@ -85,23 +85,23 @@ def _line(name: str, line: Sequence[Point], number: int, scale: _Scale) -> list[
         f'<line x1="{key_x}" x2="{key_x + 16}" y1="{key_y}" y2="{key_y}" stroke="{colour}" stroke-width="2"/>'
         f'<text x="{key_x + 22}" y="{key_y + 4}">{escape(name)}</text>'
     )
-    places = [scale.place(point) for point in line]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places]
+    points = [scale.point_at(point) for point in line]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in points]
     drawn = f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
     return [key, drawn, *(dots if len(dots) <= 20 else [])]
 
 
-def _step(most: float) -> float:
-    """A round distance that divides this into four to eight."""
-    if most <= 0:
+def _step(maximum: float) -> float:
+    """Return a round step that divides this into four to eight parts."""
+    if maximum <= 0:
         return 1.0
-    rough = 10 ** math.floor(math.log10(most))
-    return float(next(rough * part for part in (0.2, 0.25, 0.5, 1.0, 2.0) if most / (rough * part) <= 8))
+    rough = 10 ** math.floor(math.log10(maximum))
+    return float(next(rough * part for part in (0.2, 0.25, 0.5, 1.0, 2.0) if maximum / (rough * part) <= 8))
 
 
 def short(value: float) -> str:
-    """A number in few characters: 1k, 2.5M."""
+    """Format a number in few characters: 1k, 2.5M."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:.4g}{name}"

@@ -1,4 +1,4 @@
-"""The few numbers that sum up many."""
+"""Statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Point = tuple[float, float]
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """The middle and the slow end: the smallest value that so many do not exceed; zero of none."""
+    """Return p50, p95 and p99: the smallest value that so many values do not exceed; zero without values."""
     ordered = sorted(values)
 
     def at(percent: int) -> float:
@@ -22,7 +22,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
 
 
 def slope(points: Sequence[Point]) -> float:
-    """By how much y grows with each unit of x, by least squares; zero where that cannot be said."""
+    """Return the growth of y per unit of x by least squares; zero if it is undefined."""
     if len(points) < 2:
         return 0.0
     middle_x = sum(x for x, _ in points) / len(points)
@@ -32,9 +32,9 @@ def slope(points: Sequence[Point]) -> float:
 
 
 def drift(points: Sequence[Point]) -> float:
-    """The growth over the whole range of x, relative to the mean of y: 0.1 is ten percent more at the end.
+    """Return the growth over the range of x, relative to the mean of y: 0.1 is ten percent more at the end.
 
-    By the middle one of the slopes between any two points, which single bad moments do not move.
+    Uses the median of the slopes between any two points, which outliers do not affect.
     """
     mean = sum(y for _, y in points) / len(points) if points else 0.0
     steps = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(points, 2) if b[0] != a[0]]
@@ -42,7 +42,7 @@ def drift(points: Sequence[Point]) -> float:
 
 
 def pick(figures: Mapping[str, Any], *path: str) -> float:
-    """The number at the end of a path of names."""
+    """Return the number at a path of keys."""
     found: Any = figures
     for name in path:
         found = found[name]

@@ -1,1 +1,1 @@
-"""What a claim and a finish cost as the backlog, the orgs and the history grow."""
+"""Cost of a claim and a completion as the backlog, the orgs and the history grow."""

@@ -1,7 +1,7 @@
-"""What a claim of 100 and a finish of 100 cost as backlog, orgs and history grow.
+"""Measure a claim of 100 and a completion of 100 jobs as backlog, orgs and history grow.
 
-Through the product's own functions, on a durable server, each repetition committed. For each axis all its
-databases are filled first, then measured in turn; each axis ends with its slope.
+Uses the product's own functions on a durable server and commits each repetition. All databases of an axis are
+filled first, then measured alternately; each axis ends with its slope.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from figures.place import open_place
+from figures.server import open_bench_server
 
 from growth.axes import SIZES
 from growth.measure import measure, tell
 from growth.report import as_text, write
 
-# Room for the fills: without it they wait for checkpoints. Everything else is as the server comes.
+# WAL for the fills: without it they wait for checkpoints. Everything else is the default.
 _OPTIONS = {"shared_buffers": "1GB", "max_wal_size": "16GB", "checkpoint_timeout": "30min"}
 
 
 async def run(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Measure, and print each axis as it is done."""
+    """Measure, and print each axis when it is done."""
     figures: dict[str, Any] = {
         "sizes": chosen.sizes,
         "repetitions": chosen.repetitions,
         "options": ", ".join(f"{name} {value}" for name, value in _OPTIONS.items()),
         "axes": [],
     }
-    with open_place(_OPTIONS) as place:
-        figures["server"] = place.version
+    with open_bench_server(_OPTIONS) as server:
+        figures["server"] = server.version
         for axis in SIZES[chosen.sizes]:
             if chosen.axis and axis.name not in chosen.axis:
                 continue
-            found = await measure(place, axis, chosen.repetitions, tell)
+            found = await measure(server, axis, chosen.repetitions, tell)
             figures["axes"].append(found)
             print(as_text(found), flush=True)
     return figures
 
 
 def main() -> None:
-    """Read the arguments, measure, write."""
+    """Parse the arguments, measure, write."""
     arguments = argparse.ArgumentParser(prog="growth", description=__doc__)
     arguments.add_argument("--sizes", choices=SIZES, default="full", help="how far everything grows")
     arguments.add_argument(

@@ -1,4 +1,4 @@
-"""What grows, and how far."""
+"""The axes of growth and their sizes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ _ORGS = 20
 
 
 class Point(NamedTuple):
-    """One database: how much waits in it, of how many orgs, behind how many events of finished jobs."""
+    """One database: queued jobs, orgs, and events of finished jobs."""
 
     size: int
     along: int
-    """The place on the axis. Even without a history there are events: those of the backlog."""
+    """The position on the axis. Even without a history there are events: those of the backlog."""
     backlog: int
     orgs: int
     history: int = 0
 
 
 class Axis(NamedTuple):
-    """One thing that grows while the rest stays."""
+    """One dimension that grows while the others are constant."""
 
     name: str
     title: str
@@ -56,4 +56,4 @@ SIZES = {
     ),
     "small": _axes([1_000, 3_000], [1, 20], 1_000, [1_000, 3_000], [0, 9_000]),
 }
-"""Every axis in three sizes: to know it, to see it soon, and to see that it runs."""
+"""Every axis in three sizes: large for a report, small for a quick look, tiny for a test."""

@@ -1,7 +1,7 @@
-"""Filling a database with set-based statements: millions of jobs in about a minute.
+"""Fill a database with set-based statements: millions of jobs in about a minute.
 
-What is written is what enqueueing, claiming and finishing leave behind in every table that claims and
-finishes read or write. The ledger, which neither touches, stays empty.
+They write what enqueueing, claiming and completing leave behind in every table that claims and completions
+read or write. The ledger, which neither uses, stays empty.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ where p.key_kind = 'uuid7'
 
 
 def make_orgs(url: str, count: int) -> list[UUID]:
-    """So many orgs."""
+    """Create this many orgs."""
     orgs = [uuid4() for _ in range(count)]
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(
@@ -89,12 +89,12 @@ def make_orgs(url: str, count: int) -> list[UUID]:
 
 
 def fill_ready(url: str, orgs: Sequence[UUID], jobs: int) -> None:
-    """So many jobs that can be claimed at once, of these orgs in turn."""
+    """Create this many runnable jobs, distributed over these orgs."""
     _in_chunks(url, _READY, jobs, {"orgs": list(orgs), "policy": _POLICY})
 
 
 def fill_history(url: str, orgs: Sequence[UUID], events: int) -> int:
-    """Finished jobs with so many events, of the time that events are kept; how many jobs."""
+    """Create finished jobs with this many events within the retention; return the number of jobs."""
     jobs = events // 3
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(_PAST)
@@ -104,19 +104,19 @@ def fill_history(url: str, orgs: Sequence[UUID], events: int) -> int:
 
 
 def refill(conn: psycopg.Connection[Any], orgs: Sequence[UUID]) -> None:
-    """One new job of each of these orgs."""
+    """Create one new job for each of these orgs."""
     conn.execute(_READY, {"orgs": list(orgs), "policy": _POLICY, "start": 0, "count": len(orgs)})
 
 
 def tidy(url: str) -> None:
-    """Statistics and visibility as after a while; and nothing left for the checkpointer to do."""
+    """Vacuum, analyze and checkpoint."""
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("vacuum analyze")
         conn.execute("checkpoint")
 
 
 def _in_chunks(url: str, command: str, jobs: int, values: dict[str, Any]) -> None:
-    """Commit by commit, over several connections: one would leave processors idle."""
+    """Run and commit in chunks over several connections, to use all cores."""
 
     def write(start: int) -> None:
         with psycopg.connect(url, autocommit=True) as conn:

@@ -1,7 +1,7 @@
-"""Claims and finishes against every database of an axis, in turn, so that a slow minute hits all alike.
+"""Measure claims and completions on all databases of an axis alternately: a slow minute affects all.
 
-Each repetition is committed. After it, one new job for each that was claimed is written to the same org,
-outside of the time that is taken: the backlog and the orgs that have one stay as they are.
+Each repetition is committed. Afterwards each claimed job is replaced by a new job of the same org, outside of
+the measured time, so that the backlog and its orgs stay constant.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 from figures.numbers import percentiles, slope
-from figures.place import Place
+from figures.server import BenchServer
 
 from duly import Duly
 from duly.core.decide import JobState
@@ -55,15 +55,15 @@ class Subject:
     finish_ms: list[float] = field(default_factory=list)
 
     async def introduce(self) -> None:
-        """A worker is known before it claims."""
-        who = workers.WorkerIdentity(
+        """Register the worker."""
+        identity = workers.WorkerIdentity(
             self.worker_id, "bench", "bench", os.getpid(), "0", (QUEUE,), CLAIM, timedelta(hours=1)
         )
         async with self.database.engine() as conn:
-            await workers.register(conn, who)
+            await workers.register(conn, identity)
 
     async def repeat(self, times: int) -> None:
-        """So many claims and finishes, after some that do not count."""
+        """Claim and complete this many times, after some warm-ups."""
         for number in range(-_WARM, times):
             claim_ms, finish_ms = await self._once()
             if number >= 0:
@@ -97,7 +97,7 @@ class Subject:
         return (claimed - start) * 1000, (done - begun) * 1000
 
     def figures(self) -> dict[str, Any]:
-        """What was found."""
+        """Return the percentiles."""
         return {
             **self.point._asdict(),
             "filled_in": self.filled_in,
@@ -107,11 +107,11 @@ class Subject:
         }
 
 
-async def measure(place: Place, axis: Axis, repetitions: int, say: Say) -> dict[str, Any]:
-    """Every point of an axis, and the slope."""
+async def measure(server: BenchServer, axis: Axis, repetitions: int, say: Say) -> dict[str, Any]:
+    """Measure every point of an axis, and compute the slope."""
     async with AsyncExitStack() as stack:
         subjects = [
-            await stack.enter_async_context(_subject(place, f"{axis.name}_{number}", point, say))
+            await stack.enter_async_context(_subject(server, f"{axis.name}_{number}", point, say))
             for number, point in enumerate(axis.points)
         ]
         for turn in range(_ROUNDS):
@@ -123,8 +123,8 @@ async def measure(place: Place, axis: Axis, repetitions: int, say: Say) -> dict[
 
 
 @asynccontextmanager
-async def _subject(place: Place, name: str, point: Point, say: Say) -> AsyncIterator[Subject]:
-    start, url = time.perf_counter(), place.create(name)
+async def _subject(server: BenchServer, name: str, point: Point, say: Say) -> AsyncIterator[Subject]:
+    start, url = time.perf_counter(), server.create(name)
     try:
         orgs = make_orgs(url, point.orgs)
         if point.history:
@@ -142,11 +142,11 @@ async def _subject(place: Place, name: str, point: Point, say: Say) -> AsyncIter
                 await subject.introduce()
                 yield subject
     finally:
-        place.drop(name)
+        server.drop(name)
 
 
 def growth(points: Sequence[dict[str, Any]], verb: str) -> dict[str, dict[str, float]]:
-    """For each percentile the milliseconds more at ten times the size, and the largest to the smallest."""
+    """Return per percentile the additional milliseconds at ten times the size, and largest / smallest."""
     found = {}
     for name in ("p50", "p95", "p99"):
         line = [(math.log10(point["along"]), point[verb][name]) for point in points]
@@ -155,5 +155,5 @@ def growth(points: Sequence[dict[str, Any]], verb: str) -> dict[str, dict[str, f
 
 
 def tell(text: str) -> None:
-    """What happens meanwhile, beside the figures."""
+    """Print progress to stderr."""
     print(text, file=sys.stderr, flush=True)

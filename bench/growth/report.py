@@ -1,4 +1,4 @@
-"""What was found, as text, Markdown and charts."""
+"""The results as text, Markdown and charts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from figures.chart import line_chart
 
 VERBS = {"claim_ms": "claim", "finish_ms": "finish"}
 _NAMES = ("p50", "p95", "p99")
-_GROWTH = (("at tenfold", "ms_per_tenfold", "{:+.2f}"), ("last / first", "ratio", "{:.2f}"))
+_GROWTH = (("per tenfold", "ms_per_tenfold", "{:+.2f}"), ("last / first", "ratio", "{:.2f}"))
 _COLUMNS = "| size | claim p50 | p95 | p99 | finish p50 | p95 | p99 |\n|---|---|---|---|---|---|---|"
-_HEAD = """# Cost against size
+_HEAD = """# Cost by size
 
-Milliseconds of a claim and of a finish of 100 jobs, each with its commit, on {server} ({options}, the rest
-as it comes); {repetitions} repetitions, the databases of an axis in turn. After each repetition as many jobs
-of the same orgs are written as were claimed, outside of the time taken, so that the backlog stays what it
-is. *At tenfold*: milliseconds more at ten times the size, by least squares against its logarithm. *Last /
-first*: the largest size to the smallest.
+Milliseconds for a claim and for the completion of 100 jobs, each with its commit, on {server} ({options},
+defaults otherwise); {repetitions} repetitions, alternating between the databases of an axis. After each
+repetition the claimed jobs are replaced by as many jobs of the same orgs, outside of the measured time, so
+that the backlog stays constant. *Per tenfold*: additional milliseconds at ten times the size, by least
+squares against its logarithm. *Last / first*: ratio of the largest size to the smallest.
 """
 
 
 def as_text(axis: dict[str, Any]) -> str:
-    """A table of one axis; the last lines say how it grows."""
+    """Return a table of one axis; the last lines show its growth."""
     lines = [f"{axis['title']}; milliseconds of 100 jobs, p50 / p95 / p99"]
     lines.append(f"  {'':>12} {'claim':^24} {'finish':^24}")
     for point in axis["points"]:
@@ -35,7 +35,7 @@ def as_text(axis: dict[str, Any]) -> str:
 
 
 def as_markdown(figures: dict[str, Any]) -> str:
-    """A page with a table and a chart for each axis."""
+    """Return a page with a table and a chart for each axis."""
     page = _HEAD.format(**figures)
     for axis in figures["axes"]:
         rows = [
@@ -56,7 +56,7 @@ def _row(first: str, cells: list[str]) -> str:
 
 
 def write(figures: dict[str, Any], folder: Path) -> None:
-    """The page and its charts."""
+    """Write the page and its charts."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "growth.md").write_text(as_markdown(figures), encoding="utf-8")
     for axis in figures["axes"]:

@@ -1,1 +1,1 @@
-"""Status polls beside a bare route."""
+"""Status polls compared with a bare route."""

@@ -1,9 +1,9 @@
-"""What a status poll costs beside a bare FastAPI route that runs one trivial query on the same pool.
+"""Compare a status poll with a bare FastAPI route that runs one trivial query on the same pool.
 
     ./dev bench http [--seconds 4] [--rounds 5] [--callers 16] [--json FILE]
 
-One server process serves both; another process calls them in turn over kept connections. The ratio is of
-rates within one round, the verdict its median.
+One server process serves both; another process calls them alternately over persistent connections. The ratio
+compares rates within one round; the verdict is its median.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TARGET = 0.6
 
 
 def main() -> None:
-    """Measure, print, and write the figures down if asked."""
+    """Measure, print, and write the figures if requested."""
     parser = argparse.ArgumentParser(description="Status polls beside a bare route.")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=5)
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 async def measure(seconds: float, rounds: int, callers: int) -> dict[str, Any]:
-    """The rates of each kind of call, in turn."""
+    """Return the rates of each kind of call, measured alternately."""
     async with _server() as ready:
         found: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for kind in KINDS:
@@ -55,8 +55,8 @@ async def measure(seconds: float, rounds: int, callers: int) -> dict[str, Any]:
         for number in range(1, rounds + 1):
             for kind in KINDS:
                 found[kind].append(await rate(ready.port, ready.requests[kind], callers, seconds))
-            said = "  ".join(f"{kind} {found[kind][-1]:7,.0f}/s" for kind in KINDS)
-            print(f"round {number}: {said}", flush=True)
+            rates = "  ".join(f"{kind} {found[kind][-1]:7,.0f}/s" for kind in KINDS)
+            print(f"round {number}: {rates}", flush=True)
     ratios = [ours / bare for ours, bare in zip(found["status"], found["bare"], strict=True)]
     return {"ratio": statistics.median(ratios), "ratios": ratios, "rates": found}
 
@@ -67,16 +67,16 @@ async def _server() -> Any:
         os.chmod(home, 0o755)  # noqa: PTH101 - the server is another user
         cluster = DatabaseCluster(Path(home) / "server")
         with cluster.fresh() as database:
-            here, there = multiprocessing.get_context("spawn").Pipe()
+            parent_end, child_end = multiprocessing.get_context("spawn").Pipe()
             process = multiprocessing.get_context("spawn").Process(
-                target=serve, args=(database.direct_url, str(uuid.uuid4()), home, there), daemon=True
+                target=serve, args=(database.direct_url, str(uuid.uuid4()), home, child_end), daemon=True
             )
             process.start()
-            ready: Ready = await asyncio.to_thread(here.recv)
+            ready: Ready = await asyncio.to_thread(parent_end.recv)
             try:
                 yield ready
             finally:
-                here.send("stop")
+                parent_end.send("stop")
                 process.join(10)
         cluster.close(wait=True)
 

@@ -1,4 +1,4 @@
-"""Callers who ask again as soon as they are answered, over connections that stay open."""
+"""Clients that repeat a request as soon as it is answered, over persistent connections."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 
 
 async def rate(port: int, requests: list[bytes], callers: int, seconds: float) -> float:
-    """Answers in a second; each caller has a request of its own, as far as there are so many."""
+    """Return the answers per second; each client has its own request, if there are enough."""
     until = time.perf_counter() + seconds
-    given = [requests[number % len(requests)] for number in range(callers)]
-    counts = await asyncio.gather(*(_ask(port, request, until) for request in given))
+    assigned = [requests[number % len(requests)] for number in range(callers)]
+    counts = await asyncio.gather(*(_ask(port, request, until) for request in assigned))
     return sum(counts) / seconds
 
 

@@ -1,4 +1,4 @@
-"""The process under load: the service, and a bare route beside it."""
+"""The process under load: the service and a bare route."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from duly.http.options import HttpOptions
 
 KINDS = ("bare", "status")
 JOBS = 16
-"""Each caller polls a job of its own, as people do."""
+"""Each client polls its own job, as real users do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Where it listens, and the bytes of requests of each kind."""
+    """The port of the service, and the raw requests of each kind."""
 
     port: int
     requests: dict[str, list[bytes]]
 
 
 def serve(url: str, org: str, home: str, parent: Connection) -> None:
-    """Serve until the parent says that it is enough."""
+    """Serve until the parent sends a message."""
     asyncio.run(_serve(url, uuid.UUID(org), home, parent))
 
 
@@ -80,7 +80,7 @@ async def _listen(app: Duly, paths: list[str], key: str, parent: Connection) -> 
 
 
 def _bare(app: Duly) -> FastAPI:
-    """What anybody would write first."""
+    """The simplest possible route."""
     made = FastAPI()
 
     @made.get("/bare")

@@ -1,1 +1,1 @@
-"""What logs, metrics and the record of events cost a drain."""
+"""Cost of logs, metrics and events in a drain."""

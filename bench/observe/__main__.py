@@ -1,9 +1,9 @@
-"""What logs, metrics and the record of events cost a drain: the same jobs with and without them, in turn.
+"""Measure the cost of logs, metrics and events: the same jobs with and without them, alternately.
 
-No setting switches all of this off, so the arms are made here. `bare` counts and logs nothing, and its claims
-and finishes leave out their events, which are the audit trail of jobs. `events` has the events. `all` is the
-product: events, metrics in shared files as `duly worker --metrics-port` counts them, JSON lines at INFO in a
-file. `talking` has handlers that log a line each: what such a line costs whoever writes it.
+No setting turns all of this off, so the variants are built here. `bare` has no logs, no metrics and no
+events, which are the audit trail of jobs. `events` has the events. `all` is the product: events, metrics in
+shared files as with `duly worker --metrics-port`, JSON lines at INFO in a file. `talking` has handlers that
+log one line each.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from figures.place import open_place
+from figures.server import open_bench_server
 
 from observe.arms import ARMS, work
+from observe.report import as_text, summed_up, write
 from observe.rounds import measure
-from observe.told import as_text, summed_up, write
 
 _OPTIONS = {"shared_buffers": "256MB", "max_wal_size": "4GB", "checkpoint_timeout": "30min"}
 
 
 async def run(chosen: argparse.Namespace) -> dict[str, Any]:
-    """All rounds, and what they come to."""
-    with open_place(_OPTIONS) as place:
-        found = await measure(place, chosen.jobs, chosen.rounds, chosen.warm_ups)
-        server = place.version
+    """Run all rounds and summarize them."""
+    with open_bench_server(_OPTIONS) as bench_server:
+        found = await measure(bench_server, chosen.jobs, chosen.rounds, chosen.warm_ups)
+        server = bench_server.version
     about = {"server": server, "jobs": chosen.jobs, "rounds": chosen.rounds}
     return {**about, **found, **summed_up(found["rates"])}
 
 
 def main() -> int:
-    """Measure, print, write; fails if logs, metrics and events together cost more than 15 %."""
+    """Measure, print, write; fail if logs, metrics and events together cost more than 15 %."""
     arguments = argparse.ArgumentParser(prog="observe", description=__doc__)
     arguments.add_argument("--jobs", type=int, default=10_000, help="of one drain")
     arguments.add_argument("--rounds", type=int, default=7)

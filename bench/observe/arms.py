@@ -1,4 +1,4 @@
-"""One worker of one arm: connected, it waits for the word, drains what there is, and says how fast it was."""
+"""A worker of one variant: connects, waits for the start, drains the queue and reports its rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EVENT = re.compile(r"event as \(\s*insert into duly\.event_log \(.*?\n\), ", re
 
 @dataclass(frozen=True)
 class Arm:
-    """What is on."""
+    """What a variant turns on."""
 
     events: bool = True
     metrics: bool = False
@@ -39,7 +39,7 @@ ARMS = {
 
 
 async def work(arm: Arm, url: str, blobs: str, jobs: int) -> None:
-    """The life of the process: `here`, then the drain, timed from its first handler to its last commit."""
+    """Run the process: report `here`, then time the drain from its first handler to its last commit."""
     app = Duly(database_url=url, blobs_url=blobs)
     if arm.logs:
         write_logs(app.settings, LogLevel.INFO, as_json=True)
@@ -65,7 +65,7 @@ async def work(arm: Arm, url: str, blobs: str, jobs: int) -> None:
 
 
 def _leave_out_events() -> None:
-    """Claims and finishes as they are, but for the rows of events."""
+    """Remove the events from the statements of claims and completions."""
     for module in (claims, endings):
         vars(module)["statement"] = partial(_without_events, {"jobs/claim", "jobs/complete"})
 

@@ -1,4 +1,4 @@
-"""The rounds: every arm drains the same jobs, in another order each time."""
+"""The rounds: every variant drains the same jobs, in another order each time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 import psycopg
-from figures.place import Place
+from figures.server import BenchServer
 
 from duly import Actor, Duly, context
 from observe.arms import ARMS
@@ -28,9 +28,11 @@ _TABLES = (
 )
 
 
-async def measure(place: Place, jobs: int, rounds: int, warm_ups: int) -> dict[str, dict[str, list[float]]]:
-    """Jobs per second of each arm, and microseconds of its worker's CPU a job, round by round."""
-    url, blobs = place.create("observe"), str(place.home / "blobs")
+async def measure(
+    server: BenchServer, jobs: int, rounds: int, warm_ups: int
+) -> dict[str, dict[str, list[float]]]:
+    """Return the jobs per second and the worker's CPU microseconds per job of each variant, per round."""
+    url, blobs = server.create("observe"), str(server.home / "blobs")
     app = Duly(database_url=url, blobs_url=blobs)
     async with app:
         for org in ORGS:
@@ -59,15 +61,15 @@ async def _fill(url: str, blobs: str, jobs: int) -> None:
         async def noop(number: int) -> None: ...
 
         async with app:
-            for place, org in enumerate(ORGS):
+            for first, org in enumerate(ORGS):
                 with context(org_id=org, actor=Actor.system("bench")):
-                    await app.enqueue_many([noop.call(number) for number in range(place, jobs, len(ORGS))])
+                    await app.enqueue_many([noop.call(number) for number in range(first, jobs, len(ORGS))])
         conn.execute("vacuum analyze duly.ready")
         conn.execute("checkpoint")
 
 
 async def _drain(name: str, url: str, blobs: str, jobs: int) -> list[float]:
-    """One worker in a process of its own; its lines go to a file, its numbers to shared ones."""
+    """Run one worker in a process of its own, with its log in a file and its metrics in shared files."""
     program = [sys.executable, Path(__file__).with_name("__main__.py"), "--jobs", str(jobs)]
     pipe = asyncio.subprocess.PIPE
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as lines:
@@ -77,8 +79,8 @@ async def _drain(name: str, url: str, blobs: str, jobs: int) -> list[float]:
         )
         assert worker.stdout is not None
         await worker.stdout.readline()  # it is here
-        said, _ = await worker.communicate(b"go\n")
+        output, _ = await worker.communicate(b"go\n")
         if worker.returncode:
             lines.seek(0)
             raise RuntimeError(lines.read().decode())
-        return [float(figure) for figure in said.split()]
+        return [float(figure) for figure in output.split()]

@@ -1,1 +1,1 @@
-"""Duly beside other job queues, on one machine, in one run."""
+"""Duly compared with other job queues, on one machine, in one run."""

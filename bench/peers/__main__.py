@@ -1,4 +1,4 @@
-"""Duly beside other job queues: ./dev bench peers [--only a,b] [--rounds 3] [--jobs 10000] [--out DIR]."""
+"""Compare Duly with other queues: ./dev bench peers [--only a,b] [--rounds 3] [--jobs 10000] [--out DIR]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 def main(words: list[str] | None = None) -> None:
     """Measure, and print the tables."""
-    # Started by its path, the program finds itself in its own folder instead of the project's.
+    # Started by its path, the program has its own folder instead of the project's in sys.path.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
     from bench.peers import report
     from bench.peers.bench import Sizes
@@ -36,28 +36,28 @@ def main(words: list[str] | None = None) -> None:
     arguments.add_argument("--json", type=Path, help="keep all results in this file")
     arguments.add_argument("--out", type=Path, help="write report.md, chart.svg and results.json here")
     arguments.add_argument("--show", type=Path, help="measure nothing: report on the results in this file")
-    asked = arguments.parse_args(words)
-    if unknown := set(asked.measures) - set(MEASURES):
+    options = arguments.parse_args(words)
+    if unknown := set(options.measures) - set(MEASURES):
         arguments.error(f"no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
-    if asked.show:
-        results = json.loads(asked.show.read_text())
+    if options.show:
+        results = json.loads(options.show.read_text())
     else:
         plan = Plan(
-            systems=chosen(asked.only, asked.without),
-            rounds=asked.rounds,
-            sizes=Sizes(asked.jobs, asked.step_limit, asked.recovery_limit),
-            measures=[name for name in MEASURES if name in asked.measures],
-            backlogs=[int(size) for size in asked.backlog],
-            backlog_limit=asked.limit,
+            systems=chosen(options.only, options.without),
+            rounds=options.rounds,
+            sizes=Sizes(options.jobs, options.step_limit, options.recovery_limit),
+            measures=[name for name in MEASURES if name in options.measures],
+            backlogs=[int(size) for size in options.backlog],
+            backlog_limit=options.limit,
         )
-        file = asked.json or (asked.out / "results.json" if asked.out else None)
-        # Servers and workers are ended on the way out, so be sure that there is one.
+        file = options.json or (options.out / "results.json" if options.out else None)
+        # SIGTERM must raise, so that servers and workers are stopped.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
         with tempfile.TemporaryDirectory() as home:
             results = Run(plan, Path(home), keeper(file)).go()
     print(report.markdown(results))
-    if asked.out:
-        report.write(results, asked.out)
+    if options.out:
+        report.write(results, options.out)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ STEP = 0.002
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured, and how long anything may take."""
+    """Number of jobs and time limits."""
 
     jobs: int = 10_000
     step_limit: float = 180.0
@@ -39,7 +39,7 @@ class Stores:
 
 
 class Bench:
-    """What a measure works with."""
+    """One system with its store and programs."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Bench:
         self.prepared = False
 
     def fresh(self) -> None:
-        """Nothing of an earlier measurement is left: neither jobs nor processes nor scores."""
+        """Remove jobs, processes and scores of earlier measurements."""
         self.end()
         self.scores.clear()
         if self.system.store == POSTGRES:
@@ -73,7 +73,7 @@ class Bench:
         self.stores.postgres.settle()
 
     def fresh_database(self) -> str:
-        """A copy of a database that was prepared once and never used: its address."""
+        """Copy a prepared, unused database; return its URL."""
         if not self.prepared:
             self.env["BENCH_POSTGRES"] = self.stores.postgres.fresh(self.template)
             self.ask("prepare")
@@ -87,11 +87,11 @@ class Bench:
 
     @property
     def template(self) -> str:
-        """The one that it is copied from."""
+        """The database to copy."""
         return f"{self.database}_clean"
 
     def start(self, *words: str, slot: int = 0) -> Program:
-        """Start the adapter; it is ended with the measurement at the latest."""
+        """Start the adapter; it stops with the measurement at the latest."""
         env = self.env | {"BENCH_SLOT": str(slot)}
         program = Program([*self.command, *words], ROOT, env, self.log)
         self.running.append(program)
@@ -107,19 +107,19 @@ class Bench:
             self.running.remove(program)
 
     def enqueue(self, *words: str) -> float:
-        """Seconds that it took, as the adapter measured them."""
+        """Return the seconds, as measured by the adapter."""
         return float(self.ask("enqueue", *words)["seconds"])
 
     def worker(self, slots: int = SLOTS, slot: int = 0) -> tuple[Program, float]:
-        """A worker that is ready, and how many seconds that took."""
+        """Return a ready worker, and the seconds it took."""
         program = self.start("work", str(slots), slot=slot)
-        ready_ns, said = program.answer(self.limit)
-        if not said.get("ready"):
-            raise Hung(f"the worker said {said} instead of being ready")
+        ready_ns, answer = program.answer(self.limit)
+        if not answer.get("ready"):
+            raise Hung(f"the worker said {answer} instead of being ready")
         return program, (ready_ns - program.started_ns) / 1e9
 
     def until_done(self, jobs: int, watch: Program) -> int:
-        """Wait until all handlers have run and the store says so too: the time of that, in nanoseconds."""
+        """Wait until all handlers have run and all jobs are stored as done; return the nanoseconds."""
         deadline = time.monotonic() + self.limit
         while (done := self.scores.done()) < jobs:
             self.check(deadline, f"{done:,} of {jobs:,} jobs had run")
@@ -130,29 +130,29 @@ class Bench:
         return time.monotonic_ns()
 
     def left(self, watch: Program) -> int:
-        """Jobs that the store does not know to be finished."""
+        """Return the number of jobs that are not stored as finished."""
         watch.tell("left")
         return int(watch.answer(self.limit)[1]["left"])
 
     def check(self, deadline: float, state: str) -> None:
-        """Give up when it is time, or when a program has ended by itself."""
+        """Raise after the time limit, or if a program has exited."""
         if time.monotonic() > deadline:
             raise Hung(f"{state} after {self.limit:.0f} s")
         self.check_others(None, state)
 
-    def check_others(self, asked: Program | None, state: str = "it was needed") -> None:
-        """Give up if a program has ended by itself, other than the one that is being asked."""
+    def check_others(self, current: Program | None, state: str = "it was needed") -> None:
+        """Raise if a program other than the asked one has exited."""
         for program in self.running:
-            if program is not asked and (code := program.process.poll()) is not None:
+            if program is not current and (code := program.process.poll()) is not None:
                 raise Hung(f"`{program.words}` ended with code {code} when {state}{program.last_words()}")
 
     def end(self) -> None:
-        """End every program that still runs: what it would do in good order is not measured."""
+        """Kill every running program; its shutdown is not measured."""
         while self.running:
             self.running.pop().kill()
 
     def close(self) -> None:
-        """Leave nothing behind but the log."""
+        """Remove everything but the log."""
         self.end()
         self.log.close()
         if self.system.store == POSTGRES:
@@ -164,7 +164,7 @@ class Bench:
 
 @contextmanager
 def opened(bench: Bench) -> Iterator[Bench]:
-    """Whatever happens, its programs end."""
+    """Stop all programs in any case."""
     try:
         yield bench
     finally:

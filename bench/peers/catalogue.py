@@ -1,4 +1,4 @@
-"""The systems: what they are, what must be installed for them, and where they keep their jobs."""
+"""The compared systems: their packages and their stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PYTHON, NODE = "Python", "Node"
 
 @dataclass(frozen=True)
 class System:
-    """One of the systems that are compared; `key` names its adapter and its environment."""
+    """One of the compared systems; `key` names its adapter and its environment."""
 
     key: str
     title: str
@@ -19,7 +19,7 @@ class System:
     packages: tuple[str, ...] = ()
     language: str = PYTHON
     listens_first: bool = False
-    """Its workers run only what is sent while they listen: they are started before a queue is filled."""
+    """Its workers run only messages sent while they listen: they start before a queue is filled."""
 
 
 NODE_22 = ("pg@8.23.1", "node@22.23.3")
@@ -69,7 +69,7 @@ SYSTEMS = (
 
 
 def chosen(only: list[str], without: list[str]) -> list[System]:
-    """The systems that were asked for; ours is always among them, as the others are compared with it."""
+    """Return the selected systems; Duly is always one of them, as the baseline."""
     known = {system.key for system in SYSTEMS}
     for key in (*only, *without):
         if key not in known:

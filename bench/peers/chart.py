@@ -35,15 +35,15 @@ STYLE = """
 
 
 def chart(results: dict[str, Any]) -> str:
-    """One panel of bars for each of the main figures."""
+    """Return one panel of bars for each main figure."""
     keys = list(by_drain(results))
     scale = Scale([value for name in PANELS for key in keys if (value := number(results, key, name))])
     panel_height = HEAD + len(keys) * (BAR + GAP) + FOOT
     height = panel_height * len(PANELS)
     body = "\n".join(
         line
-        for place, (name, title) in enumerate(PANELS.items())
-        for line in panel(results, name, title, scale, place * panel_height)
+        for row, (name, title) in enumerate(PANELS.items())
+        for line in panel(results, name, title, scale, row * panel_height)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -52,7 +52,7 @@ def chart(results: dict[str, Any]) -> str:
 
 
 def panel(results: dict[str, Any], name: str, title: str, scale: Scale, top: int) -> Iterator[str]:
-    """A title, the grid of powers of ten, and a bar for each system."""
+    """Draw a title, the grid of powers of ten, and a bar for each system."""
     values = {key: number(results, key, name) for key in by_drain(results)}
     bottom = top + HEAD + len(values) * (BAR + GAP)
     yield f'<text class="head" x="{LEFT}" y="{top + 20}">{escape(title)}: jobs per second, logarithmic</text>'
@@ -75,13 +75,13 @@ def panel(results: dict[str, Any], name: str, title: str, scale: Scale, top: int
 
 
 class Scale:
-    """Logarithmic and the same for all panels: powers of ten around all values."""
+    """A logarithmic scale, the same for all panels: powers of ten around all values."""
 
     def __init__(self, values: list[float]) -> None:
         self.low = math.floor(math.log10(min(values, default=1.0)))
         self.high = max(self.low + 1, math.ceil(math.log10(max(values, default=10.0))))
 
     def x(self, value: float) -> float:
-        """Where a value is."""
+        """Return the coordinate of a value."""
         share = (math.log10(value) - self.low) / (self.high - self.low)
         return LEFT + share * (WIDTH - LEFT - RIGHT)

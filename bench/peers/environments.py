@@ -1,4 +1,4 @@
-"""An environment for each system, below `.bench/` in the project: made once, with pinned versions."""
+"""An environment per system, below `.bench/` in the project: created once, with pinned versions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ INSTALL_LIMIT = 600
 
 
 class NotRun(Exception):
-    """A system that cannot be measured here; the message says why."""
+    """The system cannot be measured here; the message has the reason."""
 
 
 def command_of(system: System) -> tuple[list[str], dict[str, str]]:
-    """How to start the adapter, and what its environment needs to know; installs it if it is not there."""
+    """Return the command of the adapter and its environment variables; install it if necessary."""
     if system.language == NODE:
         modules = node_modules(system)
         script = ROOT / "bench" / "peers" / "adapters" / f"{system.key}.mjs"
@@ -33,7 +33,7 @@ def command_of(system: System) -> tuple[list[str], dict[str, str]]:
 
 
 def virtual_environment(system: System) -> Path:
-    """The interpreter that has the packages of this system."""
+    """Return the interpreter with the packages of this system."""
     home = HOME / "python" / system.key
     python = home / "bin" / "python"
     if not is_made(home, system):
@@ -50,7 +50,7 @@ def virtual_environment(system: System) -> Path:
 
 
 def node_modules(system: System) -> Path:
-    """The folder that has the packages of this system."""
+    """Return the folder with the packages of this system."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         raise NotRun("no node and npm")
@@ -73,30 +73,30 @@ def node_modules(system: System) -> Path:
 
 
 def is_made(home: Path, system: System) -> bool:
-    """Whether all of it was installed, in these versions."""
+    """Whether all packages are installed in these versions."""
     note = home / "installed"
     return note.exists() and note.read_text() == digest(system)
 
 
 def mark(home: Path, system: System) -> None:
-    """Note what was installed, when all of it is."""
+    """Record the installed versions, after all are installed."""
     (home / "installed").write_text(digest(system))
 
 
 def digest(system: System) -> str:
-    """Changes with the packages and with the interpreter."""
+    """Return a digest of the packages and the interpreter."""
     words = "\n".join((sys.version, *system.packages))
     return hashlib.sha256(words.encode()).hexdigest()
 
 
 def clear(home: Path) -> None:
-    """Take a half-made or older environment away."""
+    """Remove an incomplete or older environment."""
     if home.exists():
         shutil.rmtree(home)
 
 
 def call(*command: str) -> None:
-    """Run an installer; its last words are the reason if it fails."""
+    """Run an installer; raise its last line of output if it fails."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=INSTALL_LIMIT, env=os.environ.copy(), check=False
@@ -107,8 +107,8 @@ def call(*command: str) -> None:
         raise NotRun(f"not installable: {reason(done.stderr or done.stdout)}")
 
 
-def reason(said: str) -> str:
-    """The line that says what is wrong: among those that are errors, the first that is more than a code."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def reason(output: str) -> str:
+    """Return the line that explains a failure: the first error line that is more than a code."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower() and " code " not in line]
     return (errors or lines or ["no reason given"])[0]

@@ -1,4 +1,4 @@
-"""Programs as children: answers with a time limit, whole trees ended, and what a tree has used."""
+"""Child programs: answers with a time limit, killing of whole trees, resource usage of a tree."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import IO, Any
 
 SLICE = 0.5
-PATIENCE = 10.0
+READER_TIMEOUT = 10.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Hung(Exception):
-    """A program did not do its part within the limit, or ended instead of doing it."""
+    """A program did not answer within the limit, or exited."""
 
 
 class Program:
-    """One run of an adapter; answers are lines of JSON, whatever else it says goes to the log."""
+    """One run of an adapter; answers are lines of JSON, other output goes to the log."""
 
     def __init__(self, command: list[str], cwd: Path, env: dict[str, str], log: IO[bytes]) -> None:
         self.words = " ".join(command[command.index("-m") + 2 if "-m" in command else 2 :])
@@ -64,7 +64,7 @@ class Program:
     def answer(
         self, limit: float, meanwhile: Callable[[], None] = lambda: None
     ) -> tuple[int, dict[str, Any]]:
-        """The next line, and when it came; `meanwhile` is called now and then, and may give up."""
+        """Return the next line and its time; `meanwhile` is called regularly and may raise."""
         deadline = time.monotonic() + limit
         while self.answers.empty():
             if time.monotonic() > deadline:
@@ -82,20 +82,20 @@ class Program:
         return came_ns, said
 
     def last_words(self) -> str:
-        """The last line that it left in the log, as a reason."""
+        """Return the last line in the log, as a reason."""
         said = self.log.read_bytes()[self.log_start :].decode(errors="replace").split("\n")
         lines = [line.strip() for line in said if line.strip()]
         return f": {lines[-1][:200]}" if lines else ""
 
     def tell(self, word: str) -> None:
-        """One line to its input."""
+        """Write one line to its stdin."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
             self.process.stdin.write(f"{word}\n".encode())
             self.process.stdin.flush()
 
     def kill(self) -> None:
-        """End its whole tree at once, also what left the process group."""
+        """Kill its whole tree, including processes that left the process group."""
         family = list(tree(self.pid))
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -103,14 +103,14 @@ class Program:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        self.reader.join(PATIENCE)
+        self.reader.join(READER_TIMEOUT)
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
             self.process.stdin.close()
 
 
 def tree(root: int) -> Iterator[int]:
-    """A process and all that descend from it."""
+    """Return a process and all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := stat(int(entry.name))):
@@ -123,7 +123,7 @@ def tree(root: int) -> Iterator[int]:
 
 
 def stat(pid: int) -> list[str]:
-    """What /proc says of a process, from its state on; nothing if it is gone."""
+    """Return the fields of /proc/<pid>/stat from the state on; empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -131,18 +131,18 @@ def stat(pid: int) -> list[str]:
 
 
 def parent_of(pid: int) -> int:
-    """Who started it."""
+    """Return the parent of a process."""
     return int(stat(pid)[1])
 
 
 def cpu_seconds(root: int) -> float:
-    """Processor time of a tree, with that of children that have ended."""
+    """Return the CPU time of a tree, including children that have exited."""
     used = (stat(pid)[11:15] for pid in tree(root))
     return sum(int(ticks) for fields in used for ticks in fields) / TICKS
 
 
 def peak_memory_mb(root: int) -> float:
-    """The sum of the largest resident sizes of a tree."""
+    """Return the sum of the peak resident sizes of a tree."""
     total = 0
     for pid in tree(root):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The results in Markdown: tables of medians with ratios to Duly, the targets, and what was compared."""
+"""The results in Markdown: medians with ratios to Duly, the targets, and the compared systems."""
 
 from __future__ import annotations
 
@@ -24,37 +24,35 @@ RATES = {
 COSTS = {
     "p50_ms": ("latency p50, ms", 1),
     "p99_ms": ("latency p99, ms", 1),
-    "cpu_worker_us": ("worker CPU, µs a job", 0),
-    "cpu_store_us": ("store CPU, µs a job", 0),
-    "wal_enqueue": ("WAL of enqueue, bytes a job", 0),
-    "wal_drain": ("WAL of drain, bytes a job", 0),
+    "cpu_worker_us": ("worker CPU, µs per job", 0),
+    "cpu_store_us": ("store CPU, µs per job", 0),
+    "wal_enqueue": ("WAL of enqueue, bytes per job", 0),
+    "wal_drain": ("WAL of drain, bytes per job", 0),
     "memory_mb": ("worker memory, MB", 0),
     "ready_s": ("ready after, s", 2),
     "first_s": ("first job after, s", 2),
 }
 HOW = f"""\
-- **Bulk enqueue, one by one, 20 at once**: seconds of the calls in one process that is connected already; a
-  tenth of the jobs one by one, a fifth by 20 callers. A system without a bulk call makes single ones at once.
-- **Drain**: from the start of the first handler until the store knows every job as done, so without the
-  claim that brought the first jobs. A worker is offered {SLOTS} slots and takes as many as serve it, as
-  listed below.
-- **Sustained**: one process enqueues in bulk while one works, from the first call until all are done.
+- **Bulk enqueue, one by one, 20 at once**: rate of the calls in one connected process; a tenth of the jobs
+  one by one, a fifth by 20 concurrent callers. A system without a bulk call makes concurrent single calls.
+- **Drain**: from the start of the first handler until every job is stored as done, so without the first
+  claim. A worker may use up to {SLOTS} slots; the number that suits it best is listed below.
+- **Sustained**: one process enqueues in bulk while one works, from the first call until all jobs are done.
 - **Latency**: from the call of enqueue to the start of the handler, one job at a time, in an idle system.
-- **CPU, WAL and memory** are those of the drain with one process: the worker with its start after the word
-  "go", the whole server. A checkpoint comes before, so full page images are in the WAL; that of enqueue
-  also has one job ahead and its removal.
-- **Killed worker**: {VICTIMS} jobs of one second for a worker that is offered {VICTIMS} slots; it is killed,
-  another is started at once; seconds until the last job that had been running is started again. Once, in
-  the first round. The time-outs for that are the ones below, many of them shorter than the defaults; where
-  none is named it is the default.
-- **Durability**: PostgreSQL has a commit on disk before it answers, Redis has what it was given there within
-  a second: rates on Redis are those of a weaker promise."""
+- **CPU, WAL and memory** are those of the drain with one process: the worker from its start signal on, and
+  the whole server. A checkpoint precedes, so the WAL includes full page images; the WAL of enqueue also
+  includes one warm-up job and its removal.
+- **Killed worker**: a worker with {VICTIMS} slots runs {VICTIMS} jobs of one second and is killed; another
+  one starts at once. Seconds until the last of the running jobs is started again; measured once, in the
+  first round. The time-outs are listed below, many of them shorter than the defaults.
+- **Durability**: PostgreSQL flushes a commit to disk before it answers, Redis within a second: rates on
+  Redis come with a weaker guarantee."""
 NONE = "-"
 OFF = "off"
 
 
 def write(results: dict[str, Any], out: Path) -> None:
-    """The report, the chart and the results themselves."""
+    """Write the report, the chart and the results."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "report.md").write_text(markdown(results, with_chart=True))
     (out / "chart.svg").write_text(chart(results))
@@ -62,13 +60,13 @@ def write(results: dict[str, Any], out: Path) -> None:
 
 
 def markdown(results: dict[str, Any], *, with_chart: bool = False) -> str:
-    """The whole report."""
+    """Return the whole report."""
     sections = [
-        "# Duly beside other job queues",
+        "# Duly compared with other job queues",
         summary(results),
         HOW,
         *(["![Jobs per second](chart.svg)"] if with_chart else []),
-        "## Jobs per second\n\nIn brackets: the multiple of Duly's figure.\n\n" + rates(results),
+        "## Jobs per second\n\nIn parentheses: the multiple of Duly's rate.\n\n" + rates(results),
         "## Latency and cost\n\n" + costs(results),
         "## Large backlogs and killed workers\n\n" + endurance(results),
         "## Targets\n\n" + targets(results),
@@ -79,24 +77,24 @@ def markdown(results: dict[str, Any], *, with_chart: bool = False) -> str:
 
 
 def summary(results: dict[str, Any]) -> str:
-    """How it was measured."""
+    """Describe the setup."""
     machine = results["machine"]
     return (
         f"{results['jobs']:,} no-op jobs, median of rounds: {results['rounds']}, systems in turn; "
         f"{machine['cores']} cores ({machine['architecture']}), Python {machine['python']}, "
         f"PostgreSQL {machine['postgres']}, Redis {machine['redis'] or 'not used'}. "
-        "Only the ratios within one run mean anything."
+        "Only ratios within one run are meaningful."
     )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """In Markdown."""
+    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
 def rates(results: dict[str, Any]) -> str:
-    """Throughput, with the ratio to ours."""
+    """Return throughput, with the ratio to Duly's."""
 
     def cell(key: str, name: str) -> str:
         found, times = number(results, key, name), ratio(results, key, name)
@@ -116,7 +114,7 @@ def rates(results: dict[str, Any]) -> str:
 
 
 def costs(results: dict[str, Any]) -> str:
-    """Latency, processor, log, memory and start."""
+    """Return latency, CPU, WAL, memory and start-up."""
 
     def cell(key: str, name: str, digits: int) -> str:
         found = number(results, key, name)
@@ -130,7 +128,7 @@ def costs(results: dict[str, Any]) -> str:
 
 
 def endurance(results: dict[str, Any]) -> str:
-    """Backlogs, jobs that ran more than once, recovery."""
+    """Return backlogs, jobs that ran more than once, and recovery."""
     sizes = results["backlogs"]
 
     def cell(key: str, name: str, form: str) -> str:
@@ -152,11 +150,13 @@ def endurance(results: dict[str, Any]) -> str:
         for key in by_drain(results)
     ]
     heads = [f"backlog of {size:,}, jobs/s" for size in sizes]
-    return table(["system", *heads, "jobs run more than once", "killed worker's jobs again after, s"], rows)
+    return table(
+        ["system", *heads, "jobs run more than once", "killed worker's jobs restarted after, s"], rows
+    )
 
 
 def targets(results: dict[str, Any]) -> str:
-    """The check list."""
+    """Return the checklist."""
     marks = {True: "x", False: " ", None: " "}
     lines = []
     for verdict in verdicts(results):
@@ -167,7 +167,7 @@ def targets(results: dict[str, Any]) -> str:
 
 
 def failures(results: dict[str, Any]) -> str:
-    """What could not be measured, and why."""
+    """Return what could not be measured, with the reasons."""
     lines = []
     for entry in results["systems"].values():
         if entry["not_run"]:
@@ -177,7 +177,7 @@ def failures(results: dict[str, Any]) -> str:
 
 
 def compared(results: dict[str, Any]) -> str:
-    """Versions, settings, and what remains of a job."""
+    """Return versions, settings, and what each system stores."""
     rows = []
     for entry in results["systems"].values():
         about = entry["about"]
@@ -194,4 +194,4 @@ def compared(results: dict[str, Any]) -> str:
         for store, settings in (("PostgreSQL", "postgres_settings"), ("Redis", "redis_settings"))
         if machine[settings.removesuffix("_settings")]
     ]
-    return table(["system", "language", "settings", "what it keeps"], rows) + "\n\n" + " ".join(stores)
+    return table(["system", "language", "settings", "what it stores"], rows) + "\n\n" + " ".join(stores)

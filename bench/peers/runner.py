@@ -1,4 +1,4 @@
-"""The run: round after round, system after system; what is known so far is kept after each."""
+"""The run: round by round, system by system; results are saved after each."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from bench.peers.environments import NotRun, command_of
 from bench.peers.measures import MEASURES, ONCE, Figures, drain
 from bench.peers.servers import POSTGRES_SETTINGS, REDIS_SETTINGS, Postgres, Redis
 
-BACKLOG_PATIENCE = 10
+BACKLOG_LIMIT_FACTOR = 10
 
 
 @dataclass
 class Plan:
-    """What was asked for."""
+    """The options of a run."""
 
     systems: Sequence[System]
     rounds: int = 3
@@ -63,7 +63,7 @@ class Run:
         }
 
     def go(self) -> dict[str, Any]:
-        """Measure everything; a system that cannot be measured is left with the reason."""
+        """Measure everything; a system that cannot be measured is recorded with the reason."""
         postgres = Postgres(self.home / "postgres")
         redis = None
         try:
@@ -87,7 +87,7 @@ class Run:
         return self.results
 
     def visit(self, system: System, stores: Stores, number: int) -> None:
-        """All measures of one system in one round."""
+        """Run all measures of one system in one round."""
         entry = self.results["systems"][system.key]
         if entry["not_run"]:
             return
@@ -115,7 +115,7 @@ class Run:
     def take(
         self, entry: dict[str, Any], name: str, figures: Figures, measure: Callable[[], Figures]
     ) -> None:
-        """One measure; its failure stops neither the others nor the run."""
+        """Run one measure; its failure stops neither the others nor the run."""
         start = time.monotonic()
         try:
             found = measure()
@@ -126,11 +126,11 @@ class Run:
             say(f"  {name:<10} failed: {problem}")
             return
         figures |= found
-        said = ", ".join(f"{k} {v:,.1f}" if isinstance(v, float) else f"{k} {v}" for k, v in found.items())
-        say(f"  {name:<10} {said} ({time.monotonic() - start:.1f} s)")
+        figures = ", ".join(f"{k} {v:,.1f}" if isinstance(v, float) else f"{k} {v}" for k, v in found.items())
+        say(f"  {name:<10} {figures} ({time.monotonic() - start:.1f} s)")
 
     def backlog(self, entry: dict[str, Any], figures: Figures, bench: Bench, size: int) -> None:
-        """A large drain, if it can be done in reasonable time."""
+        """Run a large drain, if it is possible in reasonable time."""
         name, rate = f"backlog_{size}", figures.get("drain_1")
         if not isinstance(rate, float):
             figures[name] = "not run: no drain to estimate it from"
@@ -138,13 +138,13 @@ class Run:
         if size / rate > self.plan.backlog_limit:
             figures[name] = f"not run: would take about {max(1, round(size / rate / 60))} min"
             return
-        bench.limit = max(self.plan.sizes.step_limit, BACKLOG_PATIENCE * self.plan.backlog_limit)
+        bench.limit = max(self.plan.sizes.step_limit, BACKLOG_LIMIT_FACTOR * self.plan.backlog_limit)
         self.take(entry, name, figures, partial(drain.measure_backlog, bench, size))
         bench.limit = self.plan.sizes.step_limit
 
 
 def machine() -> dict[str, Any]:
-    """Where it was measured, without its name."""
+    """Describe the machine, without its name."""
     return {
         "cores": os.cpu_count(),
         "architecture": platform.machine(),
@@ -155,7 +155,7 @@ def machine() -> dict[str, Any]:
 
 
 def keeper(path: Path | None) -> Callable[[dict[str, Any]], None]:
-    """Writes the results so that the file is whole at any time."""
+    """Return a function that writes the results atomically."""
 
     def keep(results: dict[str, Any]) -> None:
         if path is not None:
@@ -168,5 +168,5 @@ def keeper(path: Path | None) -> Callable[[dict[str, Any]], None]:
 
 
 def say(line: str) -> None:
-    """Progress, for whoever waits."""
+    """Print progress to stderr."""
     print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The stores: one PostgreSQL for all with the same settings, and Redis that keeps what it was given."""
+"""The stores: one PostgreSQL for all with the same settings, and a durable Redis."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STARTS_WITHIN = 10.0
 
 
 class Postgres:
-    """The server that every system on PostgreSQL uses, each with a database of its own."""
+    """The server that every system on PostgreSQL uses, each with its own database."""
 
     def __init__(self, home: Path) -> None:
         self.server = open_server(home, options=POSTGRES_SETTINGS)
@@ -36,39 +36,39 @@ class Postgres:
         self.postmaster = parent_of(int(self.one("select pg_backend_pid()")))
 
     def one(self, query: str) -> Any:
-        """The only value that a query gives."""
+        """Return the only value of a query."""
         row = self.conn.execute(query).fetchone()
         return row[0] if row else None
 
     @property
     def version(self) -> str:
-        """Such as 18.6."""
+        """The version, such as 18.6."""
         return str(self.one("show server_version"))
 
     def fresh(self, name: str, template: str = "template1") -> str:
-        """A new database of that name: its address."""
+        """Create a new database of that name; return its URL."""
         self.drop(name)
         self.conn.execute(f'create database "{name}" template "{template}"')
         return self.server.dsn(name)
 
     def drop(self, name: str) -> None:
-        """Take it away, with whoever is still connected."""
+        """Drop it, and disconnect its clients."""
         self.conn.execute(f'drop database if exists "{name}" with (force)')
 
     def settle(self) -> None:
-        """Write out what is dirty, so that nobody pays for another."""
+        """Flush dirty buffers, so that no measurement pays for another."""
         self.conn.execute("checkpoint")
 
     def wal_bytes(self) -> int:
-        """How much was written ahead so far."""
+        """Return the bytes of WAL written so far."""
         return int(self.one("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
 
     def cpu_seconds(self) -> float:
-        """Processor time of the server and its backends so far."""
+        """Return the CPU time of the server and its backends so far."""
         return cpu_seconds(self.postmaster)
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the server."""
         self.conn.close()
         self.server.wait_until_stopped()
 
@@ -105,17 +105,17 @@ class Redis:
 
     @property
     def url(self) -> str:
-        """Its first database."""
+        """The URL of its first database."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     @property
     def version(self) -> str:
-        """Such as 7.0.15."""
+        """The version, such as 7.0.15."""
         found = [line for line in self.ask("INFO server").splitlines() if line.startswith("redis_version:")]
         return found[0].partition(":")[2].strip()
 
     def ask(self, words: str) -> str:
-        """One command, and its answer as it is on the wire."""
+        """Send one command; return the raw answer."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
             client.sendall(f"{words}\r\n".encode())
             answer = client.recv(65536)
@@ -124,7 +124,7 @@ class Redis:
             return answer.decode()
 
     def wait_until_ready(self) -> None:
-        """Until it answers: this one, and not another that was quicker to take the port."""
+        """Wait until this server answers, and not another one that took the port first."""
         deadline = time.monotonic() + STARTS_WITHIN
         while time.monotonic() < deadline and self.process.poll() is None:
             with suppress(OSError):
@@ -134,15 +134,15 @@ class Redis:
         raise RuntimeError("redis-server did not start")
 
     def fresh(self) -> str:
-        """Empty it: its address."""
+        """Empty it; return its URL."""
         self.ask("FLUSHALL")
         return self.url
 
     def cpu_seconds(self) -> float:
-        """Processor time so far."""
+        """Return the CPU time so far."""
         return cpu_seconds(self.process.pid)
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the server."""
         self.process.terminate()
         self.process.wait()

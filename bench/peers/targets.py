@@ -1,4 +1,4 @@
-"""What Duly wants to reach beside the others, and whether it did in a run."""
+"""Duly's targets compared with other systems, and whether a run reached them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAT = 0.85
 
 @dataclass(frozen=True)
 class Verdict:
-    """One line of the check list; `ratio` is ours over theirs, unless the text says otherwise."""
+    """One line of the checklist; `ratio` is Duly's figure over the other one's, unless the text differs."""
 
     text: str
     reached: bool | None
@@ -26,12 +26,12 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """In words."""
+        """The verdict as text."""
         return "not measured" if self.reached is None else "reached" if self.reached else "not reached"
 
 
 def verdicts(results: dict[str, Any]) -> list[Verdict]:
-    """The whole check list."""
+    """Return the whole checklist."""
 
     def at_least(factor: float, what: str, name: str, key: str) -> Verdict:
         return against(
@@ -74,7 +74,7 @@ TITLES = {
 def against(
     results: dict[str, Any], text: str, name: str, key: str, holds: Callable[[float], bool]
 ) -> Verdict:
-    """One figure of ours and of another."""
+    """Compare one figure of Duly and of another system."""
     ours, theirs = number(results, OURS, name), number(results, key, name)
     if ours is None or not theirs:
         return Verdict(text, None)
@@ -82,7 +82,7 @@ def against(
 
 
 def against_other_python(results: dict[str, Any], factor: float) -> Verdict:
-    """The nearest of all queues in Python but the fastest one."""
+    """Compare with the fastest Python queue other than `FAST_PYTHON`."""
     text = f"drain with one process at least {factor:g} x every other queue in Python that was measured"
     ours = number(results, OURS, "drain_1")
     others = dict(other_python(results))
@@ -96,7 +96,7 @@ def against_other_python(results: dict[str, Any], factor: float) -> Verdict:
 
 
 def other_python(results: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Title and drain of each of them that was measured."""
+    """Yield title and drain rate of each measured one."""
     for key, entry in results["systems"].items():
         found = number(results, key, "drain_1")
         if entry["language"] == PYTHON and key not in (OURS, FAST_PYTHON) and found:
@@ -104,7 +104,7 @@ def other_python(results: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def large_backlog(results: dict[str, Any]) -> Verdict:
-    """A million jobs are drained as fast as a few."""
+    """A million jobs drain as fast as a few."""
     text = f"drain of {LARGE:,} at least {FLAT:g} x the drain of {results['jobs']:,}"
     few, many = number(results, OURS, "drain_1"), number(results, OURS, f"backlog_{LARGE}")
     if few is None or many is None:
@@ -113,7 +113,7 @@ def large_backlog(results: dict[str, Any]) -> Verdict:
 
 
 def recovery(results: dict[str, Any]) -> Verdict:
-    """What a killed worker was doing is soon done by another."""
+    """Another worker soon restarts the jobs of a killed one."""
     text = f"jobs of a killed worker start again within {RECOVERS_WITHIN:.0f} s"
     found = figure(results, OURS, "recovery_s")
     if found is None:

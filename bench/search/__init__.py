@@ -1,1 +1,1 @@
-"""How well and how fast documents are found."""
+"""Quality and speed of document search."""

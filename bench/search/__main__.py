@@ -1,7 +1,7 @@
-"""How well search finds, and how fast among many passages of the org and more of others.
+"""Measure the quality of search, and its speed among many passages of the org and of other orgs.
 
-The German questions come from a file that is not part of this repository; the English ones are made of the
-Python that runs this. With `--chunks 0` only the quality on small shelves is measured.
+The German questions come from a file that is not part of this repository; the English ones are derived from
+the running Python's standard library. `--chunks 0` measures only the quality on small sets.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from figures.place import open_place
+from figures.server import open_bench_server
 
 from duly import Duly
 from duly.apps.documents.schema import SCHEMA
 from duly.apps.documents.search import compounds
 from duly.apps.documents.search.models import Filters
 from duly.db.migrate import migrate
-from search.fill import close_some, copy, fill, in_bulk, make_org
+from search.fill import copy, fill, in_bulk, make_org, restrict_folder
 from search.filler import Maker
 from search.measure import ask, ask_seed, compare, put, seed_index
 from search.report import as_text, write
 from search.sets import Questions, english, german
 
-# A quarter of the memory, as for any server that has the machine to itself.
+# A quarter of the memory, as usual for a dedicated server.
 _BUFFERS = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30 // 4
 _OPTIONS = {"shared_buffers": f"{_BUFFERS or 1}GB", "max_wal_size": "16GB", "checkpoint_timeout": "30min"}
 _NEIGHBOUR = 100_000
@@ -41,15 +41,15 @@ _NEIGHBOUR = 100_000
 
 
 async def run(chosen: argparse.Namespace) -> dict[str, Any]:
-    """All arms."""
+    """Run all variants."""
     sets = {"German": german(chosen.data), "English": english()}
     figures: dict[str, Any] = {"arms": {}, "hanta": compounds.is_installed(), "terms": 0}
     figures |= {"chunks": chosen.chunks, "others": chosen.others}
-    with open_place(_OPTIONS) as place:
-        url = place.create("documents")
+    with open_bench_server(_OPTIONS) as server:
+        url = server.create("documents")
         migrate(url, SCHEMA)
-        figures["server"] = f"{place.version} with {_OPTIONS['shared_buffers']} of shared_buffers"
-        app = Duly(database_url=url, blobs_url=str(place.home / "blobs"), maintenance=False)
+        figures["server"] = f"{server.version} with {_OPTIONS['shared_buffers']} of shared_buffers"
+        app = Duly(database_url=url, blobs_url=str(server.home / "blobs"), maintenance=False)
         try:
             await _small(app, url, sets, figures)
             if chosen.chunks:
@@ -60,21 +60,21 @@ async def run(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _small(app: Duly, url: str, sets: dict[str, Questions], figures: dict[str, Any]) -> None:
-    """Each set alone in an org."""
+    """Measure each set alone in an org."""
     for name, questions in sets.items():
         with psycopg.connect(url, autocommit=True) as conn:
             org = make_org(conn)
         began = time.monotonic()
-        places = await put(app, org, questions.passages)
-        figures["published"] = len(places) / (time.monotonic() - began)
-        figures["arms"][name] = await ask(app, org, questions, places)
+        positions = await put(app, org, questions.passages)
+        figures["published"] = len(positions) / (time.monotonic() - began)
+        figures["arms"][name] = await ask(app, org, questions, positions)
         with seed_index(url):
-            figures["arms"][f"{name}, seed"] = ask_seed(url, org, questions, places)
+            figures["arms"][f"{name}, seed"] = ask_seed(url, org, questions, positions)
         _tell(figures)
 
 
 async def _many(app: Duly, url: str, questions: Questions, figures: dict[str, Any]) -> None:
-    """A set among many other passages, with neighbours."""
+    """Measure a set among many other passages, with other orgs."""
     with psycopg.connect(url, autocommit=True) as conn:
         org = make_org(conn)
         neighbours = [make_org(conn) for _ in range(round(figures["others"] / max(1, figures["chunks"])))]
@@ -83,21 +83,21 @@ async def _many(app: Duly, url: str, questions: Questions, figures: dict[str, An
         fill(url, org, Maker(questions.passages, seed=1).passages(figures["chunks"]))
         copy(url, org, neighbours)
     figures["rate"] = (figures["chunks"] + figures["others"]) / (time.monotonic() - began)
-    places = await put(app, org, questions.passages)
-    figures["arms"]["German, many"] = mine = await ask(app, org, questions, places)
+    positions = await put(app, org, questions.passages)
+    figures["arms"]["German, many"] = mine = await ask(app, org, questions, positions)
     shared = await compare(app, org, questions, 100)
     since = Filters(created_from=datetime(2000, 1, 1, tzinfo=UTC))
-    figures["arms"]["German, many, filtered"] = await ask(app, org, questions, places, since)
-    close_some(url, org)
-    figures["arms"]["German, many, closed"] = await ask(app, org, questions, places)
+    figures["arms"]["German, many, filtered"] = await ask(app, org, questions, positions, since)
+    restrict_folder(url, org)
+    figures["arms"]["German, many, closed"] = await ask(app, org, questions, positions)
     _tell(figures)
     with psycopg.connect(url, autocommit=True) as conn:
         [(figures["terms"],)] = conn.execute(
             "select count(*) from documents.search_terms where org_id = %s", [org]
         ).fetchall()
     with seed_index(url):
-        figures["arms"]["German, many, seed"] = ask_seed(url, org, questions, places)
-        seed = ask_seed(url, org, questions, places, any_word=60)
+        figures["arms"]["German, many, seed"] = ask_seed(url, org, questions, positions)
+        seed = ask_seed(url, org, questions, positions, any_word=60)
     figures["arms"]["German, many, seed with OR"] = seed
     figures["shared"] = shared
     figures["ratio"] = ", ".join(f"{seed['ms'][key] / mine['ms'][key]:.1f}" for key in ("p50", "p95"))
@@ -108,7 +108,7 @@ def _tell(figures: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Measure, print, write; fails below an MRR of 0.93, or above 10 ms at the 95th percentile."""
+    """Measure, print, write; fail below an MRR of 0.93 or above 10 ms at p95."""
     arguments = argparse.ArgumentParser(prog="search", description=__doc__)
     arguments.add_argument(
         "--data", type=Path, required=True, help="questions and passages, as XQuAD-de has them"

@@ -1,4 +1,4 @@
-"""Fills a database with passages in bulk: the org that is searched, and its neighbours with the same text."""
+"""Fill a database with passages in bulk: the searched org, and other orgs with the same text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from search.filler import Filler
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 _PASSAGES = 50
-"""Of a document."""
+"""Passages per document."""
 _SESSIONS = 2
 _INDEXES = ("chunk_terms_tsv", "search_terms_near")
 
@@ -59,12 +59,12 @@ with folder as (
     values (%(org)s, %(node)s, 'Closed', 'system:bench') returning node_id
 ), guarded as (
     insert into documents.node_grants (org_id, node_id, principal, level, granted_by)
-    select %(org)s, node_id, 'user:somebody', 'manage', 'system:bench' from folder
+    select %(org)s, node_id, 'user:other', 'manage', 'system:bench' from folder
 )
 update documents.documents d set node_id = %(node)s
 where d.org_id = %(org)s and d.name like 'Akte%%' and hashtext(d.document_id::text) %% 20 = 0
 """
-# A neighbour has the same documents under other ids, and the same words under its own number.
+# Another org has the same documents with other ids, and the same words with its own number.
 _COPIES = (
     """insert into documents.documents
         (org_id, document_id, name, sha256, size, media_type, created_by, chunk_count)
@@ -87,7 +87,7 @@ _COPIES = (
 
 
 def make_org(conn: Connection) -> UUID:
-    """An org with nothing in it."""
+    """Create an empty org."""
     org = uuid4()
     conn.execute("insert into duly.organizations (org_id, name) values (%s, 'bench')", [org])
     conn.execute("insert into documents.search_stats (org_id) values (%s)", [org])
@@ -95,7 +95,7 @@ def make_org(conn: Connection) -> UUID:
 
 
 def fill(url: str, org: UUID, made: Iterator[Filler]) -> None:
-    """All these passages, fifty a document."""
+    """Insert all these passages, fifty per document."""
     batches = iter(lambda: list(islice(made, _PASSAGES)), [])
     with ThreadPoolExecutor(_SESSIONS) as sessions:
         list(sessions.map(lambda batch: _document(url, org, batch), batches))
@@ -119,14 +119,14 @@ def _document(url: str, org: UUID, batch: list[Filler]) -> None:
         conn.execute(_TERMS, values)
 
 
-def close_some(url: str, org: UUID) -> None:
-    """A folder for somebody else, with a twentieth of the documents that fill the org."""
+def restrict_folder(url: str, org: UUID) -> None:
+    """Move a twentieth of the documents to a folder without access."""
     with psycopg.connect(url) as conn:
         conn.execute(_CLOSED, {"org": org, "node": uuid4()})
 
 
 def copy(url: str, org: UUID, orgs: Iterable[UUID]) -> None:
-    """The same text for each of these orgs."""
+    """Copy the text to each of these orgs."""
     with ThreadPoolExecutor(_SESSIONS) as sessions:
         list(sessions.map(lambda other: _copy(url, org, other), orgs))
 
@@ -141,14 +141,14 @@ def _copy(url: str, org: UUID, other: UUID) -> None:
 
 
 def tag_of(conn: Connection, org: UUID) -> int:
-    """Its number in the index."""
+    """Return the org's number in the index."""
     [(tag,)] = conn.execute("select tag from documents.search_stats where org_id = %s", [org]).fetchall()
     return int(tag)
 
 
 @contextmanager
 def in_bulk(url: str) -> Iterator[None]:
-    """Without the indexes on words, which are made at the end; triggers are passed over by `replica`."""
+    """Drop the indexes on words and create them at the end; `replica` skips the triggers."""
     with psycopg.connect(url, autocommit=True) as conn:
         definitions = [
             conn.execute("select pg_get_indexdef(%s::regclass)", [f"documents.{name}"]).fetchall()[0][0]

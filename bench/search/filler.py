@@ -1,7 +1,7 @@
-"""Text like that of a set, as much as one wants: real sentences whose rare words are made anew.
+"""Generate any amount of text like that of a set: real sentences with generated rare words.
 
-Common words stay, so that they are as common as in real text; in the place of rare ones stand words made of
-their halves, some often and most seldom, so that the vocabulary grows as real ones do.
+Common words stay, so that they are as frequent as in real text. Rare words are replaced by combinations of
+their halves, few of them frequent and most of them rare, so that the vocabulary grows like a real one.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from typing import NamedTuple
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ])")
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _RARE = 4
-"""In so many sentences at most."""
-_KEPT = 0.07
-"""So many of the rare words stay as they are."""
+"""Maximum number of sentences with a rare word."""
+_UNCHANGED_SHARE = 0.07
+"""Share of the rare words that stay unchanged."""
 _VOCABULARY = 200_000
 _LETTERS = 700
 
 
 class Filler(NamedTuple):
-    """A passage, and what stands for the parts of its compounds."""
+    """A passage, and replacements for the parts of its compounds."""
 
     text: str
     parts: str
 
 
 class Maker:
-    """Makes passages; the same ones for the same seed."""
+    """Generates passages; the same ones for the same seed."""
 
     def __init__(self, passages: Sequence[str], seed: int) -> None:
         self._chance = random.Random(seed)
         self._sentences = [s for text in passages for s in _SENTENCE.split(text) if len(s) > 30]
-        seen = Counter(word for sentence in self._sentences for word in set(_WORD.findall(sentence)))
-        self._rare = sorted(word for word, count in seen.items() if count <= _RARE)
+        counts = Counter(word for sentence in self._sentences for word in set(_WORD.findall(sentence)))
+        self._rare = sorted(word for word, count in counts.items() if count <= _RARE)
         self._made = [self._word() for _ in range(_VOCABULARY)]
         self._weights = list(accumulate(1 / (rank + 20) for rank in range(_VOCABULARY)))
 
     def passages(self, count: int) -> Iterator[Filler]:
-        """So many."""
+        """Yield this many passages."""
         rare = frozenset(self._rare)
         for _ in range(count):
             text = ""
             parts: list[str] = []
 
             def other(match: re.Match[str], parts: list[str] = parts) -> str:
-                if match[0] not in rare or self._chance.random() < _KEPT:
+                if match[0] not in rare or self._chance.random() < _UNCHANGED_SHARE:
                     return match[0]
                 head, tail = self._made[bisect(self._weights, self._chance.random() * self._weights[-1])]
                 if match[0][0].isupper():

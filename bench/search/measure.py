@@ -1,4 +1,4 @@
-"""Asks the questions: how often the right passage is first, and how long it takes."""
+"""Run the queries: the rank of the right passage, and the time."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _OR = _SEED.format(query="replace(plainto_tsquery('german', %(query)s)::text, '&
 
 
 async def put(app: Duly, org: UUID, passages: Sequence[str]) -> dict[UUID, int]:
-    """Each a document of its own, whose name says nothing. Where each of them is."""
-    places = {}
-    for place, text in enumerate(passages):
+    """Store each passage as a document with a meaningless name; return where each is."""
+    positions = {}
+    for position, text in enumerate(passages):
         document = uuid4()
         async with app.tenant_session(org) as conn:
             await conn.execute(
@@ -51,30 +51,30 @@ async def put(app: Duly, org: UUID, passages: Sequence[str]) -> dict[UUID, int]:
             )
             passage = Passage(index=0, page=1, type="NarrativeText", text=text)
             await publish(conn, org, document, None, f"{document}", [passage])
-        places[document] = place
-    return places
+        positions[document] = position
+    return positions
 
 
 async def ask(
-    app: Duly, org: UUID, questions: Questions, places: dict[UUID, int], filters: Filters | None = None
+    app: Duly, org: UUID, questions: Questions, positions: dict[UUID, int], filters: Filters | None = None
 ) -> dict[str, Any]:
-    """All questions through the public door, once to warm up and once that counts, with compounds anew."""
-    who = DocumentPrincipal(org, Actor.user("bench"))
-    for question, _ in questions.asked:
-        await app.documents.search(who, question, filters, limit=_TOP)
+    """Run all queries through the public API, once to warm up and once measured, splitting compounds anew."""
+    principal = DocumentPrincipal(org, Actor.user("bench"))
+    for question, _ in questions.queries:
+        await app.documents.search(principal, question, filters, limit=_TOP)
     compounds.split_compound.cache_clear()
     ranks, times = [], []
-    for question, right in questions.asked:
+    for question, right in questions.queries:
         began = time.perf_counter()
-        found = await app.documents.search(who, question, filters, limit=_TOP)
+        found = await app.documents.search(principal, question, filters, limit=_TOP)
         times.append((time.perf_counter() - began) * 1000)
-        ranks.append(_rank([places.get(hit.document_id) for hit in found.hits], right))
+        ranks.append(_rank([positions.get(hit.document_id) for hit in found.hits], right))
     return {**_quality(ranks), "ms": percentiles(times), "questions": len(ranks)}
 
 
 @contextmanager
 def seed_index(url: str) -> Iterator[None]:
-    """The index that the seed's query wants, while it is asked."""
+    """Create the index for the seed's query while it is measured."""
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("set maintenance_work_mem = '1GB'")
         conn.execute("create index seed on documents.document_chunks using gin (to_tsvector('german', text))")
@@ -84,28 +84,28 @@ def seed_index(url: str) -> Iterator[None]:
 
 
 def ask_seed(
-    url: str, org: UUID, questions: Questions, places: dict[UUID, int], *, any_word: int = 0
+    url: str, org: UUID, questions: Questions, positions: dict[UUID, int], *, any_word: int = 0
 ) -> dict[str, Any]:
-    """The same by the query of old, as the owner of the tables, whom no policy slows down.
+    """Run the same queries with plain full text search, as the owner of the tables, without policies.
 
-    It wants all words. With `any_word` so many of the questions are asked for any of them.
+    It requires all words. With `any_word` this many queries require any of them.
     """
     ranks, times = [], []
-    asked = questions.asked[:: len(questions.asked) // any_word + 1] if any_word else questions.asked
+    selected = questions.queries[:: len(questions.queries) // any_word + 1] if any_word else questions.queries
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("set jit = off")
-        for question, right in asked:
+        for question, right in selected:
             began = time.perf_counter()
             rows = conn.execute(_OR if any_word else _AND, {"query": question, "org": org}).fetchall()
             times.append((time.perf_counter() - began) * 1000)
-            ranks.append(_rank([places.get(row[0]) for row in rows[:_TOP]], right))
+            ranks.append(_rank([positions.get(row[0]) for row in rows[:_TOP]], right))
     return {**_quality(ranks), "ms": percentiles(times), "questions": len(ranks)}
 
 
-async def compare(app: Duly, org: UUID, questions: Questions, most: int) -> float:
-    """How many of the ten best are found by looking at few passages, of those that looking at all finds."""
+async def compare(app: Duly, org: UUID, questions: Questions, sample: int) -> float:
+    """Return the share of the ten best passages that the bounded search finds."""
     shared = total = 0
-    for question, _ in questions.asked[:: len(questions.asked) // most + 1]:
+    for question, _ in questions.queries[:: len(questions.queries) // sample + 1]:
         async with app.tenant_session(org) as conn:
             parsed = parse_query(question)
             terms = await look_up_terms(conn, org, parsed)

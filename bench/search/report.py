@@ -1,4 +1,4 @@
-"""What was found, as text and as a page."""
+"""The results as text and as a page."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from typing import Any
 
 _HEAD = """# Search
 
-Made by `./dev bench search` on {server}: questions through `app.documents.search`,
-one at a time, ten hits each, transaction and fragments included; each was asked once before, so that what
-search reads is in memory. MRR@10 and recall@10 tell how often the right passage is among the hits, and how
-far up.
+Written by `./dev bench search` on {server}: queries through `app.documents.search`,
+one at a time, ten hits each, including transaction and fragments. Each query ran once before, so that the
+data is in memory. MRR@10 and recall@10 measure how often the right passage is among the hits, and how high.
 
-- **German**: XQuAD-de, questions over passages, each a document of its own whose name says nothing.
-- **English**: the Python standard library: the first line of a docstring asks for the rest of it.
+- **German**: questions of XQuAD-de; each passage is a document with a meaningless name.
+- **English**: the Python standard library; the first line of a docstring is the query for the rest of it.
 - **many**: the German passages among {chunks:,} others of the same org, with {others:,} of other orgs in the
-  same tables. The others are real sentences whose rare words are made anew, {terms:,} different stems an org.
-- **filtered**: the same, of a time that all documents are of. **closed**: a twentieth of the documents lies
-  in a folder that is closed to whoever asks.
+  same tables. The others are real sentences with generated rare words, {terms:,} different stems per org.
+- **filtered**: with a filter by time that matches all documents. **closed**: a twentieth of the documents
+  is in a folder to which the user has no access.
 - **seed**: `plainto_tsquery` and `ts_rank` over an index on `to_tsvector('german', text)`, without row level
-  security, on the same tables. It wants all words of a question, and mostly finds nothing; **with OR** it
-  wants any of them, asked for a tenth of the questions.
+  security, on the same tables. It requires all words of a query and mostly finds nothing; **with OR** it
+  requires any of them, measured for a tenth of the queries.
 """
 
 
 def lines(figures: Mapping[str, Any]) -> list[list[str]]:
-    """A row for each arm."""
+    """Return a row for each variant."""
     rows = []
     for name, arm in figures["arms"].items():
         ms = arm["ms"]
@@ -38,7 +37,7 @@ def lines(figures: Mapping[str, Any]) -> list[list[str]]:
 
 
 def as_text(figures: Mapping[str, Any]) -> str:
-    """A table."""
+    """Return a table."""
     head = ["", "questions", "MRR@10", "recall@10", "p50 ms", "p95 ms", "p99 ms"]
     table = [head, *lines(figures)]
     text = "\n".join(f"{row[0]:<28}" + "".join(f"{cell:>11}" for cell in row[1:]) for row in table)
@@ -46,7 +45,7 @@ def as_text(figures: Mapping[str, Any]) -> str:
 
 
 def write(figures: Mapping[str, Any], folder: Path) -> None:
-    """The page."""
+    """Write the page."""
     page = _HEAD.format(**figures)
     page += (
         "\n| | questions | MRR@10 | recall@10 | p50 ms | p95 ms | p99 ms |\n|---|---|---|---|---|---|---|\n"
@@ -58,10 +57,10 @@ def write(figures: Mapping[str, Any], folder: Path) -> None:
 
 
 def _facts(figures: Mapping[str, Any]) -> dict[str, str]:
-    facts = {"compounds taken apart by HanTa": "yes" if figures["hanta"] else "no"}
+    facts = {"compounds split by HanTa": "yes" if figures["hanta"] else "no"}
     if "shared" in figures:
-        facts["of the ten best of all passages, found by looking at few"] = f"{figures['shared']:.1%}"
-        facts["milliseconds of the seed with OR to ours, p50 and p95"] = figures["ratio"]
-        facts["passages written in bulk, a second"] = f"{figures['rate']:,.0f}"
-        facts["passages published one document at a time, a second"] = f"{figures['published']:,.0f}"
+        facts["found among the ten best of all passages"] = f"{figures['shared']:.1%}"
+        facts["time of the seed with OR as a multiple of Duly's, p50 and p95"] = figures["ratio"]
+        facts["passages written in bulk, per second"] = f"{figures['rate']:,.0f}"
+        facts["passages published one document at a time, per second"] = f"{figures['published']:,.0f}"
     return facts

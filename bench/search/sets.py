@@ -19,21 +19,21 @@ class Questions:
     """A set: passages, and questions with the number of the one passage that is right."""
 
     passages: tuple[str, ...]
-    asked: tuple[tuple[str, int], ...]
+    queries: tuple[tuple[str, int], ...]
 
 
 def german(path: Path) -> Questions:
-    """A file like that of XQuAD: passages with an id and a text, questions with a passage_id."""
-    said = json.loads(path.read_text(encoding="utf-8"))
-    places = {passage["id"]: place for place, passage in enumerate(said["passages"])}
+    """Read a file like XQuAD: passages with an id and a text, questions with a passage_id."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    positions = {passage["id"]: position for position, passage in enumerate(data["passages"])}
     return Questions(
-        tuple(passage["text"] for passage in said["passages"]),
-        tuple((question["question"], places[question["passage_id"]]) for question in said["questions"]),
+        tuple(passage["text"] for passage in data["passages"]),
+        tuple((question["question"], positions[question["passage_id"]]) for question in data["questions"]),
     )
 
 
 def english() -> Questions:
-    """What the standard library says of itself: the first line of a docstring asks for the rest of it."""
+    """Derive questions from the standard library: the first line of a docstring asks for the rest of it."""
     found: dict[str, str] = {}
     for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
         if not _LEFT_OUT.intersection(path.parts):
@@ -41,7 +41,7 @@ def english() -> Questions:
     titles = list(found.values())
     once = [(rest, title) for rest, title in found.items() if titles.count(title) == 1]
     return Questions(
-        tuple(rest for rest, _ in once), tuple((title, place) for place, (_, title) in enumerate(once))
+        tuple(rest for rest, _ in once), tuple((title, position) for position, (_, title) in enumerate(once))
     )
 
 

@@ -1,1 +1,1 @@
-"""Enqueueing and draining together for minutes: whether anything swells, whether claims slow down."""
+"""Minutes of enqueueing and draining together: whether tables bloat and claims slow down."""

@@ -1,8 +1,8 @@
-"""Minutes of enqueueing and draining together: whether tables swell, and whether claims slow down.
+"""Enqueue and drain together for minutes: whether tables bloat and claims slow down.
 
-One process enqueues in batches, one works, through the public API, with everything on. The backlog stays
-below 10,000, and above 2,000 where the worker is the slower one. Every few seconds one look at the tables; at
-the end a verdict on what came after the first two minutes.
+One process enqueues in batches, one works, through the public API, with all features on. The backlog stays
+below 10,000, and above 2,000 if the worker is the slower one. Every few seconds the tables are sampled; the
+verdict covers the samples after the first two minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import psycopg
 from figures.numbers import percentiles
-from figures.place import Place, open_place
+from figures.server import BenchServer, open_bench_server
 
 from sustained.report import as_line, as_verdict, write
 from sustained.sides import Side, Tally, both_sides, make_app, run_enqueuer, run_worker
@@ -35,30 +35,32 @@ OPTIONS = {"shared_buffers": "1GB", "max_wal_size": "16GB", "checkpoint_timeout"
 def watch(
     conn: psycopg.Connection[Any], tally: Tally, sides: tuple[Side, Side], minutes: float, every: float
 ) -> Iterator[dict[str, Any]]:
-    """One sample for each interval."""
+    """Yield one sample per interval."""
     before, start = look(conn), time.monotonic()
     empty = {name: table.bytes for name, table in before.tables.items()}
     last, finished = start, tally["finished"]
     while last - start < minutes * 60:
         time.sleep(max(0.0, last + every - time.monotonic()))
-        told = {name: values for side in sides for name, values in side.ask().items()}
-        now, seen, total = time.monotonic(), look(conn), tally["finished"]
+        durations = {name: values for side in sides for name, values in side.ask().items()}
+        now, sample, total = time.monotonic(), look(conn), tally["finished"]
         jobs = max(1, total - finished)
         yield {
             "seconds": now - start,
             "finished": total,
             "rate": (total - finished) / (now - last),
-            "backlog": seen.backlog,
-            **{name: percentiles(told.get(name, [])) for name in ("claim_ms", "finish_ms", "enqueue_ms")},
-            "wal_a_job": (seen.wal - before.wal) / jobs,
-            "tables": {name: table._asdict() for name, table in seen.tables.items()},
-            "bytes_a_job": {n: (seen.tables[n].bytes - empty[n]) / max(1, total) for n in GROWING},
+            "backlog": sample.backlog,
+            **{
+                name: percentiles(durations.get(name, [])) for name in ("claim_ms", "finish_ms", "enqueue_ms")
+            },
+            "wal_a_job": (sample.wal - before.wal) / jobs,
+            "tables": {name: table._asdict() for name, table in sample.tables.items()},
+            "bytes_a_job": {n: (sample.tables[n].bytes - empty[n]) / max(1, total) for n in GROWING},
         }
-        before, last, finished = seen, now, total
+        before, last, finished = sample, now, total
 
 
 async def make_orgs(url: str, home: Path) -> list[UUID]:
-    """Those that have work to do."""
+    """Create the orgs."""
     orgs = [uuid4() for _ in range(ORGS)]
     async with make_app(url, home) as app:
         for org in orgs:
@@ -66,14 +68,14 @@ async def make_orgs(url: str, home: Path) -> list[UUID]:
     return orgs
 
 
-def run(place: Place, chosen: argparse.Namespace) -> dict[str, Any]:
-    """All samples; each is printed as it comes."""
-    url, samples = place.create("sustained"), []
-    orgs = asyncio.run(make_orgs(url, place.home))
-    tally = Tally(place.home / "tally")
+def run(server: BenchServer, chosen: argparse.Namespace) -> dict[str, Any]:
+    """Collect all samples; print each one."""
+    url, samples = server.create("sustained"), []
+    orgs = asyncio.run(make_orgs(url, server.home))
+    tally = Tally(server.home / "tally")
     with (
         psycopg.connect(url, autocommit=True) as conn,
-        both_sides(url, place.home, orgs, chosen.rate) as sides,
+        both_sides(url, server.home, orgs, chosen.rate) as sides,
     ):
         for sample in watch(conn, tally, sides, chosen.minutes, chosen.every):
             samples.append(sample)
@@ -81,14 +83,14 @@ def run(place: Place, chosen: argparse.Namespace) -> dict[str, Any]:
     return {
         "minutes": chosen.minutes,
         "orgs": ORGS,
-        "server": place.version,
+        "server": server.version,
         "rate": samples[-1]["finished"] / samples[-1]["seconds"],
         "samples": samples,
     }
 
 
 def main() -> int:
-    """Read the arguments, run, judge."""
+    """Parse the arguments, run, judge."""
     arguments = argparse.ArgumentParser(prog="sustained", description=__doc__)
     arguments.add_argument("--minutes", type=float, default=10.0)
     arguments.add_argument("--every", type=float, default=10.0, help="seconds between two looks")
@@ -107,8 +109,8 @@ def main() -> int:
         url, home, orgs, rate = chosen.enqueue
         asyncio.run(run_enqueuer(url, Path(home), [UUID(org) for org in json.loads(orgs)], float(rate)))
         return 0
-    with open_place(OPTIONS) as place:
-        figures = run(place, chosen)
+    with open_bench_server(OPTIONS) as server:
+        figures = run(server, chosen)
     findings = judge(figures["samples"])
     figures["flat"] = all(finding.flat for finding in findings) if findings else None
     figures["findings"] = [{**finding._asdict(), "flat": finding.flat} for finding in findings]

@@ -1,4 +1,4 @@
-"""What was found, as lines, Markdown and charts."""
+"""The results as lines, Markdown and charts."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from sustained.watch import GROWING, HOT
 Sample = dict[str, Any]
 _HEAD = """# Enqueue and drain, sustained
 
-One process enqueues {batch} jobs at a time, one works with {slots} slots; {orgs} orgs, {minutes:g} minutes on
-{server} with 1 GB of buffers and 16 GB of WAL between checkpoints: {jobs:,} jobs, {rate:,.0f} a second.
-Verdict on what came after the first {settling:.0f} s: **{verdict}**.
+One process enqueues {batch} jobs at a time, one works with {slots} slots; {orgs} orgs, {minutes:g} minutes
+on {server} with 1 GB of shared buffers and 16 GB of WAL between checkpoints: {jobs:,} jobs, {rate:,.0f} per
+second. Verdict after a warm-up of {settling:.0f} s: **{verdict}**.
 
 | | mean | drift | allowed | flat |
 |---|---|---|---|---|"""
 _COLUMNS = (
-    *("s", "jobs/s", "backlog", "claim p50 / p99 ms", "finish p50 / p99 ms", "WAL bytes a job"),
+    *("s", "jobs/s", "backlog", "claim p50 / p99 ms", "finish p50 / p99 ms", "WAL bytes per job"),
     *("ready", "dead", "claims", "dead"),
 )
 
 
 def as_line(sample: Sample) -> str:
-    """One interval."""
+    """Return one interval as text."""
     claim, finish = sample["claim_ms"], sample["finish_ms"]
     hot = "  ".join(
         f"{name} {short(t['bytes'])}B/{short(t['dead'])} dead/{t['vacuums']} av"
@@ -41,12 +41,12 @@ def as_line(sample: Sample) -> str:
     return (
         f"{sample['seconds']:5.0f} s {sample['rate']:7,.0f} jobs/s, backlog {sample['backlog']:6,}, "
         f"claim {claim['p50']:.1f}/{claim['p99']:.1f} ms, finish {finish['p50']:.1f}/{finish['p99']:.1f} ms, "
-        f"{sample['wal_a_job']:,.0f} B of WAL a job\n        {hot}\n        bytes a job: {grown}"
+        f"{sample['wal_a_job']:,.0f} B of WAL per job\n        {hot}\n        bytes per job: {grown}"
     )
 
 
 def as_verdict(findings: Sequence[Finding], flat: bool | None) -> str:
-    """What grew, and whether that is too much."""
+    """Return what grew, and whether that is too much."""
     if flat is None:
         return f"no verdict: too little was seen after the first {SETTLING:.0f} s"
     lines = [
@@ -58,7 +58,7 @@ def as_verdict(findings: Sequence[Finding], flat: bool | None) -> str:
 
 
 def write(figures: dict[str, Any], findings: Sequence[Finding], folder: Path) -> None:
-    """The page and its charts."""
+    """Write the page and its charts."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, chart in charts(figures["samples"]).items():
         (folder / f"sustained-{name}.svg").write_text(chart, encoding="utf-8")
@@ -66,7 +66,7 @@ def write(figures: dict[str, Any], findings: Sequence[Finding], folder: Path) ->
 
 
 def charts(samples: Sequence[Sample]) -> dict[str, str]:
-    """Everything over time."""
+    """Return charts of all figures over time."""
 
     def line(*path: str) -> list[tuple[float, float]]:
         return [(sample["seconds"], pick(sample, *path)) for sample in samples]
@@ -91,10 +91,12 @@ def charts(samples: Sequence[Sample]) -> dict[str, str]:
 
 
 def as_markdown(figures: dict[str, Any], findings: Sequence[Finding]) -> str:
-    """A page: the verdict, the charts, every interval."""
+    """Return a page: the verdict, the charts, every interval."""
     samples, verdict = figures["samples"], {True: "flat", False: "not flat", None: "none, too short"}
-    jobs, said = samples[-1]["finished"], verdict[figures["flat"]]
-    head = _HEAD.format(**figures, jobs=jobs, verdict=said, settling=SETTLING, batch=BATCH, slots=SLOTS)
+    jobs, verdict_text = samples[-1]["finished"], verdict[figures["flat"]]
+    head = _HEAD.format(
+        **figures, jobs=jobs, verdict=verdict_text, settling=SETTLING, batch=BATCH, slots=SLOTS
+    )
     parts = [
         head,
         *(_finding(finding) for finding in findings),

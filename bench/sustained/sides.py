@@ -1,8 +1,8 @@
 """The two processes: one enqueues, one works, both through the public API.
 
-Inside of the worker two calls are wrapped, to count and to time them. The processes share counters in a file,
-so that the enqueuing one knows the backlog without asking the database; and each tells on demand, line by
-line, how long its calls took since it was asked last.
+Two calls of the worker are wrapped to count and time them. The processes share counters in a file, so that
+the enqueuing one knows the backlog without a query. Each reports on request, as a line, how long its calls
+took since the last request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMES = ("enqueued", "claimed", "finished")
 
 
 class Tally:
-    """Counters that several processes see; each is written by one of them."""
+    """Counters shared by processes; each is written by one of them."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -42,7 +42,7 @@ class Tally:
             self._shared = mmap.mmap(file.fileno(), 0)
 
     def add(self, name: str, count: int) -> None:
-        """So many more."""
+        """Add to a counter."""
         struct.pack_into("q", self._shared, 8 * _NAMES.index(name), self[name] + count)
 
     def __getitem__(self, name: str) -> int:
@@ -50,13 +50,13 @@ class Tally:
 
 
 class Meter:
-    """How long calls took since it was asked last."""
+    """Durations of calls since the last request."""
 
     def __init__(self) -> None:
         self._taken: dict[str, list[float]] = {}
 
     def timed(self, name: str, call: Callable[..., Awaitable[Any]], jobs: Callable[..., int]) -> Any:
-        """The same call, with a clock; those that moved no jobs are not kept."""
+        """Wrap a call with a clock; calls without jobs are ignored."""
 
         async def measured(*arguments: Any, **named: Any) -> Any:
             start = time.perf_counter()
@@ -68,14 +68,14 @@ class Meter:
         return measured
 
     def answer(self) -> None:
-        """One line for each line that comes, until there are no more."""
+        """Answer each line of stdin with one line."""
         for _ in sys.stdin:
             taken, self._taken = self._taken, {}
             print(json.dumps(taken), flush=True)
 
 
 def make_app(url: str, home: Path) -> Duly:
-    """The application of both."""
+    """Return the application of both."""
     app = Duly(database_url=url, blobs_url=str(home / "blobs"), pool_min=4)
 
     @app.job("bench.noop")
@@ -85,7 +85,7 @@ def make_app(url: str, home: Path) -> Duly:
 
 
 async def run_worker(url: str, home: Path) -> None:
-    """Work until the input ends. Claims and finishes are timed where the worker calls them."""
+    """Work until stdin ends. Claims and completions are timed where the worker calls them."""
     meter, tally = Meter(), Tally(home / "tally")
 
     def claimed(answer: Claim, *_: Any) -> int:
@@ -104,7 +104,7 @@ async def run_worker(url: str, home: Path) -> None:
 
 
 async def run_enqueuer(url: str, home: Path, orgs: list[UUID], rate: float) -> None:
-    """Enqueue until the input ends: as fast as allowed, as long as the backlog has room."""
+    """Enqueue as fast as allowed until stdin ends, while the backlog is below its limit."""
     meter, tally = Meter(), Tally(home / "tally")
     async with make_app(url, home) as app:
         noop = app.registry.get("bench.noop")
@@ -131,7 +131,7 @@ async def run_enqueuer(url: str, home: Path, orgs: list[UUID], rate: float) -> N
 
 
 class Side:
-    """One of the processes, as the one that watches sees it."""
+    """One of the processes, seen from the parent."""
 
     def __init__(self, *arguments: str) -> None:
         main = Path(__file__).with_name("__main__.py")
@@ -140,19 +140,19 @@ class Side:
         )
 
     def wait_until_ready(self) -> None:
-        """It has said so."""
+        """Wait until it reports ready."""
         assert self._line() == "ready", "a process did not start"
 
     def ask(self) -> dict[str, list[float]]:
-        """How long its calls took since the last time."""
+        """Return how long its calls took since the last request."""
         assert self._process.stdin
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        told: dict[str, list[float]] = json.loads(self._line())
-        return told
+        durations: dict[str, list[float]] = json.loads(self._line())
+        return durations
 
     def stop(self) -> None:
-        """Let it end by itself, within reason."""
+        """Let it end by itself; kill it after a time limit."""
         try:
             self._process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -166,7 +166,7 @@ class Side:
 
 @contextmanager
 def both_sides(url: str, home: Path, orgs: list[UUID], rate: float) -> Iterator[tuple[Side, Side]]:
-    """A worker and an enqueuer; the enqueuer stops first."""
+    """Start a worker and an enqueuer; the enqueuer stops first."""
     worker = Side("--work", url, str(home))
     enqueuer = None
     try:

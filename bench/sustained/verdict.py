@@ -1,4 +1,4 @@
-"""Whether it stays as it is."""
+"""Decide whether tables and latencies stay flat."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from figures.numbers import drift, pick
 from sustained.watch import GROWING, HOT
 
 SETTLING = 120.0
-"""Seconds that do not count: tables take the room that they will go on to use."""
+"""Seconds of warm-up, while tables grow to their working size."""
 _FEWEST = 6
 _SMALL_BYTES, _SMALL_DEAD = 2**20, 5_000
-"""Below this a table is small, whatever it does."""
+"""Below this a table counts as small, whatever its drift."""
 
 
 class Finding(NamedTuple):
-    """One thing that should not grow: by how much it did, relative to its mean, and how much it may."""
+    """A figure that should not grow: its drift relative to its mean, and the allowed drift."""
 
     name: str
     mean: float
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
 
 def judge(samples: Sequence[dict[str, Any]], settling: float = SETTLING) -> list[Finding]:
-    """What was seen after the settling; nothing if that is too little to judge."""
+    """Return the findings after the warm-up; nothing if there are too few samples."""
     steady = [sample for sample in samples if sample["seconds"] > settling]
     if len(steady) < _FEWEST:
         return []
@@ -43,7 +43,7 @@ def judge(samples: Sequence[dict[str, Any]], settling: float = SETTLING) -> list
 
     sizes = (found(f"{t}, bytes", 0.2, "tables", t, "bytes", small=_SMALL_BYTES) for t in HOT)
     dead = (found(f"{t}, dead rows", 0.5, "tables", t, "dead", small=_SMALL_DEAD) for t in HOT)
-    grown = (found(f"{t}, bytes a job", 0.1, "bytes_a_job", t) for t in GROWING)
+    grown = (found(f"{t}, bytes per job", 0.1, "bytes_a_job", t) for t in GROWING)
     claims = (
         found(f"claim {name}, ms", allowed, "claim_ms", name)
         for name, allowed in (("p50", 0.25), ("p99", 0.5))

@@ -1,4 +1,4 @@
-"""What the database looks like at one moment."""
+"""A sample of the database."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import psycopg
 
 HOT = ("ready", "scheduled", "claims", "workers")
-"""Rows come and go: they should stay as small as what they hold."""
+"""Tables whose rows come and go: they should stay small."""
 GROWING = ("job_states", "job_records", "event_log", "result_snapshots", "ledger")
-"""They grow with the jobs: the bytes of a job should stay the same."""
+"""Tables that grow with the jobs: the bytes per job should stay constant."""
 
-# With all partitions, and with what lies aside because it is too long for a row.
+# Including all partitions and TOAST.
 _TABLES = """
 select t.name, sum(pg_total_relation_size(p.oid))::bigint as bytes,
        sum(pg_stat_get_dead_tuples(p.oid) + coalesce(pg_stat_get_dead_tuples(p.toast), 0))::bigint as dead,
@@ -39,11 +39,11 @@ class Table(NamedTuple):
     dead: int
     vacuums: int
     heap_only: float
-    """The part of its updates that no index had to hear of."""
+    """The share of heap-only updates."""
 
 
 class Look(NamedTuple):
-    """All of it at one moment."""
+    """A sample of all tables."""
 
     tables: dict[str, Table]
     backlog: int
@@ -51,7 +51,7 @@ class Look(NamedTuple):
 
 
 def look(conn: psycopg.Connection[Any]) -> Look:
-    """Sizes, dead rows and autovacuums of every table, the backlog, and how much was logged."""
+    """Read sizes, dead rows and autovacuums of every table, the backlog, and the WAL position."""
     rows = conn.execute(_TABLES, {"names": [*HOT, *GROWING]}).fetchall()
     rest = conn.execute(_REST).fetchone()
     assert rest

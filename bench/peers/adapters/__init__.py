@@ -1,1 +1,1 @@
-"""One program for each system; `_common` says what such a program is."""
+"""One program per system; `_common` describes its interface."""

@@ -15,17 +15,17 @@ class Adapter(Base):
     """A system with asynchronous calls."""
 
     async def open(self) -> None:
-        """Connect what sends jobs and answers `left`; called once before any of the calls below."""
+        """Connect the sender and `left`; called once before any of the calls below."""
 
     async def close(self) -> None:
-        """Leave in good order."""
+        """Disconnect."""
 
     async def prepare(self) -> None:
-        """Make the schema if there is none, and empty it. Called without `open`."""
+        """Create the schema if there is none, and empty it. Called without `open`."""
         raise NotImplementedError
 
     async def empty(self) -> None:
-        """Take every job away again; called between `open` and `close`, while nothing works."""
+        """Remove all jobs; called between `open` and `close`, while no worker runs."""
         await self.prepare()
 
     async def send(self, kind: str, value: int) -> None:
@@ -37,15 +37,15 @@ class Adapter(Base):
         raise NotImplementedError
 
     async def left(self) -> int:
-        """Jobs that the store does not know to be finished."""
+        """Return the number of jobs that are not stored as finished."""
         raise NotImplementedError
 
     async def work(self, slots: int, gate: Gate) -> None:
-        """Connect, `stop = await gate.ready()`, consume until that event is set, and end."""
+        """Connect, `stop = await gate.ready()`, consume until that event is set, and return."""
         raise NotImplementedError
 
     async def at_once(self, count: int, each: Callable[[int], Any], jobs: int) -> None:
-        """Call for every number below `jobs`, so many at once."""
+        """Call for every number below `jobs`, this many at once."""
         numbers = iter(range(jobs))
 
         async def lane() -> None:
@@ -55,7 +55,7 @@ class Adapter(Base):
         await asyncio.gather(*(lane() for _ in range(count)))
 
     async def bulk(self, jobs: int) -> float:
-        """Seconds for so many no-op jobs by bulk calls."""
+        """Return the seconds for this many no-op jobs by bulk calls."""
         await self.send_many("noop", [0])
         await self.empty()
         start = time.perf_counter()
@@ -63,7 +63,7 @@ class Adapter(Base):
         return time.perf_counter() - start
 
     async def single(self, jobs: int, count: int) -> float:
-        """Seconds for so many calls of one no-op job."""
+        """Return the seconds for this many calls of one no-op job."""
         await self.send("noop", 0)
         await self.empty()
         start = time.perf_counter()
@@ -71,7 +71,7 @@ class Adapter(Base):
         return time.perf_counter() - start
 
     async def paced(self, jobs: int, rate: float) -> float:
-        """Seconds for so many no-op jobs at a rate, or by bulk calls as fast as they go."""
+        """Return the seconds for this many no-op jobs at a rate, or by bulk calls as fast as possible."""
         start = time.perf_counter()
 
         async def in_time(number: int) -> None:
@@ -86,16 +86,16 @@ class Adapter(Base):
         return time.perf_counter() - start
 
     async def slow(self, jobs: int) -> float:
-        """Seconds for so many jobs of one second."""
+        """Return the seconds to enqueue this many jobs of one second."""
         start = time.perf_counter()
         await self.send_many("slow", range(jobs))
         return time.perf_counter() - start
 
     async def latency(self, jobs: int) -> None:
-        """One job after the other, each a little after the former has started."""
+        """Enqueue one job after the other, each shortly after the last one has started."""
         for number in range(WARM_UPS + jobs):
-            seen = noted()
+            size = noted()
             await self.send("stamp", time.monotonic_ns() if number >= WARM_UPS else 0)
-            while noted() == seen:  # noqa: ASYNC110
+            while noted() == size:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             await asyncio.sleep(PAUSE)

@@ -1,4 +1,4 @@
-"""What both kinds of adapters have: what they say of themselves, and the sizes that are the same for all."""
+"""Shared by both kinds of adapters: their description, and the sizes that are the same for all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WARM_UPS = 3
 
 
 class Base:
-    """What an adapter says of itself."""
+    """The description of an adapter."""
 
     name = ""
     package = ""
@@ -27,21 +27,21 @@ class Base:
     persists = ""
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop to run in; some systems are at their best with another."""
+        """Return the event loop to run in; some systems prefer another one."""
         return asyncio.new_event_loop()
 
     def about(self) -> dict[str, Any]:
-        """The system in a few words."""
+        """Return the description of the system."""
         words = ("name", "language", "store", "settings", "persists")
         return {"version": metadata.version(self.package)} | {word: getattr(self, word) for word in words}
 
 
 def parts(jobs: int) -> Iterator[Sequence[int]]:
-    """The numbers below `jobs` in parts as the sustained measure sends them."""
+    """Split the numbers below `jobs` into the batches of the sustained measure."""
     return (range(start, min(start + BATCH, jobs)) for start in range(0, jobs, BATCH))
 
 
 def noted() -> int:
-    """How much the handlers have written on the board's lines."""
+    """Return the size of the lines file of the board."""
     path = Path(lines_path())
     return path.stat().st_size if path.exists() else 0

@@ -12,20 +12,20 @@ from bench.peers.adapters._gate import Gate
 
 
 class BlockingAdapter(Base):
-    """A system with blocking calls; the methods mean what they mean in `Adapter`."""
+    """A system with blocking calls; the methods are those of `Adapter`."""
 
     def open(self) -> None:
-        """Connect what sends jobs and answers `left`."""
+        """Connect the sender and `left`."""
 
     def close(self) -> None:
-        """Leave in good order."""
+        """Disconnect."""
 
     def prepare(self) -> None:
-        """Make and empty what the system needs in its store."""
+        """Create and empty what the system needs in its store."""
         raise NotImplementedError
 
     def empty(self) -> None:
-        """Take every job away again."""
+        """Remove all jobs."""
         self.prepare()
 
     def send(self, kind: str, value: int) -> None:
@@ -33,19 +33,19 @@ class BlockingAdapter(Base):
         raise NotImplementedError
 
     def send_many(self, kind: str, values: Sequence[int]) -> None:
-        """Enqueue all of them by the system's bulk call, or its fastest way."""
+        """Enqueue all of them by the system's bulk call, or the fastest alternative."""
         raise NotImplementedError
 
     def left(self) -> int:
-        """Jobs that the store does not know to be finished."""
+        """Return the number of jobs that are not stored as finished."""
         raise NotImplementedError
 
     def work(self, slots: int, gate: Gate) -> None:
-        """Connect, `gate.wait()`, consume until SIGTERM (also sent when stdin is closed), and end."""
+        """Connect, `gate.wait()`, consume until SIGTERM (also sent when stdin is closed), and return."""
         raise NotImplementedError
 
     def bulk(self, jobs: int) -> float:
-        """Seconds for so many no-op jobs by bulk calls."""
+        """Return the seconds for this many no-op jobs by bulk calls."""
         self.send_many("noop", [0])
         self.empty()
         start = time.perf_counter()
@@ -53,13 +53,13 @@ class BlockingAdapter(Base):
         return time.perf_counter() - start
 
     def single(self, jobs: int, count: int) -> float:
-        """Seconds for so many calls of one no-op job, from as many threads."""
+        """Return the seconds for this many calls of one no-op job, from as many threads."""
         self.send("noop", 0)
         self.empty()
         return self.by_threads(jobs, count, lambda number: self.send("noop", number))
 
     def by_threads(self, jobs: int, count: int, each: Callable[[int], Any]) -> float:
-        """Seconds to call it for every number below `jobs`, so many at once."""
+        """Return the seconds to call it for every number below `jobs`, this many at once."""
         start = time.perf_counter()
         with ThreadPoolExecutor(count) as threads:
             for _ in threads.map(each, range(jobs)):
@@ -67,7 +67,7 @@ class BlockingAdapter(Base):
         return time.perf_counter() - start
 
     def paced(self, jobs: int, rate: float) -> float:
-        """Seconds for so many no-op jobs at a rate, or by bulk calls as fast as they go."""
+        """Return the seconds for this many no-op jobs at a rate, or by bulk calls as fast as possible."""
         start = time.perf_counter()
 
         def in_time(number: int) -> None:
@@ -81,16 +81,16 @@ class BlockingAdapter(Base):
         return time.perf_counter() - start
 
     def slow(self, jobs: int) -> float:
-        """Seconds for so many jobs of one second."""
+        """Return the seconds to enqueue this many jobs of one second."""
         start = time.perf_counter()
         self.send_many("slow", range(jobs))
         return time.perf_counter() - start
 
     def latency(self, jobs: int) -> None:
-        """One job after the other, each a little after the former has started."""
+        """Enqueue one job after the other, each shortly after the last one has started."""
         for number in range(WARM_UPS + jobs):
-            seen = noted()
+            size = noted()
             self.send("stamp", time.monotonic_ns() if number >= WARM_UPS else 0)
-            while noted() == seen:
+            while noted() == size:
                 time.sleep(0.001)
             time.sleep(PAUSE)

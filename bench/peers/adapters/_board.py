@@ -1,8 +1,8 @@
-"""The score board: where handlers leave what they saw, at a cost that does not disturb the measurement.
+"""The score board: handlers record their starts at a cost that does not disturb the measurement.
 
-The file BENCH_BOARD has one place of 64 bytes for each worker process, chosen by BENCH_SLOT: how many no-op
-jobs ran, when the first and when the last of them started (CLOCK_MONOTONIC, nanoseconds). Rarer notes are
-lines of the file BENCH_BOARD + ".lines".
+The file BENCH_BOARD has a slot of 64 bytes per worker process, selected by BENCH_SLOT: the number of no-op
+jobs, and the start of the first and the last of them (CLOCK_MONOTONIC, nanoseconds). Rarer records are lines
+of the file BENCH_BOARD + ".lines".
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import threading
 import time
 from functools import cached_property
 
-PLACES = 64
-PLACE_BYTES = 64
+SLOTS = 64
+SLOT_BYTES = 64
 
 
 class Board:
-    """What handlers of this process write to; opened at the first note, so also in a forked child."""
+    """The records of this process; opened at the first one, so also in a forked child."""
 
     @cached_property
     def cells(self) -> memoryview:
         """The numbers of this process: count, first start, last start."""
         with open(os.environ["BENCH_BOARD"], "r+b") as file:  # noqa: PTH123
-            shared = mmap.mmap(file.fileno(), PLACES * PLACE_BYTES)
-        start = int(os.environ.get("BENCH_SLOT", "0")) * PLACE_BYTES
-        return memoryview(shared)[start : start + PLACE_BYTES].cast("Q")
+            shared = mmap.mmap(file.fileno(), SLOTS * SLOT_BYTES)
+        start = int(os.environ.get("BENCH_SLOT", "0")) * SLOT_BYTES
+        return memoryview(shared)[start : start + SLOT_BYTES].cast("Q")
 
     @cached_property
     def lock(self) -> threading.Lock:
@@ -35,7 +35,7 @@ class Board:
 
     @cached_property
     def lines(self) -> int:
-        """The file of rare notes, open for appending."""
+        """The lines file, open for appending."""
         return os.open(lines_path(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def noop(self) -> None:
@@ -58,7 +58,7 @@ class Board:
         os.write(self.lines, f"slow {number} {time.monotonic_ns()} {os.getpid()}\n".encode())
 
     def note(self, kind: str, value: int) -> None:
-        """The start of a job of any of the three kinds."""
+        """Record the start of a job of any of the three kinds."""
         if kind == "noop":
             self.noop()
         elif kind == "stamp":
@@ -68,7 +68,7 @@ class Board:
 
 
 def lines_path() -> str:
-    """Where the rare notes are."""
+    """The path of the lines file."""
     return os.environ["BENCH_BOARD"] + ".lines"
 
 

@@ -19,7 +19,7 @@ const BATCH = 500;
 const PACED_AT_ONCE = 20;
 const PAUSE_MS = 20;
 const WARM_UPS = 3;
-const PLACE_BYTES = 64;
+const SLOT_BYTES = 64;
 
 const now = process.hrtime.bigint;
 const secondsSince = (start) => Number(now() - start) / 1e9;
@@ -28,8 +28,8 @@ const range = (from, to) => Array.from({ length: to - from }, (_, index) => from
 export const postgres = () => process.env.BENCH_POSTGRES;
 
 function find(name) {
-  const places = [process.env.BENCH_MODULES, process.cwd(), process.execPath].filter(Boolean);
-  return createRequire(import.meta.url).resolve(name, { paths: places });
+  const paths = [process.env.BENCH_MODULES, process.cwd(), process.execPath].filter(Boolean);
+  return createRequire(import.meta.url).resolve(name, { paths });
 }
 
 /** The module of an installed package. */
@@ -69,7 +69,7 @@ class Board {
 
   write() {
     this.waiting = false;
-    fs.writeSync(this.file, this.cells, 0, 24, Number(process.env.BENCH_SLOT ?? 0) * PLACE_BYTES);
+    fs.writeSync(this.file, this.cells, 0, 24, Number(process.env.BENCH_SLOT ?? 0) * SLOT_BYTES);
   }
 
   noop() {

@@ -1,14 +1,14 @@
-"""What all adapters in Python share: verbs, clock, gate and score board. It needs the standard library only.
+"""Shared by all adapters in Python: verbs, clock, gate and score board. Needs the standard library only.
 
 An adapter is a module that defines a class and ends with `run(ThatClass())`. The harness starts it in the
 environment of its system as `python -P -m bench.peers.adapters.<name> VERB ...` with the project's root as
-working directory and PYTHONPATH: an adapter may thus be named like its package, and a handler that must be
-found by name is `bench.peers.adapters.<name>.noop`.
+working directory and PYTHONPATH. So an adapter may have the name of its package, and a handler that is found
+by name is `bench.peers.adapters.<name>.noop`.
 
 Asynchronous systems derive from `Adapter`, blocking ones from `BlockingAdapter`. Both have the same few
-methods; every verb is made of them and may be overridden where a system has a better way. Handlers call
-`board.noop()`, `board.stamp(sent_ns)` and `board.slow(number)` first (`slow` then takes one second).
-Whatever a system prints goes to stderr; stdout is for the answers.
+methods; every verb uses them and may be overridden where a system has a better way. Handlers call
+`board.noop()`, `board.stamp(sent_ns)` or `board.slow(number)` first (`slow` then takes one second).
+Output of a system goes to stderr; stdout is for the answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.peers.adapters._gate import Answers, Gate
 __all__ = ["Adapter", "BlockingAdapter", "Gate", "board", "postgres", "redis", "run"]
 
 Settled = Callable[[Any], Any]
-"""What a call gives, whether or not it must be awaited."""
+"""The result of a call, whether or not it must be awaited."""
 
 
 def postgres() -> str:
@@ -41,15 +41,15 @@ def redis() -> str:
 
 
 def run(adapter: Adapter | BlockingAdapter) -> None:
-    """Do what the command line asks for."""
+    """Run the verb of the command line."""
     with asyncio.Runner(loop_factory=adapter.new_loop) as runner:
-        # A blocking system is called outside of any event loop: it may well start one of its own.
+        # A blocking system is called outside of any event loop: it may start its own.
         settled = runner.run if isinstance(adapter, Adapter) else lambda value: value
         answer(adapter, sys.argv[1:], Answers(), settled)
 
 
 def answer(adapter: Adapter | BlockingAdapter, words: list[str], answers: Answers, settled: Settled) -> None:
-    """One verb."""
+    """Answer one verb."""
     match words:
         case ["about"]:
             answers.say(adapter.about())
@@ -69,7 +69,7 @@ def answer(adapter: Adapter | BlockingAdapter, words: list[str], answers: Answer
 def answer_connected(
     adapter: Adapter | BlockingAdapter, words: list[str], answers: Answers, settled: Settled
 ) -> None:
-    """One verb that needs the store."""
+    """Answer one verb that needs the store."""
     match words:
         case ["enqueue", ("bulk" | "single" | "paced" | "slow") as way, *numbers]:
             answers.say({"seconds": settled(getattr(adapter, way)(*map(int, numbers)))})

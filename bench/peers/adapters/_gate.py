@@ -1,4 +1,4 @@
-"""How a worker says that it is ready, waits for the clock to start, and learns that it must end."""
+"""Synchronize a worker with the harness: ready, start, stop."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from typing import Any
 
 
 class Answers:
-    """The real stdout; what the systems themselves print is sent to stderr."""
+    """The real stdout; output of the systems themselves goes to stderr."""
 
     def __init__(self) -> None:
         self.file = os.dup(1)
         os.dup2(2, 1)
 
     def say(self, answer: dict[str, Any]) -> None:
-        """One line of JSON."""
+        """Write one line of JSON."""
         os.write(self.file, (json.dumps(answer) + "\n").encode())
 
 
 class Gate:
-    """Where a worker waits until the clock starts."""
+    """Holds a worker until the clock starts."""
 
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
 
     def wait(self) -> None:
-        """Say that the worker is ready; return at "go". Closing stdin later means SIGTERM."""
+        """Report that the worker is ready; return at "go". Closing stdin later sends SIGTERM."""
         self.answers.say({"ready": True})
-        # Not sys.stdin: a thread that waits inside it would keep the interpreter from ending.
+        # Not sys.stdin: a thread blocked in it would keep the interpreter from exiting.
         if not os.read(0, 64):
             sys.exit(0)
         threading.Thread(target=self.watch, daemon=True).start()
 
     def watch(self) -> None:
-        """Until the harness lets go."""
+        """Wait until the harness closes stdin."""
         while os.read(0, 64):
             pass
         os.kill(os.getpid(), signal.SIGTERM)

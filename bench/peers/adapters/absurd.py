@@ -19,17 +19,17 @@ CLAIM_TIMEOUT = 10
 
 
 async def noop(params: Any, context: Any) -> None:
-    """Nothing."""
+    """Do nothing."""
     board.noop()
 
 
 async def stamp(params: Any, context: Any) -> None:
-    """The latency."""
+    """Record the latency."""
     board.stamp(params["value"])
 
 
 async def slow(params: Any, context: Any) -> None:
-    """One second."""
+    """Take one second."""
     board.slow(params["value"])
     await asyncio.sleep(1)
 
@@ -53,7 +53,7 @@ class Peer(Adapter):
             await conn.execute("select absurd.create_queue(%s)", [QUEUE])
 
     async def empty(self) -> None:
-        """No tasks."""
+        """Delete all tasks."""
         await self.watching.execute(f"truncate absurd.t_{QUEUE}, absurd.r_{QUEUE}")
 
     async def open(self) -> None:
@@ -65,7 +65,7 @@ class Peer(Adapter):
         self.watching = await psycopg.AsyncConnection.connect(postgres(), autocommit=True)
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         for client in self.clients:
             await client.close()
         await self.watching.close()
@@ -75,11 +75,11 @@ class Peer(Adapter):
         await next(self.turns).spawn(kind, {"value": value}, queue=QUEUE)
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
-        """Single calls, several at once."""
-        await self.at_once(CLIENTS, lambda place: self.send(kind, values[place]), len(values))
+        """Make single calls, several at once."""
+        await self.at_once(CLIENTS, lambda number: self.send(kind, values[number]), len(values))
 
     async def left(self) -> int:
-        """What is not in one of the final states."""
+        """Count the jobs that are not in a final state."""
         found = await self.watching.execute(
             f"select count(*) from absurd.t_{QUEUE} where state not in ('completed', 'failed', 'cancelled')"
         )
@@ -87,7 +87,7 @@ class Peer(Adapter):
         return int(row[0]) if row else 0
 
     async def work(self, slots: int, gate: Gate) -> None:
-        """One worker."""
+        """Run one worker."""
         app = AsyncAbsurd(postgres(), queue_name=QUEUE)
         for handler in (noop, stamp, slow):
             app.register_task(name=handler.__name__)(handler)

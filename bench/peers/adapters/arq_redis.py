@@ -23,7 +23,7 @@ async def noop(_context: dict[str, Any], _number: int) -> None:
 
 
 async def stamp(_context: dict[str, Any], sent_ns: int) -> None:
-    """Note how long it took to get here."""
+    """Record the latency."""
     board.stamp(sent_ns)
 
 
@@ -52,7 +52,7 @@ class Arq(Adapter):
         self.redis = await connect()
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.redis.aclose(close_connection_pool=True)
 
     async def prepare(self) -> None:
@@ -62,11 +62,11 @@ class Arq(Adapter):
         await client.aclose(close_connection_pool=True)
 
     async def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         await self.redis.enqueue_job(kind, value)
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
-        """Many calls at once: there is no bulk call."""
+        """Make many calls at once: there is no bulk call."""
         await self.at_once(AT_ONCE, lambda index: self.send(kind, values[index]), len(values))
 
     async def left(self) -> int:
@@ -74,7 +74,7 @@ class Arq(Adapter):
         return int(await self.redis.zcard(default_queue_name))
 
     async def work(self, slots: int, gate: Gate) -> None:
-        """The worker in this process."""
+        """Run the worker in this process."""
         worker = Worker(
             [func(handler, name=handler.__name__) for handler in (noop, stamp, slow)],
             redis_pool=await connect(),

@@ -12,7 +12,7 @@ from redis import Redis  # type: ignore[import-not-found]
 
 VISIBILITY = 30
 PREFETCH = 4
-MOST_THREADS = 100
+MAX_THREADS = 100
 
 app = Celery("bench", broker=os.environ.get("BENCH_REDIS", "memory://"))
 app.conf.update(
@@ -33,7 +33,7 @@ def noop(_number: int) -> None:
 
 
 def stamp(sent_ns: int) -> None:
-    """Note how long it took to get here."""
+    """Record the latency."""
     board.stamp(sent_ns)
 
 
@@ -53,7 +53,7 @@ class CeleryOnRedis(BlockingAdapter):
     package = "celery"
     store = "Redis"
     settings = (
-        f"threads pool, slots up to {MOST_THREADS}, acks_late, prefetch multiplier {PREFETCH}, "
+        f"threads pool, slots up to {MAX_THREADS}, acks_late, prefetch multiplier {PREFETCH}, "
         f"ignore_result, no gossip, mingle, heartbeat or remote control; visibility timeout {VISIBILITY} s"
     )
     persists = "nothing: results are ignored, an acknowledged message is gone"
@@ -64,7 +64,7 @@ class CeleryOnRedis(BlockingAdapter):
         self.producer = app.amqp.Producer(app.connection_for_write())
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         self.producer.close()
         self.redis.close()
 
@@ -88,13 +88,13 @@ class CeleryOnRedis(BlockingAdapter):
         return int(self.redis.llen("celery")) + int(self.redis.hlen("unacked"))
 
     def work(self, slots: int, gate: Gate) -> None:
-        """The worker in this process."""
+        """Run the worker in this process."""
         with app.connection_for_read() as connection:
             connection.ensure_connection()
         gate.wait()
         app.Worker(
             pool="threads",
-            concurrency=min(slots, MOST_THREADS),
+            concurrency=min(slots, MAX_THREADS),
             loglevel="WARNING",
             quiet=True,
             without_gossip=True,

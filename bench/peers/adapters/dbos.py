@@ -20,17 +20,17 @@ BATCH = 500
 
 
 async def noop(value: int) -> None:
-    """Nothing."""
+    """Do nothing."""
     board.noop()
 
 
 async def stamp(value: int) -> None:
-    """The latency."""
+    """Record the latency."""
     board.stamp(value)
 
 
 async def slow(value: int) -> None:
-    """One second."""
+    """Take one second."""
     board.slow(value)
     await asyncio.sleep(1)
 
@@ -76,7 +76,7 @@ class Peer(BlockingAdapter):
         self.empty()
 
     def empty(self) -> None:
-        """No workflows."""
+        """Delete all workflows."""
         with psycopg.connect(postgres(), autocommit=True) as conn:
             conn.execute("truncate dbos.workflow_status cascade")
 
@@ -87,7 +87,7 @@ class Peer(BlockingAdapter):
         self.watching = psycopg.connect(postgres(), autocommit=True)
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         self.watching.close()
         self.engine.dispose()
         self.client.destroy()
@@ -97,7 +97,7 @@ class Peer(BlockingAdapter):
         return {"workflow_name": kind, "queue_name": QUEUE, "app_version": "bench"}
 
     def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         self.client.enqueue(self.options(kind), value)
 
     def send_many(self, kind: str, values: Sequence[int]) -> None:
@@ -109,7 +109,7 @@ class Peer(BlockingAdapter):
                     self.client.enqueue_in_transaction(conn, options, value)
 
     def left(self) -> int:
-        """What waits or runs."""
+        """Count the queued and running jobs."""
         row = self.watching.execute(
             "select count(*) from dbos.workflow_status where status in ('ENQUEUED', 'PENDING', 'DELAYED')"
         ).fetchone()
@@ -118,7 +118,7 @@ class Peer(BlockingAdapter):
     def work(self, slots: int, gate: Gate) -> None:
         """One executor."""
         self.make()
-        # Its threads are started later and inherit this: only the wait below hears the signal.
+        # Its threads start later and inherit this mask: only the wait below receives the signal.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         gate.wait()
         DBOS.launch()

@@ -18,11 +18,11 @@ from redis import ConnectionPool, Redis  # type: ignore[import-not-found]  # noq
 
 HEARTBEAT = 10
 MAINTENANCE = 100_000
-MOST_THREADS = 100
+MAX_THREADS = 100
 
 # A connection for each thread and some for the consumers: the default limit of the pool is too low.
 connections = ConnectionPool.from_url(
-    os.environ.get("BENCH_REDIS", "redis://127.0.0.1/0"), max_connections=MOST_THREADS + 20
+    os.environ.get("BENCH_REDIS", "redis://127.0.0.1/0"), max_connections=MAX_THREADS + 20
 )
 broker = RedisBroker(
     client=Redis(connection_pool=connections),
@@ -38,7 +38,7 @@ def noop(_number: int) -> None:
 
 
 def stamp(sent_ns: int) -> None:
-    """Note how long it took to get here."""
+    """Record the latency."""
     board.stamp(sent_ns)
 
 
@@ -58,7 +58,7 @@ class Dramatiq(BlockingAdapter):
     package = "dramatiq"
     store = "Redis"
     settings = (
-        f"threads = slots up to {MOST_THREADS}, prefetch {PREFETCH}, heartbeat timeout {HEARTBEAT} s, "
+        f"threads = slots up to {MAX_THREADS}, prefetch {PREFETCH}, heartbeat timeout {HEARTBEAT} s, "
         f"maintenance in {MAINTENANCE / 10_000:.0f} % of the commands"
     )
     persists = "nothing: an acknowledged message is deleted"
@@ -68,11 +68,11 @@ class Dramatiq(BlockingAdapter):
         broker.client.flushdb()
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         broker.close()
 
     def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         ACTORS[kind].send(value)
 
     def send_many(self, kind: str, values: Sequence[int]) -> None:
@@ -86,9 +86,9 @@ class Dramatiq(BlockingAdapter):
         return int(broker.client.hlen(f"{broker.namespace}:default.msgs"))
 
     def work(self, slots: int, gate: Gate) -> None:
-        """The worker in this process."""
+        """Run the worker in this process."""
         broker.client.ping()
-        worker = dramatiq.Worker(broker, worker_threads=min(slots, MOST_THREADS))
+        worker = dramatiq.Worker(broker, worker_threads=min(slots, MAX_THREADS))
         gate.wait()
         stopped = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stopped.set())

@@ -1,4 +1,4 @@
-"""Duly, with everything on: records, events, ledger, row level security, fences, fair claims of 20 orgs."""
+"""Duly with all features on: records, events, ledger, row level security, fencing, fair claims of 20 orgs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ours(Adapter):
     name = "Duly"
     package = "duly"
     settings = (
-        "twice the slots, 20 orgs, maintenance on, leases and heartbeats as they come; "
+        "twice the slots, 20 orgs, maintenance on, default leases and heartbeats; "
         "bulk calls of 500 to 1,000 jobs; single calls 250 of an org, so that those that meet are one write"
     )
     persists = "record, state, an event for every step, idempotency ledger, audit chain"
@@ -37,7 +37,7 @@ class Ours(Adapter):
         self.calls = itertools.count()
 
     def app(self) -> tuple[Duly, dict[str, Job[[int], None]]]:
-        """The application of both sides."""
+        """Return the application of both sides."""
         blobs = Path(os.environ["BENCH_BOARD"]).parent / "blobs"
         app = Duly(database_url=postgres(), blobs_url=str(blobs), pool_min=1)
 
@@ -57,7 +57,7 @@ class Ours(Adapter):
         return app, {"noop": noop, "stamp": stamp, "slow": slow}
 
     async def prepare(self) -> None:
-        """Migrate, make the orgs known, and forget every job."""
+        """Migrate, create the orgs, and delete all jobs."""
         app, _ = self.app()
         await asyncio.to_thread(app.migrate)
         async with app:
@@ -66,7 +66,7 @@ class Ours(Adapter):
         await self.empty()
 
     async def empty(self) -> None:
-        """Forget every job."""
+        """Delete all jobs."""
         async with await psycopg.AsyncConnection.connect(postgres(), autocommit=True) as conn:
             await conn.execute("truncate " + ", ".join(f"duly.{table}" for table in TABLES))
 
@@ -77,19 +77,19 @@ class Ours(Adapter):
         self.watching = await psycopg.AsyncConnection.connect(postgres(), autocommit=True)
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.watching.close()
         await self.client.close()
 
     async def send(self, kind: str, value: int) -> None:
-        """One call. Calls that meet are of one org, as the other systems know but one."""
+        """Make one call. Concurrent calls belong to one org, because other systems have no orgs."""
         with context(org_id=ORGS[next(self.calls) // IN_A_ROW % len(ORGS)], actor=Actor.system("bench")):
-            # The key of a job is made of its arguments; only the stamps that warm up are all the same.
+            # The key of a job derives from its arguments; only the warm-up stamps are all equal.
             job = self.jobs[kind] if value else self.jobs[kind].options(idempotency_key=self.key())
             await job.enqueue(value)
 
     def key(self) -> str:
-        """One that was not used before."""
+        """Return an unused key."""
         return f"{os.getpid()}-{next(self.keys)}"
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
@@ -100,7 +100,7 @@ class Ours(Adapter):
                 await self.client.enqueue_many([job.call(value) for value in part])
 
     async def left(self) -> int:
-        """What is ready, delayed or held by a worker."""
+        """Count the jobs that are ready, delayed or claimed."""
         found = await self.watching.execute(
             "select (select count(*) from duly.ready where org_id = any(%(orgs)s)) "
             "+ (select count(*) from duly.scheduled where org_id = any(%(orgs)s)) "
@@ -111,17 +111,17 @@ class Ours(Adapter):
         return int(row[0]) if row else 0
 
     async def work(self, slots: int, gate: Gate) -> None:
-        """One worker."""
+        """Run one worker."""
         app, _ = self.app()
         async with app:
             stop = await gate.ready()
-            # Twice as many, so that the next are claimed while the last ones run.
+            # Twice as many slots, so that the next jobs are claimed while the last ones run.
             async with app.worker(slots=2 * slots):
                 await stop.wait()
 
 
 def parts(values: Sequence[int]) -> Iterator[Sequence[int]]:
-    """As large as is useful, and small enough that every org gets some."""
+    """Return batches that are as large as useful, and small enough that every org gets some."""
     size = min(LARGEST, max(SMALLEST, len(values) // len(ORGS)))
     return (values[start : start + size] for start in range(0, len(values), size))
 

@@ -7,7 +7,7 @@ const { default: pg } = await load("pg");
 const { makeWorkerUtils, run: runWorker, runMigrations, Logger } = await load("graphile-worker");
 
 const LOCAL_QUEUE = 500;
-const MOST_CONCURRENT = 100;
+const MAX_CONCURRENT = 100;
 
 const quiet = new Logger(() => (level, message) => level === "error" && console.error(message));
 const tasks = Object.fromEntries(
@@ -28,7 +28,7 @@ await run({
   packageName: "graphile-worker",
   settings:
     `localQueue ${LOCAL_QUEUE}, completeJobBatchDelay 0, failJobBatchDelay 0, ` +
-    `concurrentJobs = slots up to ${MOST_CONCURRENT}; all jobs in one bulk call`,
+    `concurrentJobs = slots up to ${MAX_CONCURRENT}; all jobs in one bulk call`,
   persists: "nothing: a job that is done is deleted; jobs of a dead worker stay locked for 4 hours",
 
   async prepare() {
@@ -70,7 +70,7 @@ await run({
       taskList: tasks,
       preset: {
         worker: {
-          concurrentJobs: Math.min(slots, MOST_CONCURRENT),
+          concurrentJobs: Math.min(slots, MAX_CONCURRENT),
           localQueue: { size: LOCAL_QUEUE },
           completeJobBatchDelay: 0,
           failJobBatchDelay: 0,

@@ -23,23 +23,23 @@ LOOK = 5
 
 
 async def noop(job: Any) -> None:
-    """Nothing."""
+    """Do nothing."""
     board.noop()
 
 
 async def stamp(job: Any) -> None:
-    """The latency."""
+    """Record the latency."""
     board.stamp(int(job.payload))
 
 
 async def slow(job: Any) -> None:
-    """One second."""
+    """Take one second."""
     board.slow(int(job.payload))
     await asyncio.sleep(1)
 
 
 def pool(size: int = CONNECTIONS) -> Any:
-    """Connections as the documentation proposes for parallel work."""
+    """Return a pool as documented for parallel work."""
     return asyncpg.create_pool(postgres(), min_size=size, max_size=size)
 
 
@@ -73,7 +73,7 @@ class Peer(Adapter):
         self.queries = Queries(AsyncpgPoolDriver(self.pool))
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.pool.close()
 
     async def empty(self) -> None:
@@ -82,7 +82,7 @@ class Peer(Adapter):
         await self.queries.clear_queue_log()
 
     async def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         await self.queries.enqueue(kind, str(value).encode())
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
@@ -107,7 +107,7 @@ class Peer(Adapter):
                 queue.run(
                     batch_size=BATCH,
                     heartbeat_timeout=timedelta(seconds=HEARTBEAT),
-                    # While nothing comes it looks for the jobs of the dead only this often.
+                    # While idle it looks for jobs of dead workers at this interval.
                     dequeue_timeout=timedelta(seconds=LOOK),
                 )
             )

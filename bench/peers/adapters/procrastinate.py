@@ -16,17 +16,17 @@ LARGEST = 1_000
 
 
 async def noop(value: int) -> None:
-    """Nothing."""
+    """Do nothing."""
     board.noop()
 
 
 async def stamp(value: int) -> None:
-    """The latency."""
+    """Record the latency."""
     board.stamp(value)
 
 
 async def slow(value: int) -> None:
-    """One second."""
+    """Take one second."""
     board.slow(value)
     await asyncio.sleep(1)
 
@@ -43,7 +43,7 @@ class Peer(Adapter):
     persists = "job row with its last status, an event row for each change of status"
 
     def make(self) -> None:
-        """The application of both sides."""
+        """Return the application of both sides."""
         connector = PsycopgConnector(conninfo=postgres(), min_size=CONNECTIONS, max_size=CONNECTIONS)
         self.app: Any = App(connector=connector)
         self.tasks = {task.__name__: self.app.task(name=task.__name__)(task) for task in (noop, stamp, slow)}
@@ -57,7 +57,7 @@ class Peer(Adapter):
         await self.empty()
 
     async def empty(self) -> None:
-        """No jobs, no events."""
+        """Delete all jobs and events."""
         async with await psycopg.AsyncConnection.connect(postgres(), autocommit=True) as conn:
             await conn.execute(
                 "truncate procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers"
@@ -70,12 +70,12 @@ class Peer(Adapter):
         self.watching = await psycopg.AsyncConnection.connect(postgres(), autocommit=True)
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.watching.close()
         await self.app.close_async()
 
     async def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         await self.tasks[kind].defer_async(value=value)
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
@@ -85,7 +85,7 @@ class Peer(Adapter):
             await self.tasks[kind].batch_defer_async(*({"value": value} for value in part))
 
     async def left(self) -> int:
-        """What is to be done or is being done."""
+        """Count the queued and running jobs."""
         found = await self.watching.execute(
             "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"
         )
@@ -93,7 +93,7 @@ class Peer(Adapter):
         return int(row[0]) if row else 0
 
     async def work(self, slots: int, gate: Gate) -> None:
-        """One worker."""
+        """Run one worker."""
         self.make()
         async with self.app.open_async():
             stop = await gate.ready()

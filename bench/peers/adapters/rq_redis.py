@@ -22,7 +22,7 @@ def noop(_number: int) -> None:
 
 
 def stamp(sent_ns: int) -> None:
-    """Note how long it took to get here."""
+    """Record the latency."""
     board.stamp(sent_ns)
 
 
@@ -50,7 +50,7 @@ class Rq(BlockingAdapter):
         self.queue = Queue("bench", connection=self.redis)
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         self.redis.close()
 
     def prepare(self) -> None:
@@ -59,7 +59,7 @@ class Rq(BlockingAdapter):
             client.flushdb()
 
     def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         self.queue.enqueue_call(
             f"{HANDLERS}.{kind}", (value,), timeout=TIMEOUT, retry=Retry(max=3), **OPTIONS
         )

@@ -16,17 +16,17 @@ SWEEP = 5
 
 
 async def noop(context: Any, *, value: int) -> None:
-    """Nothing."""
+    """Do nothing."""
     board.noop()
 
 
 async def stamp(context: Any, *, value: int) -> None:
-    """The latency."""
+    """Record the latency."""
     board.stamp(value)
 
 
 async def slow(context: Any, *, value: int) -> None:
-    """One second."""
+    """Take one second."""
     board.slow(value)
     await asyncio.sleep(1)
 
@@ -54,24 +54,24 @@ class Peer(Adapter):
         await self.queue.connect()
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.queue.disconnect()
 
     async def empty(self) -> None:
-        """No jobs."""
+        """Delete all jobs."""
         async with self.queue.pool.connection() as conn:
             await conn.execute("truncate saq_jobs")
 
     async def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         await self.queue.enqueue(kind, value=value, timeout=TIMEOUT, retries=3)
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
-        """Single calls, several at once."""
-        await self.at_once(AT_ONCE, lambda place: self.send(kind, values[place]), len(values))
+        """Make single calls, several at once."""
+        await self.at_once(AT_ONCE, lambda number: self.send(kind, values[number]), len(values))
 
     async def left(self) -> int:
-        """What is not in one of the final states."""
+        """Count the jobs that are not in a final state."""
         async with self.queue.pool.connection() as conn:
             found = await conn.execute(
                 "select count(*) from saq_jobs where status not in ('aborted', 'complete', 'failed')"

@@ -13,7 +13,7 @@ from saq.queue.redis import RedisQueue  # type: ignore[import-not-found]
 TIMEOUT = 10
 SWEEP = 5
 AT_ONCE = 20
-MOST_CONCURRENT = 100
+MAX_CONCURRENT = 100
 
 
 async def noop(_context: Any, *, value: int) -> None:
@@ -22,7 +22,7 @@ async def noop(_context: Any, *, value: int) -> None:
 
 
 async def stamp(_context: Any, *, value: int) -> None:
-    """Note how long it took to get here."""
+    """Record the latency."""
     board.stamp(value)
 
 
@@ -39,7 +39,7 @@ class SaqOnRedis(Adapter):
     package = "saq"
     store = "Redis"
     settings = (
-        f"concurrency = slots up to {MOST_CONCURRENT}, ttl -1, timeout {TIMEOUT} s, 3 tries, "
+        f"concurrency = slots up to {MAX_CONCURRENT}, ttl -1, timeout {TIMEOUT} s, 3 tries, "
         f"sweep every {SWEEP} s"
     )
     persists = "nothing: a job that is done is deleted with its result"
@@ -50,7 +50,7 @@ class SaqOnRedis(Adapter):
         await self.queue.connect()
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.queue.disconnect()
 
     async def prepare(self) -> None:
@@ -60,11 +60,11 @@ class SaqOnRedis(Adapter):
         await queue.disconnect()
 
     async def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         await self.queue.enqueue(kind, value=value, timeout=TIMEOUT, retries=3, ttl=-1)
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
-        """Many calls at once: there is no bulk call."""
+        """Make many calls at once: there is no bulk call."""
         await self.at_once(AT_ONCE, lambda index: self.send(kind, values[index]), len(values))
 
     async def left(self) -> int:
@@ -73,17 +73,17 @@ class SaqOnRedis(Adapter):
         return len({key async for key in keys})
 
     async def work(self, slots: int, gate: Gate) -> None:
-        """The worker in this process."""
+        """Run the worker in this process."""
         await self.open()
         worker = Worker(
             self.queue,
             functions=[noop, stamp, slow],
-            concurrency=min(slots, MOST_CONCURRENT),
+            concurrency=min(slots, MAX_CONCURRENT),
             timers={"sweep": SWEEP},
             shutdown_grace_period_s=2,
         )
         await gate.ready()
-        # It ends at SIGTERM: it puts its own handler in the place of the gate's.
+        # It ends at SIGTERM: it replaces the gate's signal handler.
         await worker.start()
         await self.close()
 

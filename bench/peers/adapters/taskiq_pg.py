@@ -1,7 +1,7 @@
 """Taskiq with the broker of taskiq-pg.
 
-The broker hears of a message by NOTIFY alone: what is sent while nobody listens is never run. Its workers
-therefore listen from the moment they are ready, and begin to take messages at "go".
+The broker receives messages by NOTIFY alone: a message sent without a listener is never run. Its workers
+therefore listen as soon as they are ready, and start consuming at "go".
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ CONNECTIONS = 20
 
 
 async def noop(value: int) -> None:
-    """Nothing."""
+    """Do nothing."""
     board.noop()
 
 
 async def stamp(value: int) -> None:
-    """The latency."""
+    """Record the latency."""
     board.stamp(value)
 
 
 async def slow(value: int) -> None:
-    """One second."""
+    """Take one second."""
     board.slow(value)
     await asyncio.sleep(1)
 
@@ -63,20 +63,20 @@ class Peer(Adapter):
         await self.broker.startup()
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.broker.shutdown()
 
     async def empty(self) -> None:
-        """No messages."""
+        """Delete all messages."""
         await self.broker.write_pool.execute("truncate taskiq_messages")
 
     async def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         await self.tasks[kind].kiq(value)
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
-        """Single calls, several at once."""
-        await self.at_once(AT_ONCE, lambda place: self.send(kind, values[place]), len(values))
+        """Make single calls, several at once."""
+        await self.at_once(AT_ONCE, lambda number: self.send(kind, values[number]), len(values))
 
     async def left(self) -> int:
         """Messages that were not acknowledged."""

@@ -15,11 +15,11 @@ from taskiq_redis import RedisStreamBroker  # type: ignore[import-not-found]
 
 IDLE = 10
 AT_ONCE = 50
-MOST_TASKS = 100
+MAX_TASKS = 100
 
 broker = RedisStreamBroker(
     os.environ.get("BENCH_REDIS", "redis://127.0.0.1/0"),
-    # From the start of the stream, so that jobs sent before the first worker are not passed over.
+    # From the start of the stream, so that jobs sent before the first worker are not skipped.
     consumer_id="0",
     idle_timeout=IDLE * 1000,
     unacknowledged_lock_timeout=IDLE,
@@ -32,7 +32,7 @@ async def noop(_number: int) -> None:
 
 
 async def stamp(sent_ns: int) -> None:
-    """Note how long it took to get here."""
+    """Record the latency."""
     board.stamp(sent_ns)
 
 
@@ -54,7 +54,7 @@ class Taskiq(Adapter):
     package = "taskiq"
     store = "Redis"
     settings = (
-        f"RedisStreamBroker, acknowledged when done, max_async_tasks = slots up to {MOST_TASKS}, uvloop, "
+        f"RedisStreamBroker, acknowledged when done, max_async_tasks = slots up to {MAX_TASKS}, uvloop, "
         f"idle_timeout {IDLE} s"
     )
     persists = "the message stays in the stream until it is trimmed; no result backend"
@@ -65,7 +65,7 @@ class Taskiq(Adapter):
         self.redis = Redis.from_url(redis())
 
     async def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.redis.aclose()
         await broker.shutdown()
 
@@ -76,11 +76,11 @@ class Taskiq(Adapter):
         await broker.startup()
 
     async def send(self, kind: str, value: int) -> None:
-        """One call."""
+        """Make one call."""
         await TASKS[kind].kiq(value)
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
-        """Many calls at once: there is no bulk call."""
+        """Make many calls at once: there is no bulk call."""
         await self.at_once(AT_ONCE, lambda index: self.send(kind, values[index]), len(values))
 
     async def left(self) -> int:
@@ -94,7 +94,7 @@ class Taskiq(Adapter):
         await broker.startup()
         with ThreadPoolExecutor(1) as threads:
             receiver = Receiver(
-                broker, executor=threads, max_async_tasks=min(slots, MOST_TASKS), run_startup=False
+                broker, executor=threads, max_async_tasks=min(slots, MAX_TASKS), run_startup=False
             )
             stop = await gate.ready()
             await receiver.listen(stop)

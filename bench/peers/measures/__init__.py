@@ -1,6 +1,6 @@
-"""What is measured: each measure takes a bench and gives its figures by name.
+"""The measures: each takes a bench and returns its figures by name.
 
-A figure is a number, or a text where there is none to give.
+A figure is a number, or a text if there is none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MEASURES: dict[str, Callable[[Bench], Figures]] = {
     "latency": latency.measure,
     "recovery": recovery.measure,
 }
-"""By name, in the order in which they are taken."""
+"""By name, in the order of execution."""
 
 ONCE = {"recovery"}
-"""Those that are taken in the first round only: they depend on time-outs, not on speed."""
+"""Run in the first round only: they depend on time-outs, not on speed."""

@@ -1,4 +1,4 @@
-"""Jobs per second that workers do: of a full queue, of one that is being filled, and of a large backlog."""
+"""Throughput of workers: on a full queue, on one that is being filled, and on a large backlog."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.peers.processes import Program
 
 @dataclass(frozen=True)
 class Drained:
-    """One queue that was emptied."""
+    """The result of one drain."""
 
     bulk_rate: float
     rate: float
@@ -24,9 +24,9 @@ class Drained:
 
 
 def drain(bench: Bench, jobs: int, processes: int) -> Drained:
-    """Fill a clean queue by bulk calls, then let so many processes work until nothing is left.
+    """Fill an empty queue by bulk calls, then let this many processes work until it is empty.
 
-    The clock of `rate` starts with the first handler, that of `rate_from_go` with the word "go".
+    The clock of `rate` starts with the first handler, that of `rate_from_go` with the start signal.
     """
     bench.fresh()
     crew = hired(bench, processes) if bench.system.listens_first else []
@@ -59,12 +59,12 @@ def drain(bench: Bench, jobs: int, processes: int) -> Drained:
 
 
 def hired(bench: Bench, processes: int) -> list[tuple[Program, float]]:
-    """Workers that wait for the clock, and how many seconds each took to be ready."""
+    """Start workers that wait for the clock; return them with the seconds each took to be ready."""
     return [bench.worker(slot=slot) for slot in range(processes)]
 
 
 def measure(bench: Bench) -> dict[str, float | str]:
-    """With one process: also the bulk rate, the start, and what it all costs."""
+    """Measure one process: drain rate, bulk rate, start-up and cost."""
     found = drain(bench, bench.sizes.jobs, 1)
     return {
         "bulk": found.bulk_rate,
@@ -78,19 +78,19 @@ def measure(bench: Bench) -> dict[str, float | str]:
 
 
 def measure_two(bench: Bench) -> dict[str, float | str]:
-    """With two processes."""
+    """Measure two processes."""
     found = drain(bench, bench.sizes.jobs, 2)
     return {"drain_2": found.rate, "drain_2_from_go": found.rate_from_go, "ran_again_2": found.again}
 
 
 def measure_backlog(bench: Bench, jobs: int) -> dict[str, float | str]:
-    """One process and a backlog of this size."""
+    """Measure one process with a backlog of this size."""
     found = drain(bench, jobs, 1)
     return {f"backlog_{jobs}": found.rate, f"backlog_{jobs}_again": found.again}
 
 
 def measure_sustained(bench: Bench) -> dict[str, float | str]:
-    """One process enqueues as fast as it can while another works: until nothing is left."""
+    """Let one process enqueue as fast as it can while another works, until the queue is empty."""
     jobs = bench.sizes.jobs
     bench.fresh()
     watch = bench.start("left", "--watch")
@@ -98,11 +98,11 @@ def measure_sustained(bench: Bench) -> dict[str, float | str]:
     worker, _ = bench.worker()
     worker.tell("go")
     sender = bench.start("enqueue", "paced", str(jobs), "0")
-    sent_ns, said = sender.answer(bench.limit)
+    sent_ns, answer = sender.answer(bench.limit)
     bench.running.remove(sender)
     try:
         end_ns = bench.until_done(jobs, watch)
     finally:
         sender.kill()
     bench.end()
-    return {"sustained": jobs / (end_ns - sent_ns + float(said["seconds"]) * 1e9) * 1e9}
+    return {"sustained": jobs / (end_ns - sent_ns + float(answer["seconds"]) * 1e9) * 1e9}

@@ -1,4 +1,4 @@
-"""Jobs per second that one process enqueues with one call each. The bulk rate is taken with the drain."""
+"""Rate of one process that enqueues with one call per job. The drain measures the bulk rate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ AT_ONCE = 20
 
 
 def measure(bench: Bench) -> dict[str, float | str]:
-    """One call at a time, then twenty."""
+    """Measure one call at a time, then twenty."""
     figures: dict[str, float | str] = {}
     for count, jobs in ((1, bench.sizes.jobs // 10), (AT_ONCE, bench.sizes.jobs // 5)):
         bench.fresh()

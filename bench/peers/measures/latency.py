@@ -1,16 +1,16 @@
-"""Milliseconds from the call of enqueue to the start of the handler, while nothing else is to be done."""
+"""Milliseconds from the enqueue call to the start of the handler in an idle system."""
 
 from __future__ import annotations
 
 from bench.figures.numbers import percentiles
 from bench.peers.bench import Bench
 
-MOST = 200
+MAX_JOBS = 200
 
 
 def measure(bench: Bench) -> dict[str, float | str]:
-    """One job at a time."""
-    jobs = min(MOST, max(20, bench.sizes.jobs // 10))
+    """Measure one job at a time."""
+    jobs = min(MAX_JOBS, max(20, bench.sizes.jobs // 10))
     bench.fresh()
     worker, _ = bench.worker()
     worker.tell("go")

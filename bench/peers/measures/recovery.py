@@ -1,4 +1,4 @@
-"""How soon the jobs of a killed worker start again, with the system's own settings for that."""
+"""Time until the jobs of a killed worker restart, with the system's own settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SURELY_RUNNING_NS = 900_000_000
 
 
 def measure(bench: Bench) -> dict[str, float | str]:
-    """Kill a worker among jobs of one second, start another at once, and wait for what had been running."""
+    """Kill a worker with running jobs of one second, start another at once, and wait for the restarts."""
     bench.fresh()
     worker, _ = bench.worker(JOBS)
     worker.tell("go")
@@ -39,7 +39,7 @@ def measure(bench: Bench) -> dict[str, float | str]:
 
 
 def wait_until_busy(bench: Bench) -> None:
-    """Until half of the jobs have started; or a while, as not all systems run so many, and then the next."""
+    """Wait until half of the jobs have started, or for a while: not all systems run that many at once."""
     deadline = time.monotonic() + bench.limit
     while len(starts := bench.scores.slow_starts()) < ENOUGH:
         bench.check(deadline, f"{len(starts)} of {JOBS} slow jobs had started")
@@ -49,7 +49,7 @@ def wait_until_busy(bench: Bench) -> None:
 
 
 def restarts(bench: Bench, victims: set[int], killed_ns: int) -> dict[int, int]:
-    """When each of the victims started again."""
+    """Return the restart time of each victim."""
     found: dict[int, int] = {}
     for start in bench.scores.slow_starts():
         if start.number in victims and start.at_ns > killed_ns:
@@ -58,7 +58,7 @@ def restarts(bench: Bench, victims: set[int], killed_ns: int) -> dict[int, int]:
 
 
 def judged(bench: Bench, again: int, victims: int) -> str:
-    """What became of those that did not start again: the store still has them, or nobody has."""
+    """Describe the jobs that did not restart: still stored, or lost."""
     left = int(bench.ask("left")["left"])
     missing = victims - again
     if left < missing:

@@ -1,4 +1,4 @@
-"""What a measurement costs: processor time of workers and stores, write-ahead log, memory."""
+"""Cost of a measurement: CPU time of workers and stores, WAL, memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.peers.processes import Program, cpu_seconds, peak_memory_mb
 
 @dataclass(frozen=True)
 class Reading:
-    """What was used so far."""
+    """Resources used so far."""
 
     workers: float
     store: float
@@ -20,14 +20,14 @@ class Reading:
 
 
 def read(bench: Bench, workers: Sequence[Program] = ()) -> Reading:
-    """Read the meters."""
+    """Read the counters."""
     postgres, redis = bench.stores.postgres, bench.stores.redis
     store = postgres if bench.system.store == POSTGRES or redis is None else redis
     return Reading(sum(cpu_seconds(w.pid) for w in workers), store.cpu_seconds(), postgres.wal_bytes())
 
 
 def cost_of_enqueue(bench: Bench, before: Reading, jobs: int) -> dict[str, float | str]:
-    """Bytes of write-ahead log for each job that was enqueued."""
+    """Return the bytes of WAL per enqueued job."""
     if bench.system.store != POSTGRES:
         return {}
     return {"wal_enqueue": (read(bench).wal - before.wal) / jobs}
@@ -36,7 +36,7 @@ def cost_of_enqueue(bench: Bench, before: Reading, jobs: int) -> dict[str, float
 def cost_of_drain(
     bench: Bench, before: Reading, workers: Sequence[Program], jobs: int
 ) -> dict[str, float | str]:
-    """Microseconds and bytes for each job that was done, and the worker's largest size."""
+    """Return microseconds and bytes per finished job, and the worker's peak memory."""
     after = read(bench, workers)
     figures: dict[str, float | str] = {
         "cpu_worker_us": (after.workers - before.workers) / jobs * 1e6,

@@ -1,4 +1,4 @@
-"""A server for one measurement, and migrated databases on it."""
+"""A PostgreSQL server for one benchmark, with migrated databases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from duly.embedded import EmbeddedServer, open_server
 _TEMPLATE = "migrated"
 
 
-class Place:
+class BenchServer:
     """A running server whose databases are copies of a migrated one."""
 
     def __init__(self, server: EmbeddedServer, home: Path) -> None:
@@ -27,22 +27,22 @@ class Place:
 
     @property
     def version(self) -> str:
-        """Which server it is."""
+        """The version of the server."""
         with psycopg.connect(self._server.dsn()) as conn:
             return f"PostgreSQL {conn.info.server_version // 10000}"
 
     def url(self, name: str) -> str:
-        """The address of a database."""
+        """Return the URL of a database."""
         return self._server.dsn(name)
 
     def create(self, name: str) -> str:
-        """A new database; its address."""
+        """Create a database; return its URL."""
         names = sql.Identifier(name), sql.Identifier(_TEMPLATE)
         self._admin(sql.SQL("create database {} template {} strategy file_copy").format(*names))
         return self.url(name)
 
     def drop(self, name: str) -> None:
-        """Give its room back."""
+        """Drop a database."""
         self._admin(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
     def _admin(self, command: sql.Composed) -> None:
@@ -51,11 +51,11 @@ class Place:
 
 
 @contextmanager
-def open_place(options: Mapping[str, str] | None = None) -> Iterator[Place]:
-    """A server in a folder of its own, durable as in production, gone at the end."""
+def open_bench_server(options: Mapping[str, str] | None = None) -> Iterator[BenchServer]:
+    """Start a durable server in a temporary folder; stop and remove it at the end."""
     with tempfile.TemporaryDirectory(prefix="duly-bench-") as home:
         server = open_server(Path(home, "pg"), options=options)
         try:
-            yield Place(server, Path(home))
+            yield BenchServer(server, Path(home))
         finally:
             server.wait_until_stopped()

@@ -1,4 +1,4 @@
-"""What was found, as text and as a page."""
+"""The results as text and as a page."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _COMPARED = {
     "events": ("events", "bare"),
     "a line of each handler": ("talking", "all"),
 }
-_HEAD = """# What it costs to see
+_HEAD = """# The cost of logs, metrics and events
 
-{jobs:,} no-op jobs of 20 orgs, drained by one process, on {server}; {rounds} rounds after one that does
-not count, the arms in another order each time. Made by `./dev bench observe`.
+{jobs:,} no-op jobs of 20 orgs, drained by one process, on {server}; {rounds} rounds after one warm-up, the
+variants in another order each time. Written by `./dev bench observe`.
 
-- **bare**: nothing is logged or counted, and claims and finishes leave out their events, which are the audit
-  trail of jobs. No setting does that; the program takes those rows out of the statements.
-- **events**: with the events, as always; nothing is logged or counted.
+- **bare**: no logs, no metrics, and no events, which are the audit trail of jobs. No setting does that; the
+  program removes those rows from the statements.
+- **events**: with events; no logs and no metrics.
 - **all**: the product as `duly worker --metrics-port` runs it: events, metrics in shared files, JSON lines at
-  INFO in a file. Duly itself logs no line about a job that succeeds.
+  INFO in a file. Duly logs no line about a successful job.
 - **talking**: the same with a handler that logs one line.
 """
 
 
 def summed_up(rates: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """The middle of each arm, and what each addition costs: by the ratios within the rounds."""
+    """Return the median of each variant, and the cost of each addition by the ratios within the rounds."""
     overhead = {}
     for name, (more, less) in _COMPARED.items():
         costs = sorted(1 - a / b for a, b in zip(rates[more], rates[less], strict=True))
@@ -38,23 +38,23 @@ def summed_up(rates: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 
 
 def as_text(figures: Mapping[str, Any]) -> str:
-    """Two tables."""
-    lines = [f"drain, jobs/s, median of {figures['rounds']} rounds; and the worker's CPU, µs a job"]
+    """Return two tables."""
+    lines = [f"drain, jobs/s, median of {figures['rounds']} rounds; and the worker's CPU, µs per job"]
     lines += [
         f"  {name:<26} {rate:>9,.0f} {_cpu(figures, name):>6}" for name, rate in figures["middle"].items()
     ]
-    lines += ["what it costs: median of the rounds (least to most)"]
+    lines += ["cost: median of the rounds (minimum to maximum)"]
     lines += [f"  {name:<26} {_cost(cost)}" for name, cost in figures["overhead"].items()]
     return "\n".join(lines)
 
 
 def write(figures: Mapping[str, Any], folder: Path) -> None:
-    """The page."""
+    """Write the page."""
     page = _HEAD.format(**figures)
-    page += "\n| arm | jobs/s | worker CPU, µs a job |\n|---|---|---|\n"
+    page += "\n| variant | jobs/s | worker CPU, µs per job |\n|---|---|---|\n"
     rows = figures["middle"].items()
     page += "".join(f"| {name} | {rate:,.0f} | {_cpu(figures, name)} |\n" for name, rate in rows)
-    page += "\n| what it costs | median of the rounds (least to most) |\n|---|---|\n"
+    page += "\n| cost of | median of the rounds (minimum to maximum) |\n|---|---|\n"
     page += "".join(f"| {name} | {_cost(cost)} |\n" for name, cost in figures["overhead"].items())
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "observe.md").write_text(page, encoding="utf-8")
