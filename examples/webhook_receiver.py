@@ -1,7 +1,7 @@
-"""A receiver of webhooks: it checks the signature, takes each message once, and answers 204.
+"""Receive webhooks: verify the signature, process each message once, and answer 204.
 
-The receiver is the first half, and knows nothing of Duly. The second half has something to receive: an
-application with an org and a job, in the same process. With `--once` it ends after the first message.
+The receiver is the first half and does not depend on Duly. The second half runs an application with an org
+and a job in the same process, as a source of messages. With `--once` it ends after the first message.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from duly import Actor, Duly, context
 
-_LARGEST = 256 * 1024
-Taken = Callable[[dict[str, Any]], object]
+MAX_BODY_BYTES = 256 * 1024
+MessageHandler = Callable[[dict[str, Any]], object]
 
 
 class Receiver(ThreadingHTTPServer):
-    """Listens on this machine. Tell it the secret before the first message comes."""
+    """Listens on this machine. Set the secret before the first message comes."""
 
-    def __init__(self, take: Taken) -> None:
+    def __init__(self, handle_message: MessageHandler) -> None:
         super().__init__(("127.0.0.1", 0), _Request)
-        self.take = take
+        self.handle_message = handle_message
         self.secret = ""
-        self.seen: set[str] = set()  # in a database, with what you do about the message
+        self.processed: set[str] = set()  # in production: in a database, with the effect of the message
 
     def accept(self, body: bytes, headers: dict[str, str]) -> int:
-        """The status to answer with."""
+        """Verify a message and return the HTTP status."""
         try:
             message = Webhook(self.secret).verify(body, headers)
         except WebhookVerificationError:
             return 401
-        if message["id"] not in self.seen:  # it may come more than once
-            self.take(message)
-            self.seen.add(message["id"])
+        if message["id"] not in self.processed:  # a message may be delivered more than once
+            self.handle_message(message)
+            self.processed.add(message["id"])
         return 204
 
 
@@ -49,38 +49,38 @@ class _Request(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         size = int(self.headers.get("content-length", 0))
-        body = self.rfile.read(min(size, _LARGEST))  # as it came: the signature is of these bytes
+        body = self.rfile.read(min(size, MAX_BODY_BYTES))  # unchanged: the signature covers these bytes
         self.send_response(self.server.accept(body, dict(self.headers)))
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Nothing: what was taken is printed."""
+        """Log nothing; messages are printed."""
 
 
 async def main(*, once: bool) -> None:
-    """Make an org, an endpoint for it, and jobs to be told of."""
-    loop, taken = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]]()
-    receiver = Receiver(lambda message: loop.call_soon_threadsafe(taken.put_nowait, message))
+    """Create an org, an endpoint and jobs."""
+    loop, messages = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]]()
+    receiver = Receiver(lambda message: loop.call_soon_threadsafe(messages.put_nowait, message))
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    app = Duly(webhook_allow=("127.0.0.1",))  # elsewhere only public addresses, and only https
+    app = Duly(webhook_allow=("127.0.0.1",))  # default: public addresses and https only
 
     @app.job("report.build")
     async def build(number: int) -> int:
         return number
 
-    org, who = uuid.uuid4(), Actor.user("anna")
+    org, actor = uuid.uuid4(), Actor.user("anna")
     async with app:
         await app.create_org(org, "Acme")
         url = f"http://127.0.0.1:{receiver.server_port}/hooks"
-        made = await app.webhooks.create(org, url, ["job.completed"], actor=who, reason="an example")
-        receiver.secret = made.secret  # told this once: keep it where secrets are kept
+        created = await app.webhooks.create(org, url, ["job.completed"], actor=actor, reason="example")
+        receiver.secret = created.secret  # returned once: store it with your secrets
         async with app.worker():
             number = 0
             while not once or number < 1:
                 number += 1
-                with context(org_id=org, actor=who):
+                with context(org_id=org, actor=actor):
                     await build.enqueue(number)
-                message = await taken.get()
+                message = await messages.get()
                 print(message["type"], message["subject"], message["time"], flush=True)
                 if not once:
                     await asyncio.sleep(2)

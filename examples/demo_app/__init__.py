@@ -1,5 +1,5 @@
-"""What `./dev demo` fills Duly with: the customers of a small bookkeeping product, and everything they do.
+"""The system of `./dev demo`: the customers of a small bookkeeping product and their jobs.
 
-Real workers, real jobs, and nothing that a user of Duly could not do: jobs are asked for over HTTP by `load`,
-done by the processes of the `crew`, and looked at by `checking`, which asks whether all was as promised.
+It has real workers and real jobs, and uses the public API only: `load` submits jobs over HTTP, the
+processes of `worker_pool` run them, and `invariant_checker` checks the invariants.
 """

@@ -8,14 +8,14 @@ from typing import Any
 
 from duly import Duly
 
-from . import billing, links, reports
+from . import billing, integrations, reports
 
 LEASE = timedelta(seconds=5)
-"""Short, so that nobody waits long for a takeover; on a machine of one's own 30 seconds are better."""
+"""Short, so that takeovers are quick to see; in production 30 seconds are better."""
 
 
-def make(**settings: Any) -> Duly:
-    """The application. What is not said here comes from the environment."""
+def create_app(**settings: Any) -> Duly:
+    """Create the application. Other settings come from the environment."""
     app = Duly(
         **{
             "worker_lease": LEASE,
@@ -31,6 +31,6 @@ def make(**settings: Any) -> Duly:
     app.include_analyze()
     if find_spec("xberg"):  # with duly[documents]
         app.include_documents()
-    for room in (billing, reports, links):
-        room.declare(app)
+    for module in (billing, reports, integrations):
+        module.declare(app)
     return app

@@ -1,4 +1,4 @@
-"""Invoices and payments: what is fast, what must happen exactly once, and what a bank makes of it."""
+"""Invoices and payments: fast jobs, exactly-once bookings, and a flaky bank."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _BOOK = "insert into shop.bookings (org_id, job_id, attempt, invoice, cents) val
 
 
 def declare(app: Duly) -> None:
-    """The job types of the ledger."""
+    """Declare the job types of the ledger."""
 
     @app.job("invoice.book", retry=SOON)
     async def book(ctx: Context, invoice: str, cents: int, customer: str = "") -> dict[str, str]:
-        """Its booking commits with the completion of the job, or not at all."""
+        """Commit the booking with the completion of the job, or not at all."""
         await asyncio.sleep(random.uniform(0.02, 0.2))
         async with ctx.transaction() as conn:
             await conn.execute(_BOOK, [ctx.job.org_id, ctx.job.job_id, ctx.job.attempt, invoice, cents])
@@ -41,7 +41,7 @@ def declare(app: Duly) -> None:
 
     @app.job("payment.match", retry=SOON, dependency="bank")
     async def match(ctx: Context, account: str, day: str, expected: int) -> dict[str, int]:
-        """The bank does not always answer."""
+        """Match payments; the bank does not always answer."""
         await asyncio.sleep(random.uniform(0.1, 0.6))
         if random.random() < (0.5 if ctx.attempt == 1 else 0.2):
             ctx.log.warning("the bank did not answer for %s", day)
@@ -72,7 +72,7 @@ def declare(app: Duly) -> None:
 def _closing(app: Duly, book: Job[[str, int, str], dict[str, str]]) -> None:
     @app.job("month.close", category="planning", retry=SOON)
     async def close(ctx: Context, month: str, invoices: list[str]) -> dict[str, int]:
-        """Has each invoice booked by a job of its own."""
+        """Enqueue a booking job for each invoice."""
         ctx.progress(20, "looking for open invoices")
         await asyncio.sleep(0.5)
         await ctx.enqueue_many([book.call(name, random.randint(900, 99_000), month) for name in invoices])

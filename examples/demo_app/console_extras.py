@@ -1,4 +1,4 @@
-"""What the demo adds to the console: a strip with the promises, and a page to kill a worker from."""
+"""The demo's additions to the console: a bar with the invariants, and a page to kill a worker."""
 
 from __future__ import annotations
 
@@ -13,38 +13,40 @@ from duly.console.routing import Act, Show
 from duly.console.visit import Page, Visit
 from duly.core.principal import Scope
 
-from .checking import Checker, Standing
-from .killing import How, Killer
-from .words import WORDS
+from .fault_injection import Fault, FaultInjector
+from .invariant_checker import Checker, InvariantState
+from .messages import MESSAGES
 
 _HERE = Path(__file__).parent
-SHORT = ("I1", "I7", "I6", "I3", "I16")
+BAR_INVARIANTS = ("I1", "I7", "I6", "I3", "I16")
 """The promises on the strip, in words that fit there."""
 
 
-def extras(killer: Killer, checker: Checker) -> Extras:
-    """For the service of the demo alone: nobody else has these pages."""
+def extras(injector: FaultInjector, checker: Checker) -> Extras:
+    """Return the extras of the demo's service."""
 
     async def page(visit: Visit) -> Page:
         return visit.page(
             "demo.html",
             title=visit.t("demo.title"),
-            standings=list(checker.standings.values()),
+            states=list(checker.states.values()),
             jobs=checker.jobs,
-            incidents=list(killer.incidents),
-            busy=any(not one.over for one in killer.incidents),
+            incidents=list(injector.incidents),
+            busy=any(not one.done for one in injector.incidents),
         )
 
     async def kill(visit: Visit, form: Form) -> Response:
-        how: How = "freeze" if form.get("how") == "freeze" else "kill"
-        done = await killer.strike(how)
-        told = {"worker": done.worker, "pid": done.pid}
-        return visit.done(f"demo.did.{how}", to=f"/jobs/{done.job_id}", query={"org": done.org_id}, **told)
+        fault: Fault = "freeze" if form.get("how") == "freeze" else "kill"
+        incident = await injector.inject(fault)
+        values = {"worker": incident.worker, "pid": incident.pid}
+        return visit.done(
+            f"demo.did.{fault}", to=f"/jobs/{incident.job_id}", query={"org": incident.org_id}, **values
+        )
 
     async def strip(visit: Visit) -> Markup:
-        shown = [checker.standings[name] for name in SHORT]
+        states = [checker.states[name] for name in BAR_INVARIANTS]
         return visit.fill(
-            "strip.html", shown=shown, trouble=checker.trouble, **_sums(list(checker.standings.values()))
+            "strip.html", states=states, error=checker.error, **_totals(list(checker.states.values()))
         )
 
     return Extras(
@@ -53,13 +55,13 @@ def extras(killer: Killer, checker: Checker) -> Extras:
             Act("/demo/strike", kill, Scope.PLATFORM, page=page),
         ),
         strip=strip,
-        words=WORDS,
+        words=MESSAGES,
         templates=_HERE / "templates",
         static=_HERE / "static",
     )
 
 
-def _sums(every: list[Standing]) -> dict[str, int]:
+def _totals(every: list[InvariantState]) -> dict[str, int]:
     return {
         "held": sum(one.verdict == "held" for one in every),
         "broken": sum(one.verdict == "broken" for one in every),

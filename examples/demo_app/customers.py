@@ -1,4 +1,4 @@
-"""The customers: four orgs of different size, what they have set up, and the keys to come in with."""
+"""The customers: four orgs of different size, their configuration and their API keys."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from duly import Actor, Duly
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import ROLE_SCOPES, Role, Scope
 
-US = Actor.system("demo")
-_WHY = "the demo sets itself up"
-_KEY_LASTS = timedelta(hours=12)
+ACTOR = Actor.system("demo")
+REASON = "demo setup"
+KEY_LIFETIME = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Org:
     org_id: UUID
     name: str
     per_second: float
-    """How many jobs it asks for."""
+    """Jobs per second."""
     regions: tuple[str, ...] = ("DE", "AT", "CH")
 
 
@@ -42,52 +42,50 @@ ORGS = (
 
 @dataclass
 class Keys:
-    """What to come in with; told by the demo, kept nowhere."""
+    """The API keys; printed by the demo, not stored."""
 
     platform: str = field(repr=False)
     of: dict[UUID, str] = field(repr=False)
 
 
-async def settle_in(app: Duly) -> Keys:
-    """Make the orgs, as whoever runs the product would; doing it again changes nothing but the keys."""
-    until = datetime.now(UTC) + _KEY_LASTS
-    made = {}
+async def create_customers(app: Duly) -> Keys:
+    """Create the orgs; repeating it changes nothing but the keys."""
+    until = datetime.now(UTC) + KEY_LIFETIME
+    keys = {}
     for org in ORGS:
-        await app.create_org(org.org_id, org.name, actor=US, reason=_WHY)
+        await app.create_org(org.org_id, org.name, actor=ACTOR, reason=REASON)
         key = await app.api_keys.create(
-            org.org_id, "demo", ROLE_SCOPES[Role.ADMIN], expires_at=until, actor=US, reason=_WHY
+            org.org_id, "demo", ROLE_SCOPES[Role.ADMIN], expires_at=until, actor=ACTOR, reason=REASON
         )
-        made[org.org_id] = key.text
-        await _furnish(app, org)
+        keys[org.org_id] = key.text
+        await _set_up(app, org)
     noisy = ORGS[-1].org_id
     await app.limits.set(
-        noisy, "catalog.import", max_running=3, actor=US, reason="one import line per customer"
+        noisy, "catalog.import", max_running=3, actor=ACTOR, reason="one import line per customer"
     )
-    await app.queues.set_alerts("q:exports", depth=40, actor=US, reason="the demo wants to be told early")
-    ours = await app.api_keys.create(
-        SYSTEM_ORG, "demo", [Scope.PLATFORM], expires_at=until, actor=US, reason=_WHY
+    await app.queues.set_alerts("q:exports", depth=40, actor=ACTOR, reason="early alerts in the demo")
+    platform_key = await app.api_keys.create(
+        SYSTEM_ORG, "demo", [Scope.PLATFORM], expires_at=until, actor=ACTOR, reason=REASON
     )
-    return Keys(ours.text, made)
+    return Keys(platform_key.text, keys)
 
 
-async def _furnish(app: Duly, org: Org) -> None:
-    """Members, schedules, and who is told what."""
+async def _set_up(app: Duly, org: Org) -> None:
+    """Create members, schedules and subscriptions."""
     for user, role in (("anna", Role.ADMIN), ("ben", Role.OPERATOR), ("caro", Role.VIEWER)):
-        await app.members.set(org.org_id, user, role, actor=US, reason=_WHY)
-    await app.subscriptions.subscribe(org.org_id, "in_app:anna", outcomes=["dead"], actor=US)
-    ticking: dict[str, tuple[str, str, dict[str, Any]]] = {
+        await app.members.set(org.org_id, user, role, actor=ACTOR, reason=REASON)
+    await app.subscriptions.subscribe(org.org_id, "in_app:anna", outcomes=["dead"], actor=ACTOR)
+    schedules: dict[str, tuple[str, str, dict[str, Any]]] = {
         "check-the-stock": ("*/20 * * * * *", "stock.check", {"warehouse": org.regions[0]}),
         "morning-digest": ("0 * * * * *", "digest.send", {"audience": "team"}),
         "verify-the-backup": ("30 * * * * *", "backup.verify", {"name": "nightly"}),
         "renew-subscriptions": ("0 6 1 * *", "subscription.renew", {"plan": "team", "seats": 12}),
     }
-    few = ticking if org is ORGS[0] else {"check-the-stock": ticking["check-the-stock"]}
-    for name, (cron, job_type, payload) in few.items():
+    selected = schedules if org is ORGS[0] else {"check-the-stock": schedules["check-the-stock"]}
+    for name, (cron, job_type, payload) in selected.items():
         await app.schedules.create(
             org.org_id, name, cron=cron, job_type=job_type, payload=payload,
-            timezone="Europe/Berlin", actor=US, reason=_WHY,
+            timezone="Europe/Berlin", actor=ACTOR, reason=REASON,
         )  # fmt: skip
     if org is ORGS[0]:
-        await app.schedules.pause(
-            org.org_id, "morning-digest", Actor.user("anna"), "nobody reads it in August"
-        )
+        await app.schedules.pause(org.org_id, "morning-digest", Actor.user("anna"), "summer break")

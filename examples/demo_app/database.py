@@ -1,4 +1,4 @@
-"""Where the demo lives: a database of its own on the embedded server, new at every start."""
+"""The demo's own database on the embedded server, new at every start."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import psycopg
 
 from duly.embedded import open_server
 
-_MOST = 20
+MAX_DEMOS = 20
 
 
 @contextmanager
 def fresh_database(home: Path | None) -> Iterator[str]:
-    """A new database, and the server for as long as the block lasts. That of an earlier demo goes."""
+    """Create a new database on a running server; the one of an earlier demo is dropped."""
     with open_server(home) as server:
         with psycopg.connect(server.dsn(), autocommit=True) as conn:
-            name = _made(conn)
+            name = _create_database(conn)
         yield server.dsn(name)
 
 
-def _made(conn: psycopg.Connection) -> str:
-    """The first that no other demo is using."""
-    for number in range(1, _MOST):
+def _create_database(conn: psycopg.Connection) -> str:
+    """Create the first database that no other demo uses."""
+    for number in range(1, MAX_DEMOS):
         name = f"duly_demo_{number}"
         try:
             conn.execute(f"drop database if exists {name}")
@@ -32,4 +32,4 @@ def _made(conn: psycopg.Connection) -> str:
             continue
         conn.execute(f"create database {name}")
         return name
-    raise RuntimeError(f"{_MOST} demos are running already")
+    raise RuntimeError(f"{MAX_DEMOS} demos are running already")

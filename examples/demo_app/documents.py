@@ -1,4 +1,4 @@
-"""Some documents for one of the customers, where documents are installed; somebody may review their types."""
+"""Documents for one of the customers, if documents are installed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 
 from duly import Actor, Duly
 
-from .people import ORGS
+from .customers import ORGS
 
 _TEXTS = Path(__file__).parents[1] / "texts"
-_SOME = ("angebot-reinigung.txt", "board-minutes.md", "mietvertrag-buero.txt", "payment-reminder.txt")
+FILES = ("angebot-reinigung.txt", "board-minutes.md", "mietvertrag-buero.txt", "payment-reminder.txt")
 
 
-async def bring(app: Duly) -> None:
-    """File them; workers read them, and guess what they are."""
+async def add_documents(app: Duly) -> None:
+    """Add the documents; workers extract and classify them."""
     if "extract_document" not in app.registry:
         return
     from duly.apps.documents.folders.access import DocumentPrincipal
 
     anna = DocumentPrincipal(ORGS[2].org_id, Actor.user("anna"))
-    for name in _SOME:
+    for name in FILES:
         await app.documents.add(anna, name, _content(_TEXTS / name))
 
 

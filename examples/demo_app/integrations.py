@@ -1,4 +1,4 @@
-"""What depends on others: systems that refuse, break off or are not ready; and what the clock asks for."""
+"""Jobs that depend on other systems, which refuse, break off or are not ready; and scheduled jobs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from duly import Context, Duly, RetryPolicy, Snooze
 
 from .billing import SOON
 
-_TWICE = RetryPolicy(max_attempts=2, base=timedelta(seconds=1), cap=timedelta(seconds=2))
+TWO_ATTEMPTS = RetryPolicy(max_attempts=2, base=timedelta(seconds=1), cap=timedelta(seconds=2))
 SYSTEMS = ("hubshop", "ledgerly", "postbox", "papyrus")
-"""Systems of others; with each of them something else is wrong."""
+"""Other systems; each has another fault."""
 
 
 def declare(app: Duly) -> None:
-    """The job types that depend on others."""
+    """Declare the job types that depend on other systems."""
 
-    @app.job("crm.sync", retry=_TWICE, dependency="crm", never_retry=[LookupError])
+    @app.job("crm.sync", retry=TWO_ATTEMPTS, dependency="crm", never_retry=[LookupError])
     async def sync(ctx: Context, system: str, contact: int, fields: list[str]) -> dict[str, int]:
-        """Some systems are reliably broken: their jobs die, each in its own way."""
+        """Synchronize a contact; some systems always fail, each in another way."""
         ctx.log.info("%d fields for contact %d", len(fields), contact)
         await asyncio.sleep(random.uniform(0.1, 0.5))
         if system == "ledgerly":
@@ -31,19 +31,19 @@ def declare(app: Duly) -> None:
             return _from_papyrus({"name": "Ada"}, contact)
         return {"contact": contact, "fields": len(fields)}
 
-    @app.job("shipment.track", retry=_TWICE, timeout=timedelta(seconds=2))
+    @app.job("shipment.track", retry=TWO_ATTEMPTS, timeout=timedelta(seconds=2))
     async def track(ctx: Context, parcel: str) -> str:
-        """Now and then the carrier does not answer at all."""
+        """Track a parcel; sometimes the carrier does not answer at all."""
         if random.random() < 0.1:
             ctx.log.warning("the carrier does not answer")
             await asyncio.sleep(30)
         await asyncio.sleep(random.uniform(0.1, 0.3))
         return random.choice(["in transit", "delivered", "at the depot"])
 
-    _by_the_clock(app)
+    _declare_scheduled(app)
 
 
-def _by_the_clock(app: Duly) -> None:
+def _declare_scheduled(app: Duly) -> None:
     @app.job("backup.verify", category="maintenance", retry=SOON)
     async def verify(ctx: Context, name: str) -> str:
         if ctx.job.returned < 2:

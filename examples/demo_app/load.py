@@ -1,4 +1,4 @@
-"""The customers at work: a few jobs a second over HTTP, some bursts, some second thoughts; never too much."""
+"""The load: the customers submit a few jobs per second over HTTP, with bursts and cancellations."""
 
 from __future__ import annotations
 
@@ -15,76 +15,78 @@ from duly import AsyncClient
 from duly.client.requests import JobSubmission
 from duly.core.errors import DulyError
 
-from .asked import Asked
-from .people import ORGS, Org
-from .wishes import export_of, import_of, later, report, wish
+from .customers import ORGS, Org
+from .job_requests import catalog_import, customer_export, random_job, renewal, report
+from .submissions import SubmissionLog
 
-MOST = 100_000
-"""So many jobs the demo asks for; then it rests, until it is started anew."""
-_REPORT = 16.0
-_AWAY = (DulyError, httpx.HTTPError)
+MAX_JOBS = 100_000
+"""Jobs that the demo submits in total; then it pauses until it is restarted."""
+REPORT_SECONDS = 16.0
+UNAVAILABLE = (DulyError, httpx.HTTPError)
 
 
 class Load:
-    """Asks, and writes down what it was told."""
+    """Submits jobs and records the answers."""
 
-    def __init__(self, url: str, keys: Mapping[UUID, str], asked: Asked, *, most: int = MOST) -> None:
+    def __init__(
+        self, url: str, keys: Mapping[UUID, str], submissions: SubmissionLog, *, max_jobs: int = MAX_JOBS
+    ) -> None:
         self._clients = {org_id: AsyncClient(url, key, retries=0) for org_id, key in keys.items()}
-        self._asked = asked
-        self._left = most
+        self._submissions = submissions
+        self._remaining = max_jobs
 
     @asynccontextmanager
-    async def at_work(self) -> AsyncIterator[None]:
-        """Until the end of the block."""
+    async def running(self) -> AsyncIterator[None]:
+        """Submit jobs until the end of the block."""
         work: list[Callable[[], Awaitable[None]]] = [self._report_on(org) for org in ORGS[:3]]
         work += [self._steady(org) for org in ORGS]
-        work += [self._burst(ORGS[-1]), self._second_thoughts(ORGS[0])]
-        running = [asyncio.create_task(_for_ever(one)) for one in work]
+        work += [self._burst(ORGS[-1]), self._cancellations(ORGS[0])]
+        tasks = [asyncio.create_task(_repeat(one)) for one in work]
         try:
             yield
         finally:
-            for task in running:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
         """Close the connections."""
         for client in self._clients.values():
             await client.close()
 
-    async def begin(self, jobs: int) -> None:
-        """Something to look at from the first moment on."""
+    async def fill(self, jobs: int) -> None:
+        """Submit jobs at the start, so that there is something to see."""
         for org in ORGS:
-            await self._ask(org, [wish(org) for _ in range(jobs // len(ORGS))])
+            await self._submit(org, [random_job(org) for _ in range(jobs // len(ORGS))])
         for org in ORGS[:3]:
-            await self._ask(org, [report(org, _REPORT)])
+            await self._submit(org, [report(org, REPORT_SECONDS)])
 
-    async def _ask(self, org: Org, wishes: Sequence[JobSubmission]) -> list[UUID]:
-        if self._left < len(wishes):
-            await asyncio.Event().wait()  # enough: what is there stays to be looked at
-        self._left -= len(wishes)
-        named: list[JobSubmission] = [{"idempotency_key": str(uuid.uuid4()), **one} for one in wishes]
-        self._asked.asking(org.org_id, named)
-        jobs = await self._clients[org.org_id].submit_many(named)
-        told = [job.job_id for job in jobs]
-        self._asked.told(org.org_id, named, told)
-        return told
+    async def _submit(self, org: Org, requests: Sequence[JobSubmission]) -> list[UUID]:
+        if self._remaining < len(requests):
+            await asyncio.Event().wait()  # the limit is reached: pause
+        self._remaining -= len(requests)
+        keyed: list[JobSubmission] = [{"idempotency_key": str(uuid.uuid4()), **one} for one in requests]
+        self._submissions.record_request(org.org_id, keyed)
+        jobs = await self._clients[org.org_id].submit_many(keyed)
+        job_ids = [job.job_id for job in jobs]
+        self._submissions.record_answer(org.org_id, keyed, job_ids)
+        return job_ids
 
     def _steady(self, org: Org) -> Callable[[], Awaitable[None]]:
         async def once() -> None:
             await asyncio.sleep(random.expovariate(org.per_second))
-            wished = [wish(org)]
-            await self._ask(org, wished)
-            if random.random() < 0.03:  # a client that is not sure asks again: it is the same job
+            requests = [random_job(org)]
+            await self._submit(org, requests)
+            if random.random() < 0.03:  # a retried request is the same job
                 key = str(uuid.uuid4())
                 for _ in range(2):
-                    await self._ask(org, [{**wished[0], "idempotency_key": key}])
+                    await self._submit(org, [{**requests[0], "idempotency_key": key}])
 
         return once
 
     def _report_on(self, org: Org) -> Callable[[], Awaitable[None]]:
         async def once() -> None:
-            [job_id] = await self._ask(org, [report(org, _REPORT)])
+            [job_id] = await self._submit(org, [report(org, REPORT_SECONDS)])
             await self._clients[org.org_id].job(job_id).wait(timeout=120)
             await asyncio.sleep(random.uniform(0.5, 2))
 
@@ -92,25 +94,25 @@ class Load:
 
     def _burst(self, org: Org) -> Callable[[], Awaitable[None]]:
         async def once() -> None:
-            await self._ask(org, [random.choice((import_of, wish))(org) for _ in range(60)])
+            await self._submit(org, [random.choice((catalog_import, random_job))(org) for _ in range(60)])
             await asyncio.sleep(random.uniform(45, 75))
 
         return once
 
-    def _second_thoughts(self, org: Org) -> Callable[[], Awaitable[None]]:
+    def _cancellations(self, org: Org) -> Callable[[], Awaitable[None]]:
         async def once() -> None:
             await asyncio.sleep(random.uniform(5, 12))
-            [job_id] = await self._ask(org, [random.choice((later, export_of))(org)])
+            [job_id] = await self._submit(org, [random.choice((renewal, customer_export))(org)])
             await asyncio.sleep(random.uniform(0.2, 1.5))
             job = await self._clients[org.org_id].job(job_id).cancel("the customer thought better of it")
-            self._asked.canceled(org.org_id, job_id, job.status)
+            self._submissions.record_cancellation(org.org_id, job_id, job.status)
 
         return once
 
 
-async def _for_ever(once: Callable[[], Awaitable[None]]) -> None:
+async def _repeat(once: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             await once()
-        except _AWAY:  # no room, or nobody there: later again
+        except UNAVAILABLE:  # over a limit, or not reachable: retry later
             await asyncio.sleep(1)

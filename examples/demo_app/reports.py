@@ -1,4 +1,4 @@
-"""Reports, imports and exports: what takes its time, shows how far it is, and keeps what it has."""
+"""Reports, imports and exports: long jobs with progress and partial results."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from duly import Context, Duly, SyncContext
 from .billing import SOON
 
 LONG = "report.regional"
-"""Always one of these is at work, with some seconds to go."""
+"""There is always one of these running, with some seconds to go."""
 
 
 def declare(app: Duly) -> None:
-    """The job types that take long."""
+    """Declare the long job types."""
 
     @app.job(LONG, category="planning", retry=SOON)
     async def regional(
         ctx: Context, quarter: str, regions: list[str], seconds: float = 2.0
     ) -> dict[str, Any]:
-        """A region is a partial result: whoever takes over goes on with those that are missing."""
+        """Compute one region at a time as a partial result; a takeover resumes with the missing ones."""
         async for chunk in ctx.chunks(regions):
             async with chunk:
                 ctx.log.info("computing %s of %s", chunk.item, quarter)
@@ -43,10 +43,10 @@ def declare(app: Duly) -> None:
             await asyncio.sleep(0.4)
         return {"units": float(random.randint(40, 900))}
 
-    _in_and_out(app)
+    _declare_transfers(app)
 
 
-def _in_and_out(app: Duly) -> None:
+def _declare_transfers(app: Duly) -> None:
     @app.job("export.customers", category="transfer", retry=SOON)
     async def export(ctx: Context, format: str, rows: int) -> dict[str, Any]:  # noqa: A002 - as the payload has it
         for part in range(8):
@@ -59,20 +59,20 @@ def _in_and_out(app: Duly) -> None:
         return {"file": file.name, "rows": rows}
 
     @app.job("catalog.import", category="transfer", retry=SOON, allows_partial=True)
-    async def bring_in(ctx: Context, supplier: str, sheets: list[str]) -> dict[str, int]:
-        """One bad sheet does not spoil the others."""
+    async def import_catalog(ctx: Context, supplier: str, sheets: list[str]) -> dict[str, int]:
+        """Import sheets; one bad sheet does not fail the others."""
         async for chunk in ctx.chunks(sheets):
             async with chunk:
                 await asyncio.sleep(random.uniform(0.1, 0.5))
                 if chunk.item.endswith("old") and random.random() < 0.8:
                     raise ValueError("column price: 12,5o is no number")
                 chunk.result = {"sheet": chunk.item, "products": random.randint(10, 400)}
-        kept = await ctx.results()
-        return {"sheets": len(kept), "products": sum(one["products"] for one in kept.values())}
+        results = await ctx.results()
+        return {"sheets": len(results), "products": sum(one["products"] for one in results.values())}
 
     @app.job("thumbnail.render", retry=SOON)
     def render(ctx: SyncContext, picture: str, width: int) -> str:
-        """On a thread, as most code of the world."""
+        """Run on a thread, as most existing code does."""
         time.sleep(random.uniform(0.05, 0.3))
         ctx.progress(60, "scaled")
         return f"{picture}@{width}.webp"

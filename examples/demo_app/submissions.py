@@ -1,4 +1,4 @@
-"""What was asked for, and what was answered: half of the history that promises are checked against."""
+"""Records of requests and answers: half of the history that the invariants are checked against."""
 
 from __future__ import annotations
 
@@ -8,57 +8,57 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from duly.client.requests import JobSubmission as Asking
+from duly.client.requests import JobSubmission as JobRequest
 from duly.testing.history import Cancellation, JobSubmission
 
-_MOST_UNKNOWN = 1_000
-_US = "demo"
+MAX_UNANSWERED = 1_000
+_CLIENT = "demo"
 
 
-class Said(NamedTuple):
-    """One side of a history."""
+class ClientRecord(NamedTuple):
+    """The client's part of a history."""
 
     submissions: list[JobSubmission]
     cancellations: list[Cancellation]
 
 
-class Asked:
-    """Submissions until their job has ended and was checked; so it holds no more than is at work."""
+class SubmissionLog:
+    """Submissions until their job has ended and was checked, so its size is bounded by the active jobs."""
 
     def __init__(self) -> None:
         self.open: OrderedDict[UUID, list[JobSubmission]] = OrderedDict()
         """What was told of each job, the oldest first."""
-        self._unknown: OrderedDict[str, JobSubmission] = OrderedDict()
+        self._unanswered: OrderedDict[str, JobSubmission] = OrderedDict()
         self._canceled: dict[UUID, list[Cancellation]] = defaultdict(list)
 
-    def asking(self, org_id: UUID, wishes: Sequence[Asking]) -> None:
-        """Before the answer: should it be lost, it is not known whether there is a job."""
-        for one in wishes:
-            key = one["idempotency_key"]
-            self._unknown[key] = JobSubmission(_US, org_id, key, one["job_type"], "unknown")
-        while len(self._unknown) > _MOST_UNKNOWN:
-            self._unknown.popitem(last=False)
+    def record_request(self, org_id: UUID, requests: Sequence[JobRequest]) -> None:
+        """Record a request before its answer: if the answer is lost, it is unknown whether the job exists."""
+        for request in requests:
+            key = request["idempotency_key"]
+            self._unanswered[key] = JobSubmission(_CLIENT, org_id, key, request["job_type"], "unknown")
+        while len(self._unanswered) > MAX_UNANSWERED:
+            self._unanswered.popitem(last=False)
 
-    def told(self, org_id: UUID, wishes: Sequence[Asking], job_ids: Sequence[UUID]) -> None:
-        """The answer."""
-        for one, job_id in zip(wishes, job_ids, strict=True):
-            known = self._unknown.pop(one["idempotency_key"], None)
-            if known is not None:
-                self.open.setdefault(job_id, []).append(replace(known, answer="ok", job_id=job_id))
+    def record_answer(self, org_id: UUID, requests: Sequence[JobRequest], job_ids: Sequence[UUID]) -> None:
+        """Record the answer to a request."""
+        for request, job_id in zip(requests, job_ids, strict=True):
+            unanswered = self._unanswered.pop(request["idempotency_key"], None)
+            if unanswered is not None:
+                self.open.setdefault(job_id, []).append(replace(unanswered, answer="ok", job_id=job_id))
 
-    def canceled(self, org_id: UUID, job_id: UUID, status: str) -> None:
-        """Somebody asked for the end, and was told this."""
-        self._canceled[job_id].append(Cancellation(_US, org_id, job_id, "ok", str(status)))
+    def record_cancellation(self, org_id: UUID, job_id: UUID, status: str) -> None:
+        """Record a cancellation and its answer."""
+        self._canceled[job_id].append(Cancellation(_CLIENT, org_id, job_id, "ok", str(status)))
 
-    def of(self, job_ids: Collection[UUID], keys: Collection[str]) -> Said:
-        """What was asked about these jobs. What was told of them stays until `forget`."""
-        told = [one for job_id in job_ids for one in self.open.get(job_id, ())]
-        unsure = [one for key, one in self._unknown.items() if key in keys]
-        canceled = [one for job_id in job_ids for one in self._canceled.get(job_id, ())]
-        return Said([*told, *unsure], canceled)
+    def of(self, job_ids: Collection[UUID], keys: Collection[str]) -> ClientRecord:
+        """Return the records of these jobs; they are kept until `forget`."""
+        record_answer = [request for job_id in job_ids for request in self.open.get(job_id, ())]
+        unsure = [request for key, request in self._unanswered.items() if key in keys]
+        record_cancellation = [request for job_id in job_ids for request in self._canceled.get(job_id, ())]
+        return ClientRecord([*record_answer, *unsure], record_cancellation)
 
     def forget(self, job_ids: Iterable[UUID]) -> None:
-        """These have ended, and were checked."""
+        """Drop the records of jobs that have ended and were checked."""
         for job_id in job_ids:
             self.open.pop(job_id, None)
             self._canceled.pop(job_id, None)

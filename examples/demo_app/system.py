@@ -1,4 +1,4 @@
-"""Everything at once: the service, the crew, the customers, and whoever checks the promises."""
+"""The whole demo system: service, workers, customers and the invariant checker."""
 
 from __future__ import annotations
 
@@ -14,73 +14,73 @@ from duly import Duly
 from duly.cli.serve import PORT, listening
 
 from . import billing
-from .asked import Asked
-from .checking import Checker
-from .crew import Crew
-from .killing import Killer
+from .console_extras import extras
+from .customers import Keys, create_customers
+from .fault_injection import FaultInjector
+from .invariant_checker import Checker
 from .load import Load
-from .moods import receiving
-from .outside import Outside
-from .panel import extras
-from .people import Keys, settle_in
+from .probes import HttpProbes
+from .submissions import SubmissionLog
+from .webhook_endpoint import receiving
+from .worker_pool import WorkerPool
 
 WORKERS = 3
-HISTORY = 120
-"""So many jobs are there to look at from the first moment on."""
+INITIAL_JOBS = 120
+"""Jobs to see at the start."""
 
 
 @dataclass(frozen=True, slots=True)
-class Town:
-    """What runs, and how to come in."""
+class DemoSystem:
+    """The running parts and their links."""
 
     app: Duly
     url: str
     keys: Keys
-    crew: Crew
+    workers: WorkerPool
     load: Load
     checker: Checker
-    killer: Killer
+    injector: FaultInjector
 
     @property
     def console(self) -> str:
-        """A link for whoever looks after the installation; browsers send to nobody what is behind the #."""
+        """A sign-in link for the platform operator; browsers do not send the fragment to the server."""
         return f"{self.url}/login?next=/console#key={self.keys.platform}"
 
     def customer(self, org_id: UUID) -> str:
-        """A link for somebody of an org."""
+        """Return a sign-in link for a user of an org."""
         return f"{self.url}/login#key={self.keys.of[org_id]}"
 
 
 @asynccontextmanager
-async def living(app: Duly, host: str = "127.0.0.1", port: int = PORT) -> AsyncIterator[Town]:
-    """The whole town. Its customers begin when they are told to: `async with town.load.at_work():`."""
+async def running_system(app: Duly, host: str = "127.0.0.1", port: int = PORT) -> AsyncIterator[DemoSystem]:
+    """Run the system. Start the load with `async with system.load.running():`."""
     app.migrate()
     with psycopg.connect(app.database_urls.direct_url, autocommit=True) as conn:
         conn.execute(billing.TABLES)
-    crew, asked = Crew(WORKERS, _environment(app)), Asked()
-    async with app, crew.at_work():
-        keys = await settle_in(app)
-        killer = Killer(app, crew)
-        checker = Checker(app, asked)
-        async with receiving(app), listening(app, host, port, extras=extras(killer, checker)) as url:
-            checker.outside = outside = Outside(url, keys.of)
-            await crew.until_ready()
-            async with outside.at_work(), checker.at_work():
-                load = Load(url, keys.of, asked)
+    workers, submissions = WorkerPool(WORKERS, _environment(app)), SubmissionLog()
+    async with app, workers.running():
+        keys = await create_customers(app)
+        injector = FaultInjector(app, workers)
+        checker = Checker(app, submissions)
+        async with receiving(app), listening(app, host, port, extras=extras(injector, checker)) as url:
+            checker.probes = probes = HttpProbes(url, keys.of)
+            await workers.until_ready()
+            async with probes.running(), checker.running():
+                load = Load(url, keys.of, submissions)
                 try:
-                    yield Town(app, url, keys, crew, load, checker, killer)
+                    yield DemoSystem(app, url, keys, workers, load, checker, injector)
                 finally:
                     await load.close()
-                    await killer.close()
+                    await injector.close()
 
 
 def _environment(app: Duly) -> Mapping[str, str]:
-    """Where workers find the same database and files."""
+    """Return the environment variables for the same database and files."""
     settings = app.settings
-    told: dict[str, str | Path | None] = {
+    variables: dict[str, str | Path | None] = {
         "DULY_DATABASE_URL": app.database_urls.url,
         "DULY_DATABASE_DIRECT_URL": settings.database_direct_url,
         "DULY_BLOBS_URL": settings.blobs_url,
         "DULY_HOME": settings.home,
     }
-    return {name: str(value) for name, value in told.items() if value is not None}
+    return {name: str(value) for name, value in variables.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The workers: processes that are started, replaced when they die, and ended with us."""
+"""Worker processes that are started, replaced when they die, and stopped with the demo."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_PATIENCE = 8.0
+STOP_TIMEOUT = 8.0
 
 
 @dataclass
-class Member:
-    """One worker's place, and the process that has it now."""
+class WorkerProcess:
+    """A worker and its current process."""
 
     name: str
     process: asyncio.subprocess.Process | None = None
@@ -25,93 +25,93 @@ class Member:
     """Whether the process that has it takes jobs."""
 
     def send(self, number: signal.Signals) -> None:
-        """A signal to the process, if it lives."""
+        """Send a signal to the process, if it is alive."""
         if self.process is not None and self.process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.process.pid, number)
 
     def kill(self) -> None:
-        """As `kill -9` does it: it has no say."""
+        """Send SIGKILL."""
         self.send(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """It stands still, and knows nothing of it."""
+        """Send SIGSTOP."""
         self.frozen = True
         self.send(signal.SIGSTOP)
 
     def wake(self) -> None:
-        """It goes on as if nothing had been."""
+        """Send SIGCONT."""
         self.send(signal.SIGCONT)
         self.frozen = False
 
 
-class Crew:
-    """So many workers. One that dies has a successor some seconds later."""
+class WorkerPool:
+    """A number of workers. A worker that dies is replaced after some seconds."""
 
-    def __init__(self, size: int, environment: Mapping[str, str], *, rest: float = 3.0) -> None:
-        self.members = [Member(f"worker-{number}") for number in range(1, size + 1)]
+    def __init__(self, size: int, environment: Mapping[str, str], *, restart_delay: float = 3.0) -> None:
+        self.processes = [WorkerProcess(f"worker-{number}") for number in range(1, size + 1)]
         self._environment = {**os.environ, **environment}
-        self._rest = rest
+        self._restart_delay = restart_delay
 
     @asynccontextmanager
-    async def at_work(self) -> AsyncIterator[None]:
-        """All of them work, until the end of the block."""
-        lifeline, ours = os.pipe()  # closed by our end, however it comes
-        keeping = [asyncio.create_task(self._keep(member, lifeline)) for member in self.members]
+    async def running(self) -> AsyncIterator[None]:
+        """Run all workers until the end of the block."""
+        lifeline, write_end = os.pipe()  # closed when this process ends, however it ends
+        supervisors = [asyncio.create_task(self._supervise(worker, lifeline)) for worker in self.processes]
         try:
             yield
         finally:
-            for task in keeping:
+            for task in supervisors:
                 task.cancel()
-            await asyncio.gather(*keeping, return_exceptions=True)
-            await asyncio.gather(*map(_end, self.members))
+            await asyncio.gather(*supervisors, return_exceptions=True)
+            await asyncio.gather(*map(_stop, self.processes))
             os.close(lifeline)
-            os.close(ours)
+            os.close(write_end)
 
     async def until_ready(self) -> None:
-        """One of them takes jobs; the others come."""
-        waiting = [asyncio.create_task(member.ready.wait()) for member in self.members]
+        """Wait until the first worker is ready."""
+        waiting = [asyncio.create_task(worker.ready.wait()) for worker in self.processes]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
             task.cancel()
 
-    def with_pid(self, pid: int) -> Member | None:
-        """Whose process that is."""
-        return next((m for m in self.members if m.process is not None and m.process.pid == pid), None)
+    def with_pid(self, pid: int) -> WorkerProcess | None:
+        """Return the worker with this process id."""
+        return next((m for m in self.processes if m.process is not None and m.process.pid == pid), None)
 
-    async def _keep(self, member: Member, lifeline: int) -> None:
+    async def _supervise(self, worker: WorkerProcess, lifeline: int) -> None:
         while True:
-            member.process = process = await asyncio.create_subprocess_exec(
-                *[sys.executable, "-m", f"{__package__}.worker", member.name, str(os.getpid())],
+            worker.process = process = await asyncio.create_subprocess_exec(
+                *[sys.executable, "-m", f"{__package__}.worker", worker.name, str(os.getpid())],
                 stdin=lifeline,
                 stdout=asyncio.subprocess.PIPE,
-                cwd=_above(),
+                cwd=_import_root(),
                 env=self._environment,
-                process_group=0,  # the terminal's Ctrl-C is for us alone
+                process_group=0,  # Ctrl-C of the terminal goes to the parent only
             )
             assert process.stdout is not None
             if await process.stdout.readline():
-                member.ready.set()
+                worker.ready.set()
             await process.wait()
-            member.ready.clear()
-            member.frozen = False
-            await asyncio.sleep(self._rest)
+            worker.ready.clear()
+            worker.frozen = False
+            await asyncio.sleep(self._restart_delay)
 
 
-async def _end(member: Member) -> None:
-    process = member.process
+async def _stop(worker: WorkerProcess) -> None:
+    process = worker.process
     if process is None or process.returncode is not None:
         return
-    member.wake()
-    member.send(signal.SIGTERM)
+    worker.wake()
+    worker.send(signal.SIGTERM)
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(STOP_TIMEOUT):
             await process.wait()
     except TimeoutError:
-        member.kill()
+        worker.kill()
         await process.wait()
 
 
-def _above() -> Path:
-    """Where `python -m` finds this package under its name."""
+def _import_root() -> Path:
+    """Return the folder in which `python -m` finds this package."""
     return Path(__file__).parents[len((__package__ or "").split("."))]

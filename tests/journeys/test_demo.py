@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from world.asked import Asked
-from world.checking import Checker
-from world.people import ORGS
+from demo_app.customers import ORGS
+from demo_app.invariant_checker import Checker
+from demo_app.submissions import SubmissionLog
 
 from duly import Actor, Duly, context
 from duly.embedded import open_server
@@ -56,7 +56,7 @@ def _permalink(said: str) -> str:
 
 async def test_a_broken_promise_is_shown(app: Duly, sql: psycopg.Connection[Any]) -> None:
     sql.execute("create schema shop; create table shop.bookings (org_id uuid, job_id uuid, attempt integer)")
-    org, checker = ORGS[0].org_id, Checker(app, Asked())
+    org, checker = ORGS[0].org_id, Checker(app, SubmissionLog())
     for one in ORGS:
         await app.create_org(one.org_id, one.name)
 
@@ -72,16 +72,14 @@ async def test_a_broken_promise_is_shown(app: Duly, sql: psycopg.Connection[Any]
     async with working(app):
         await enqueue(1)
         settle(sql)
-        await checker.look(sql)
-        assert {checker.standings[name].verdict for name in ("I2", "I3", "I6", "I12", "I15", "I19")} == {
-            "held"
-        }
-        assert checker.standings["I7"].verdict == "unseen"
+        await checker.check_once(sql)
+        assert {checker.states[name].verdict for name in ("I2", "I3", "I6", "I12", "I15", "I19")} == {"held"}
+        assert checker.states["I7"].verdict == "unseen"
         sql.execute("update duly.job_states set updated_at = now()")
         await enqueue(2)
         sql.execute("delete from duly.event_log where event_type = 'job.started'")
         settle(sql)
-        await checker.look(sql)
-    broken = {name for name, standing in checker.standings.items() if standing.verdict == "broken"}
+        await checker.check_once(sql)
+    broken = {name for name, state in checker.states.items() if state.verdict == "broken"}
     assert {"I3", "I19"} <= broken
     assert "I12" not in broken
