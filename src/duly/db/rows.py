@@ -1,15 +1,17 @@
-"""Run a statement and return its rows as dicts."""
+"""Run a statement and return its rows, as dicts or as resources."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg.rows import dict_row
+from pydantic import BaseModel
 
 from duly.db.pool import Connection
 from duly.db.statements import statement
 
+Resource = TypeVar("Resource", bound=BaseModel)
 PREFER_INDEX_ORDER = "set local enable_bitmapscan = off; set local enable_sort = off"
 """Read in index order until the transaction ends.
 
@@ -27,3 +29,17 @@ async def rows(conn: Connection, name: str, values: Mapping[str, Any]) -> list[d
 async def first(conn: Connection, name: str, values: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the first row, if there is one."""
     return next(iter(await rows(conn, name, values)), None)
+
+
+async def read_all(
+    conn: Connection, resource: type[Resource], name: str, values: Mapping[str, Any]
+) -> list[Resource]:
+    """Return all rows of a statement as resources."""
+    return [resource.model_validate(row) for row in await rows(conn, name, values)]
+
+
+async def read_first(
+    conn: Connection, resource: type[Resource], name: str, values: Mapping[str, Any]
+) -> Resource | None:
+    """Return the first row as a resource, if there is one."""
+    return next(iter(await read_all(conn, resource, name, values)), None)

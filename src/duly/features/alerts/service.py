@@ -11,8 +11,8 @@ from duly.core.job import SYSTEM_ORG
 from duly.features.alerts import store
 from duly.features.alerts.models import AlertKind, AlertPage, Severity
 from duly.features.alerts.thresholds import Measurements, check_workers
-from duly.features.arguments import check_org_exists, org_uuid
-from duly.features.pagination import decode_cursor, page_size, split_page, time_cursor
+from duly.features.arguments import org_uuid
+from duly.features.pagination import decode_cursor, read_org_page, time_cursor
 from duly.jobs.application import App
 
 _MAX_CRITICAL = 100
@@ -38,15 +38,18 @@ class Alerts:
 
         Without an org, those of the installation. An unknown org raises.
         """
-        org, size, only = org_uuid(org_id), page_size(limit), _checked_kind(kind)
+        org, only = org_uuid(org_id), _checked_kind(kind)
         before = decode_cursor(after, lambda at, alert: (time_cursor(at), UUID(alert))) or _NEWEST
-        async with self._app.tenant_session(org) as conn:
-            alerts = await store.list_before(
-                conn, org, before, everything=everything, kind=only, limit=size + 1
-            )
-            if not alerts:
-                await check_org_exists(conn, org)
-        return AlertPage(*split_page(alerts, size, lambda last: (last.fired_at.isoformat(), last.alert_id)))
+        page = await read_org_page(
+            self._app,
+            org,
+            lambda conn, count: store.list_before(
+                conn, org, before, everything=everything, kind=only, limit=count
+            ),
+            lambda last: (last.fired_at.isoformat(), last.alert_id),
+            limit=limit,
+        )
+        return AlertPage(*page)
 
     async def critical_kinds(self, no_worker: timedelta) -> builtins.list[AlertKind]:
         """Return the kinds of critical conditions of the installation, each once.

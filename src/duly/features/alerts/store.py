@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import first, read_all, rows
 from duly.db.statements import statement
 from duly.features.alerts.models import Alert
 from duly.features.alerts.thresholds import FailingEndpoint, Firing
@@ -84,7 +84,7 @@ async def fire(conn: Connection, firing: Sequence[Firing]) -> list[Alert]:
 
 async def resolve(conn: Connection, quiet_for: timedelta) -> list[Alert]:
     """Resolve the alerts that did not fire for so long; return them."""
-    return [Alert.model_validate(row) for row in await rows(conn, "alerts/resolve", {"quiet_for": quiet_for})]
+    return await read_all(conn, Alert, "alerts/resolve", {"quiet_for": quiet_for})
 
 
 async def list_unnotified(conn: Connection, org_id: UUID) -> list[dict[str, Any]]:
@@ -100,7 +100,7 @@ async def mark_notified(conn: Connection, org_id: UUID, alert_ids: Collection[UU
 async def list_open(conn: Connection, org_id: UUID | None, *, limit: int) -> list[Alert]:
     """Return the open alerts without dead letters: of an org on its session, or of all on the engine's."""
     name = "alerts/list_open" if org_id is None else "alerts/list_open_of_org"
-    return [Alert.model_validate(row) for row in await rows(conn, name, {"org_id": org_id, "limit": limit})]
+    return await read_all(conn, Alert, name, {"org_id": org_id, "limit": limit})
 
 
 async def list_before(
@@ -121,4 +121,4 @@ async def list_before(
         "kind": kind,
         "limit": limit,
     }
-    return [Alert.model_validate(row) for row in await rows(conn, "alerts/list", values)]
+    return await read_all(conn, Alert, "alerts/list", values)

@@ -24,7 +24,7 @@ class RelayMark(NamedTuple):
     event_seq: int
 
 
-class LockedMark(NamedTuple):
+class LockedRelayMark(NamedTuple):
     """The mark of the relay, locked by this transaction."""
 
     mark: RelayMark
@@ -42,10 +42,10 @@ class RelayBatch(NamedTuple):
     scanned: int
 
 
-async def lock_mark(conn: Connection) -> LockedMark | None:
+async def lock_mark(conn: Connection) -> LockedRelayMark | None:
     """Lock the mark for this transaction; None if there is nothing to relay, or another relay has it."""
     row = await first(conn, "relay/lock_mark", {})
-    return LockedMark(_mark(row), row["ahead"], row["has_listeners"]) if row else None
+    return LockedRelayMark(_mark(row), row["ahead"], row["has_listeners"]) if row else None
 
 
 async def read_batch(conn: Connection, after: RelayMark, *, max_scanned: int) -> RelayBatch:

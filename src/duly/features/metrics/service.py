@@ -20,7 +20,7 @@ from duly.core.errors import DulyError
 from duly.core.freshness import Freshness
 from duly.core.policy import DEAD_LETTER_QUEUE
 from duly.db.pool import Connection
-from duly.features.metrics.store import Totals, read_totals
+from duly.features.metrics.store import InstallationTotals, read_totals
 from duly.features.queues import store as queues
 from duly.features.queues.models import QueueStats
 from duly.jobs import stale_jobs
@@ -142,7 +142,7 @@ def _freshness(stats: Sequence[QueueStats], doubtful: Counter[Freshness]) -> Met
     return FRESHNESS.family(((state,), count) for state, count in states.items())
 
 
-def _total_metrics(totals: Totals) -> Iterator[Metric]:
+def _total_metrics(totals: InstallationTotals) -> Iterator[Metric]:
     yield WORKERS.single(totals.workers)
     yield SLOTS.single(totals.slots)
     yield DEAD_LETTERS.single(totals.dead_letters)

@@ -8,8 +8,8 @@ from duly.db.pool import Connection
 from duly.db.rows import rows
 
 
-class Totals(NamedTuple):
-    """Totals of the installation. Counts are bounded; lags are in seconds."""
+class InstallationTotals(NamedTuple):
+    """InstallationTotals of the installation. Counts are bounded; lags are in seconds."""
 
     workers: int
     slots: int
@@ -23,7 +23,7 @@ class Totals(NamedTuple):
     audit_lag: float
 
 
-async def read_totals(conn: Connection, *, limit: int) -> Totals:
+async def read_totals(conn: Connection, *, limit: int) -> InstallationTotals:
     """Return the totals in one snapshot, each counted up to `limit` + 1."""
     [row] = await rows(conn, "metrics/read_totals", {"limit": limit})
-    return Totals(**row)
+    return InstallationTotals(**row)

@@ -9,10 +9,10 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, UnknownJob, UnknownSubscription
 from duly.core.job import Actor
 from duly.db.pool import Connection
-from duly.features.arguments import check_org_active, check_org_exists, org_uuid, required_uuid
+from duly.features.arguments import check_org_active, org_uuid, required_uuid
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.notifications.recipients import IN_APP, Recipient, check_endpoints, in_app_address
-from duly.features.pagination import decode_cursor, page_size, split_page
+from duly.features.pagination import decode_cursor, read_org_page
 from duly.features.subscriptions import store
 from duly.features.subscriptions.models import OUTCOMES, Subscription, SubscriptionPage
 from duly.features.system_jobs import is_system_job
@@ -84,20 +84,22 @@ class Subscriptions:
         after: str | None = None,
     ) -> SubscriptionPage:
         """Return the subscriptions of an org, newest first; with `of`, those by or for this actor."""
-        org, size = org_uuid(org_id), page_size(limit)
+        org = org_uuid(org_id)
         values = {
             "org_id": org,
             "job_id": as_uuid("job_id", job_id),
             "created_by": None if of is None else change_request(of, None, optional=True).by,
             "user_id": None if of is None else in_app_address(of),
             "before": decode_cursor(after, UUID),
-            "limit": size + 1,
         }
-        async with self._app.tenant_session(org) as conn:
-            subscriptions = await store.list_before(conn, values)
-            if not subscriptions:
-                await check_org_exists(conn, org)
-        return SubscriptionPage(*split_page(subscriptions, size, lambda last: last.subscription_id))
+        page = await read_org_page(
+            self._app,
+            org,
+            lambda conn, count: store.list_before(conn, {**values, "limit": count}),
+            lambda last: last.subscription_id,
+            limit=limit,
+        )
+        return SubscriptionPage(*page)
 
     async def get(self, org_id: UUID | str, subscription_id: UUID | str) -> Subscription:
         """Return a subscription; an unknown id raises."""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from duly.core.states import TERMINAL_EVENT
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import read_all, read_first, rows
 from duly.db.statements import statement
 from duly.features.events.models import RelayedEvent
 from duly.features.notifications.service import NewNotification, add_notifications
@@ -21,13 +21,13 @@ _MAX_BATCH = 1_000
 
 async def create(conn: Connection, values: Mapping[str, Any]) -> Subscription:
     """Create a subscription, on an engine session."""
-    [row] = await rows(conn, "subscriptions/create", values)
-    return Subscription.model_validate(row)
+    [created] = await read_all(conn, Subscription, "subscriptions/create", values)
+    return created
 
 
 async def find(conn: Connection, values: Mapping[str, Any]) -> Subscription | None:
     """Return the subscription with the same values, if there is one."""
-    return await _first(conn, "subscriptions/find", values)
+    return await read_first(conn, Subscription, "subscriptions/find", values)
 
 
 async def count(conn: Connection, values: Mapping[str, Any]) -> tuple[int, int]:
@@ -38,17 +38,19 @@ async def count(conn: Connection, values: Mapping[str, Any]) -> tuple[int, int]:
 
 async def read(conn: Connection, org_id: UUID, subscription_id: UUID) -> Subscription | None:
     """Return a subscription of an org."""
-    return await _first(conn, "subscriptions/read", {"org_id": org_id, "subscription_id": subscription_id})
+    key = {"org_id": org_id, "subscription_id": subscription_id}
+    return await read_first(conn, Subscription, "subscriptions/read", key)
 
 
 async def list_before(conn: Connection, values: Mapping[str, Any]) -> list[Subscription]:
     """Return the next subscriptions of an org, newest first."""
-    return [Subscription.model_validate(row) for row in await rows(conn, "subscriptions/list", values)]
+    return await read_all(conn, Subscription, "subscriptions/list", values)
 
 
 async def delete(conn: Connection, org_id: UUID, subscription_id: UUID) -> Subscription | None:
     """Delete a subscription, and return it."""
-    return await _first(conn, "subscriptions/delete", {"org_id": org_id, "subscription_id": subscription_id})
+    key = {"org_id": org_id, "subscription_id": subscription_id}
+    return await read_first(conn, Subscription, "subscriptions/delete", key)
 
 
 async def delete_of_user(conn: Connection, org_id: UUID, user_id: str) -> None:
@@ -114,8 +116,3 @@ def _payload(match: Mapping[str, Any]) -> dict[str, Any]:
         "job_id": str(match["job_id"]),
         "finished_at": finished_at.replace("+00:00", "Z"),
     }
-
-
-async def _first(conn: Connection, name: str, values: Mapping[str, Any]) -> Subscription | None:
-    row = await first(conn, name, values)
-    return Subscription.model_validate(row) if row else None

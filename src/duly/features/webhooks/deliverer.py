@@ -62,7 +62,7 @@ class DeliveryOptions:
     """Of these, to all endpoints of one org."""
 
 
-class _Attempt(NamedTuple):
+class _InFlight(NamedTuple):
     """An attempt in flight."""
 
     delivery: ClaimedDelivery
@@ -80,7 +80,7 @@ class Deliverer:
         self._options = options or DeliveryOptions()
         self._lease = self._options.lease or 2 * self._options.timeout + timedelta(seconds=15)
         self._holder = uuid4()
-        self._in_flight: dict[asyncio.Task[AttemptResult], _Attempt] = {}
+        self._in_flight: dict[asyncio.Task[AttemptResult], _InFlight] = {}
         self._continue_after: tuple[UUID, UUID] | None = None
         self._busy = False
         """Whether this walk over the endpoints has claimed or settled a delivery."""
@@ -121,7 +121,7 @@ class Deliverer:
         for delivery in deliveries:
             sender = await self._open_sender()
             task = asyncio.create_task(sender.deliver(delivery, messages.get(delivery.key)))
-            self._in_flight[task] = _Attempt(delivery, time.monotonic())
+            self._in_flight[task] = _InFlight(delivery, time.monotonic())
         return len(deliveries)
 
     def _free_slots(self) -> int:
@@ -213,7 +213,7 @@ class Deliverer:
                 await delivery_store.release(conn, self._holder, keys)
 
 
-def _free(attempts: Collection[_Attempt], slots: int) -> int:
+def _free(attempts: Collection[_InFlight], slots: int) -> int:
     slow_since = time.monotonic() - _SLOW_AFTER
     quick = sum(attempt.started_at > slow_since for attempt in attempts)
     return min(slots - quick, _MAX_SLOW_FACTOR * slots - len(attempts))

@@ -32,6 +32,8 @@ from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
 
 T = TypeVar("T")
+_Read = Callable[[Connection, UUID, UUID], Awaitable[Endpoint | None]]
+_Change = Callable[[Connection, Endpoint], Awaitable[T]]
 TEST_EVENT = "webhook.test"
 """The type of test messages."""
 MAX_RESENT = 1_000
@@ -155,34 +157,30 @@ class Deliveries:
 
         return await self._change(org_id, endpoint_id, resend)
 
-    async def _change(
-        self,
-        org_id: UUID | str,
-        endpoint_id: UUID | str,
-        change: Callable[[Connection, Endpoint], Awaitable[T]],
-    ) -> T:
-        """Change deliveries while the endpoint is locked against deletion.
-
-        Not locked for changes: the deliverer locks deliveries first, and then the endpoint.
-        """
-        org, endpoint_key = org_uuid(org_id), required_uuid("endpoint_id", endpoint_id)
-
-        async def work(conn: Connection) -> T:
-            endpoint = await store.lock_against_deletion(conn, org, endpoint_key)
-            return await change(conn, require_endpoint(endpoint, endpoint_key))
-
-        return await audited_transaction(self._app, work)
+    async def _change(self, org_id: UUID | str, endpoint_id: UUID | str, change: _Change[T]) -> T:
+        # Not locked for changes: the deliverer locks deliveries first, and then the endpoint.
+        return await change_endpoint(self._app, store.lock_against_deletion, org_id, endpoint_id, change)
 
 
-async def read_endpoint(conn: Connection, org_id: UUID, endpoint_id: UUID | str) -> Endpoint:
-    """Return an endpoint of an org; an unknown one raises."""
+async def change_endpoint(
+    app: App, lock: _Read, org_id: UUID | str, endpoint_id: UUID | str, change: _Change[T]
+) -> T:
+    """Change an endpoint or its deliveries under a lock, in one transaction; an unknown id raises."""
+    org = org_uuid(org_id)
+
+    async def work(conn: Connection) -> T:
+        return await change(conn, await read_endpoint(conn, org, endpoint_id, lock))
+
+    return await audited_transaction(app, work)
+
+
+async def read_endpoint(
+    conn: Connection, org_id: UUID, endpoint_id: UUID | str, read: _Read = store.read
+) -> Endpoint:
+    """Return an endpoint of an org; one that is unknown or of another org raises the same error."""
     key = required_uuid("endpoint_id", endpoint_id)
-    return require_endpoint(await store.read(conn, org_id, key), key)
-
-
-def require_endpoint(endpoint: Endpoint | None, endpoint_id: UUID) -> Endpoint:
-    """Return an endpoint, or raise; the error is the same for one of another org."""
-    return require(endpoint, UnknownWebhook, f"webhook {endpoint_id}", field="endpoint_id")
+    endpoint = await read(conn, org_id, key)
+    return require(endpoint, UnknownWebhook, f"webhook {key}", field="endpoint_id")
 
 
 async def _read(conn: Connection, endpoint: Endpoint, message: MessageKey, message_id: str) -> Delivery:

@@ -15,7 +15,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from duly.db.pool import Connection
-from duly.db.rows import PREFER_INDEX_ORDER, first, rows
+from duly.db.rows import PREFER_INDEX_ORDER, first, read_all, read_first, rows
 from duly.db.statements import statement
 from duly.features.events.models import RelayedEvent
 from duly.features.webhooks.failures import BREAKER_MAX_PAUSE, BREAKER_MIN_PAUSE, BREAKER_THRESHOLD
@@ -148,24 +148,19 @@ async def update_breakers(
     conn: Connection, results: Iterable[AttemptResult], disable_after: timedelta
 ) -> list[EndpointHealth]:
     """Open and close the circuit breakers of endpoints after attempts."""
-    endpoints: dict[tuple[UUID, UUID], dict[str, Any]] = {}
-    for result in results:
-        if not result.counts:
-            continue
-        counts = endpoints.setdefault(
-            result.delivery.key[:2], {"succeeded": False, "failed": 0, "probe_failed": False, "gone": False}
-        )
-        delivered = result.status == "delivered"
-        counts["succeeded"] |= delivered
-        counts["failed"] += not delivered
-        counts["probe_failed"] |= result.delivery.is_probe and not delivered
-        counts["gone"] |= result.gone
-    document = [
-        {"org_id": str(org_id), "endpoint_id": str(endpoint_id), **counts}
-        for (org_id, endpoint_id), counts in endpoints.items()
+    attempts = [
+        {
+            "org_id": str(result.delivery.key.org_id),
+            "endpoint_id": str(result.delivery.key.endpoint_id),
+            "delivered": result.status == "delivered",
+            "is_probe": result.delivery.is_probe,
+            "gone": result.gone,
+        }
+        for result in results
+        if result.counts
     ]
     values = {
-        "endpoints": json.dumps(document),
+        "attempts": json.dumps(attempts),
         "threshold": BREAKER_THRESHOLD,
         "min_pause": BREAKER_MIN_PAUSE,
         "max_pause": BREAKER_MAX_PAUSE,
@@ -191,7 +186,7 @@ async def list_before(
     """Return the next deliveries to an endpoint, newest first."""
     bounds = {**_cursor_values("before", before), **_cursor_values("floor", down_to)}
     values = {**endpoint.key, **only._asdict(), **bounds, "limit": limit}
-    return [Delivery.model_validate(row) for row in await rows(conn, "deliveries/list", values)]
+    return await read_all(conn, Delivery, "deliveries/list", values)
 
 
 async def find_scan_end(
@@ -206,8 +201,7 @@ async def find_scan_end(
 
 async def read(conn: Connection, endpoint: Endpoint, message: MessageKey) -> Delivery | None:
     """Return a delivery to an endpoint."""
-    row = await first(conn, "deliveries/read", {**endpoint.key, **message._asdict()})
-    return Delivery.model_validate(row) if row else None
+    return await read_first(conn, Delivery, "deliveries/read", {**endpoint.key, **message._asdict()})
 
 
 async def create_test(
@@ -215,8 +209,8 @@ async def create_test(
 ) -> Delivery:
     """Create a delivery to a locked endpoint that is not about a job."""
     values = {**endpoint.key, "event_type": event_type, "data": Jsonb(data)}
-    [row] = await rows(conn, "deliveries/create_test", values)
-    return Delivery.model_validate(row)
+    [created] = await read_all(conn, Delivery, "deliveries/create_test", values)
+    return created
 
 
 async def resend(conn: Connection, endpoint: Endpoint, message: MessageKey) -> bool:

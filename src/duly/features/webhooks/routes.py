@@ -163,17 +163,13 @@ def _endpoint_routes(service: Service) -> APIRouter:
     @api.post("/{endpoint_id}/disable", response_model=WebhookResponse, responses=refusals)
     async def disable(endpoint_id: UUID, request: ReasonBody, requester: administers) -> Endpoint:
         """Disable a webhook: nothing is sent until it is enabled. Idempotent."""
-        return await webhooks.disable(
-            requester.org_id, endpoint_id, actor=requester.actor, reason=request.reason
-        )
+        return await webhooks.disable(requester.org_id, endpoint_id, actor=requester.actor, **dict(request))
 
     @api.post("/{endpoint_id}/enable", response_model=WebhookResponse, responses=refusals)
     async def enable(endpoint_id: UUID, request: ReasonBody, requester: administers) -> Endpoint:
         """Enable a webhook: pending deliveries and new events are sent. Idempotent."""
         await service.check_everything(requester)
-        return await webhooks.enable(
-            requester.org_id, endpoint_id, actor=requester.actor, reason=request.reason
-        )
+        return await webhooks.enable(requester.org_id, endpoint_id, actor=requester.actor, **dict(request))
 
     @api.post(
         "/{endpoint_id}/rotate",
@@ -254,7 +250,7 @@ def _delivery_routes(service: Service) -> APIRouter:
         """Resend a message at once, whether it was delivered or not."""
         await service.check_everything(requester, "change")
         return await log.resend(
-            requester.org_id, endpoint_id, message_id, actor=requester.actor, reason=request.reason
+            requester.org_id, endpoint_id, message_id, actor=requester.actor, **dict(request)
         )
 
     @api.post("/resend-failed", status_code=202, response_model=ResentResponse, responses=conflicts)

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from duly.core.errors import Conflict, ContractError
 from duly.core.job import Actor
 from duly.core.states import EventType
 from duly.db.pool import Connection
-from duly.features.arguments import checked_overlap, org_uuid, required_text, required_uuid
+from duly.features.arguments import checked_overlap, org_uuid, required_text
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, read_org_page
 from duly.features.system_jobs import is_system_job
 from duly.features.webhooks import store
 from duly.features.webhooks.allowed_urls import AllowedUrls
-from duly.features.webhooks.deliveries import Deliveries, read_endpoint, require_endpoint
+from duly.features.webhooks.deliveries import Deliveries, change_endpoint, read_endpoint
 from duly.features.webhooks.models import Endpoint, EndpointPage, NewSecret
 from duly.features.webhooks.signed_message import checked_secret, new_secret
 from duly.jobs.application import App
 from duly.jobs.request_context import checked_text
 
-T = TypeVar("T")
 EVENT_TYPES = (*(kind.value for kind in EventType), "job.*", "*")
 """The event types that an endpoint can select."""
 MAX_ENDPOINTS = 20
@@ -124,7 +123,7 @@ class Webhooks:
             await store.record_change(conn, updated, "changed", request, detail)
             return updated
 
-        return await self._change(org_id, endpoint_id, update)
+        return await change_endpoint(self._app, store.lock, org_id, endpoint_id, update)
 
     async def disable(
         self, org_id: UUID | str, endpoint_id: UUID | str, *, actor: Actor, reason: str
@@ -135,10 +134,10 @@ class Webhooks:
         async def disable(conn: Connection, endpoint: Endpoint) -> Endpoint:
             if endpoint.disabled_at is not None:
                 return endpoint
-            await store.record_change(conn, endpoint, "disabled", request, {})
+            await store.record_change(conn, endpoint, "disabled", request)
             return await store.disable(conn, endpoint, by=request.by, reason=request.reason)
 
-        return await self._change(org_id, endpoint_id, disable)
+        return await change_endpoint(self._app, store.lock, org_id, endpoint_id, disable)
 
     async def enable(
         self, org_id: UUID | str, endpoint_id: UUID | str, *, actor: Actor, reason: str
@@ -149,10 +148,10 @@ class Webhooks:
         async def enable(conn: Connection, endpoint: Endpoint) -> Endpoint:
             if endpoint.disabled_at is None:
                 return endpoint
-            await store.record_change(conn, endpoint, "enabled", request, {})
+            await store.record_change(conn, endpoint, "enabled", request)
             return await store.enable(conn, endpoint)
 
-        return await self._change(org_id, endpoint_id, enable)
+        return await change_endpoint(self._app, store.lock, org_id, endpoint_id, enable)
 
     async def remove(self, org_id: UUID | str, endpoint_id: UUID | str, *, actor: Actor, reason: str) -> None:
         """Delete an endpoint with its secrets; its pending deliveries are not sent."""
@@ -162,7 +161,7 @@ class Webhooks:
             await store.delete(conn, endpoint)
             await store.record_change(conn, endpoint, "removed", request, _audit_detail(endpoint))
 
-        await self._change(org_id, endpoint_id, delete)
+        await change_endpoint(self._app, store.lock, org_id, endpoint_id, delete)
 
     async def rotate_secret(
         self,
@@ -191,22 +190,7 @@ class Webhooks:
             await store.record_change(conn, endpoint, "secret_rotated", request, detail)
             return NewSecret(rotated, signing_secret)
 
-        return await self._change(org_id, endpoint_id, rotate)
-
-    async def _change(
-        self,
-        org_id: UUID | str,
-        endpoint_id: UUID | str,
-        change: Callable[[Connection, Endpoint], Awaitable[T]],
-    ) -> T:
-        """Change an endpoint under its lock; an unknown id raises."""
-        org, endpoint_key = org_uuid(org_id), required_uuid("endpoint_id", endpoint_id)
-
-        async def work(conn: Connection) -> T:
-            endpoint = await store.lock(conn, org, endpoint_key)
-            return await change(conn, require_endpoint(endpoint, endpoint_key))
-
-        return await audited_transaction(self._app, work)
+        return await change_endpoint(self._app, store.lock, org_id, endpoint_id, rotate)
 
     def _checked(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of an endpoint as they are stored."""

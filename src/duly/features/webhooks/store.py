@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import read_all, read_first, rows
 from duly.db.statements import statement
 from duly.features.audit.entries import ChangeRequest, record_entry
 from duly.features.webhooks.models import Endpoint
@@ -32,13 +32,13 @@ async def count(conn: Connection, org_id: UUID) -> int:
 async def list_after(conn: Connection, org_id: UUID, after: UUID, *, limit: int) -> list[Endpoint]:
     """Return the next endpoints of an org, oldest first."""
     values = {"org_id": org_id, "after": after, "limit": limit}
-    return [Endpoint.model_validate(row) for row in await rows(conn, "webhooks/list", values)]
+    return await read_all(conn, Endpoint, "webhooks/list", values)
 
 
 async def read(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
     """Return an endpoint of an org."""
-    row = await first(conn, "webhooks/read", {"org_id": org_id, "endpoint_id": endpoint_id})
-    return Endpoint.model_validate(row) if row else None
+    key = {"org_id": org_id, "endpoint_id": endpoint_id}
+    return await read_first(conn, Endpoint, "webhooks/read", key)
 
 
 async def lock(conn: Connection, org_id: UUID, endpoint_id: UUID) -> Endpoint | None:
@@ -91,13 +91,17 @@ async def add_secret(conn: Connection, endpoint: Endpoint, secret: str) -> Endpo
 
 
 async def record_change(
-    conn: Connection, endpoint: Endpoint, action: str, request: ChangeRequest, detail: Mapping[str, Any]
+    conn: Connection,
+    endpoint: Endpoint,
+    action: str,
+    request: ChangeRequest,
+    detail: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a change of an endpoint to the audit trail of its org."""
     # Only the host: the rest of a URL may be as good as a password.
-    host = urlsplit(endpoint.url).hostname
+    values = {"host": urlsplit(endpoint.url).hostname, **(detail or {})}
     target = str(endpoint.endpoint_id)
-    await record_entry(conn, request, endpoint.org_id, f"webhook.{action}", target, host=host, **detail)
+    await record_entry(conn, request, endpoint.org_id, f"webhook.{action}", target, **values)
 
 
 async def _change(conn: Connection, name: str, endpoint: Endpoint, values: Mapping[str, Any]) -> Endpoint:

@@ -114,8 +114,12 @@ where n.org_id = k.org_id and n.notification_id = k.notification_id
 -- do not count. After that only the probe counts, and each failed probe doubles the pause. One success closes it.
 -- Locks: the endpoints, in the order of their keys. Index: the primary key.
 with attempted as materialized (
-    select * from json_to_recordset(%(endpoints)s::json) as t(
-        org_id uuid, endpoint_id uuid, succeeded boolean, failed integer, probe_failed boolean, gone boolean)
+    select a.org_id, a.endpoint_id, bool_or(a.delivered) as succeeded,
+           count(*) filter (where not a.delivered)::integer as failed,
+           bool_or(a.is_probe and not a.delivered) as probe_failed, bool_or(a.gone) as gone
+    from json_to_recordset(%(attempts)s::json) as a(
+        org_id uuid, endpoint_id uuid, delivered boolean, is_probe boolean, gone boolean)
+    group by a.org_id, a.endpoint_id
 ), counted as materialized (
     select t.*, f.failures as before,
            case when t.succeeded then 0
