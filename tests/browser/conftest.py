@@ -13,7 +13,7 @@ from playwright.async_api import Browser, async_playwright, expect
 
 from duly.apps.documents.schema import SCHEMA
 from duly.testing import DatabaseCluster
-from tests.browser.stage import WIDE, DocumentPrincipal, Stage, staged
+from tests.browser.stage import WIDE, Stage, Visitor, staged
 
 PATIENCE = 20_000
 """Milliseconds: others may be at work on the same machine."""
@@ -55,12 +55,12 @@ async def stage(
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def visitor(browser: Browser, stage: Stage) -> AsyncIterator[DocumentPrincipal]:
+async def visitor(browser: Browser, stage: Stage) -> AsyncIterator[Visitor]:
     """Somebody with a window of their own; at the end, nothing may have gone wrong in it."""
     context = await browser.new_context(locale="en-GB", viewport=WIDE, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
-    made = DocumentPrincipal(stage, await context.new_page())
+    made = Visitor(stage, await context.new_page())
     made.watch(context)
     yield made
     await context.close()

@@ -26,7 +26,7 @@ from duly import Duly
 from duly.apps.documents.schema import SCHEMA
 from duly.testing import DatabaseCluster
 from duly.worker.job_log import REFUSED_LINE_SEQ
-from tests.browser.stage import DocumentPrincipal, Stage
+from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
@@ -86,7 +86,7 @@ async def stage(cluster: DatabaseCluster, tmp_path_factory: pytest.TempPathFacto
 
 
 async def test_a_frozen_worker_is_taken_over_and_what_it_still_writes_is_refused(
-    visitor: DocumentPrincipal, stage: Town
+    visitor: Visitor, stage: Town
 ) -> None:
     page = visitor.page
     await visitor.operate(stage.platform_key, "/console/demo")
@@ -115,7 +115,7 @@ async def test_a_frozen_worker_is_taken_over_and_what_it_still_writes_is_refused
     await visitor.shoot("console-demo")
 
 
-async def test_a_customer_sees_the_promises_and_cannot_kill(visitor: DocumentPrincipal, stage: Town) -> None:
+async def test_a_customer_sees_the_promises_and_cannot_kill(visitor: Visitor, stage: Town) -> None:
     await visitor.operate(stage.key)
     await expect(visitor.page.get_by_label("Invariants checked so far")).to_be_visible()
     await expect(visitor.page.get_by_role("link", name="Kill a worker")).to_have_count(0)

@@ -19,7 +19,7 @@ async def test_the_frame_has_its_languages_colours_and_keys(visitor: Visitor) ->
     await visitor.shoot("console-keys")
     await page.get_by_role("button", name="Close").click()
     await page.get_by_role("link", name="Deutsch").click()
-    await expect(page.get_by_role("heading", name="Überblick")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Übersicht")).to_be_visible()
     await page.get_by_role("link", name="Dunkel").click()
     assert await page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
     await visitor.live()

@@ -87,7 +87,7 @@ async def test_from_a_failure_to_its_cause_and_its_replay_and_a_payload_is_fixed
     await page.locator("#canary > summary").click()
     await page.locator("#canary-reason").fill(WHY)
     await page.locator("#canary form button").click()
-    await expect(page.locator("#canary-fate")).to_contain_text("The canary completed")
+    await expect(page.locator("#canary-fate")).to_contain_text("The canary succeeded")
     await visitor.shoot("console-dead-canary")
     assert "ada@example.org" not in await page.content()
 
@@ -125,7 +125,7 @@ async def test_a_lost_worker_is_seen_taken_over_and_refused(stage: Stage, visito
     await visitor.operate()
     await visitor.open(f"/console/jobs/{handle.job_id}")
     await visitor.live()
-    await expect(page.locator(".job-why")).to_contain_text("No living worker takes jobs from q:zombies.")
+    await expect(page.locator(".job-why")).to_contain_text("No active worker serves the queue q:zombies.")
     with psycopg.connect(app.database_urls.url, autocommit=True) as sql:
         async with deaf(app, sql, queues=("q:zombies",)) as old:
             await world.started.wait()
@@ -148,7 +148,7 @@ async def test_a_lost_worker_is_seen_taken_over_and_refused(stage: Stage, visito
     await expect(lines.nth(1).locator("svg.f-taken_over")).to_have_count(1)
     await expect(page.locator("#healed-1")).to_contain_text("the worker stopped sending heartbeats")
     await page.locator("#fall-table > summary").click()
-    await expect(page.locator("#fall-table")).to_contain_text("Late write refused (done)")
+    await expect(page.locator("#fall-table")).to_contain_text("Late write rejected (done)")
     await visitor.shoot("console-job-zombie")
     await visitor.open(f"/console/jobs/{handle.job_id}?lang=de&a=1&b=4")
     await expect(page.locator("#partials")).to_contain_text("geändert")

@@ -59,10 +59,10 @@ async def test_schedules_are_looked_at_run_paused_and_resumed(visitor: Visitor) 
     await expect(page.get_by_text("Paused by api_key:")).to_be_visible()
     await visitor.shoot("console-schedule")
     await act(page, "resume", "Resume", "painted")
-    await expect(page.get_by_text("heartbeat goes on.")).to_be_visible()
+    await expect(page.get_by_text("heartbeat resumed.")).to_be_visible()
     await act(page, "pause", "Pause", "enough")
     await act(page, "run", "Run now", "the auditor asked")
-    await expect(page.get_by_text("heartbeat runs now: this is its job.")).to_be_visible()
+    await expect(page.get_by_text("heartbeat started: this is the job.")).to_be_visible()
 
 
 async def test_what_was_not_delivered_is_sent_again(visitor: Visitor) -> None:
@@ -87,7 +87,7 @@ async def test_what_was_not_delivered_is_sent_again(visitor: Visitor) -> None:
     await act(page, "resend", "Resend", "the line is mended")
     await expect(page.get_by_text("Notification is being resent.")).to_be_visible()
     await notifier.once()
-    await expect(page.locator(".head .chip")).to_have_text("sent")
+    await expect(page.locator(".head .chip")).to_have_text("Sent")
     await page.get_by_role("link", name="Notifications").click()
     await page.get_by_role("link", name="Suppressions").click()
     form = page.locator("#suppress")
@@ -133,7 +133,7 @@ async def test_the_trail_is_filtered_and_verified(visitor: Visitor) -> None:
     await expect(page.locator("tbody tr")).to_have_count(2)
     await page.locator("tbody tr").first.get_by_text("new here").click()
     await act(page, "verify", "Verify", None)
-    await expect(page.get_by_text("Nothing was changed")).to_be_visible()
+    await expect(page.get_by_text("Verified: all")).to_be_visible()
     await page.get_by_role("row").filter(has_text="eve").get_by_text("new here").click()
     await visitor.shoot("console-verified")
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.apps.documents.files import pdf
-from tests.browser.stage import DocumentPrincipal, Stage
+from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 INVOICE = (
@@ -47,7 +47,7 @@ def files(folder: Path) -> list[Path]:
     return [folder / name for name in contents]
 
 
-async def test_a_file_is_filed_read_confirmed_and_found(visitor: DocumentPrincipal, tmp_path: Path) -> None:
+async def test_a_file_is_filed_read_confirmed_and_found(visitor: Visitor, tmp_path: Path) -> None:
     page, stage = visitor.page, visitor.stage
     await visitor.log_in()
     await page.get_by_role("link", name="Documents").click()
@@ -58,13 +58,13 @@ async def test_a_file_is_filed_read_confirmed_and_found(visitor: DocumentPrincip
     made = await asyncio.to_thread(files, tmp_path)
 
     async with held(stage):
-        await page.get_by_label("Files: choose them").set_input_files(made)
+        await page.get_by_label("Choose files or drop").set_input_files(made)
         rows = page.get_by_role("list", name="Uploads").get_by_role("listitem")
         for n, said in enumerate(
-            ("uploaded; text is being extracted", "is there already", "filed, and", "is empty")
+            ("uploaded; text is being extracted", "already exists", "uploaded; text", "is empty")
         ):
             await expect(rows.nth(n)).to_contain_text(said)
-        await expect(page.locator("#uploaded")).to_have_text("New: 2. There already: 1. Not taken: 1.")
+        await expect(page.locator("#uploaded")).to_have_text("New: 2. Already existing: 1. Failed: 1.")
         await visitor.shoot("documents-uploaded")
         await rows.nth(0).get_by_role("link", name="Rechnung <b>.pdf").click()
         live = page.locator("#live")
@@ -91,14 +91,14 @@ async def test_a_file_is_filed_read_confirmed_and_found(visitor: DocumentPrincip
     await _found(visitor)
 
 
-async def _agreed(visitor: DocumentPrincipal) -> None:
+async def _agreed(visitor: Visitor) -> None:
     """Nothing is sent elsewhere unless somebody has agreed; they are told what it costs."""
     page = visitor.page
     await page.get_by_text("Extract again").click()
     await page.get_by_text("Unstructured, thorough").click()
     await expect(page.locator("#estimate")).to_have_text("Estimated cost: 3 cents for 3 pages.")
     await page.get_by_role("button", name="Extract text", exact=True).click()
-    await expect(page.locator("#read-problem")).to_contain_text("agree to that first")
+    await expect(page.locator("#read-problem")).to_contain_text("consent is required")
     await visitor.shoot("document-consent")
     await page.get_by_label("I agree that the file is sent").check()
     await page.get_by_role("button", name="Extract text", exact=True).click()
@@ -108,7 +108,7 @@ async def _agreed(visitor: DocumentPrincipal) -> None:
     await expect(page.locator("#page-1")).to_contain_text("Rechnung Nr. 4711")
 
 
-async def _found(visitor: DocumentPrincipal) -> None:
+async def _found(visitor: Visitor) -> None:
     """By a mistyped word, on the page that has it; deleted, it is found no more."""
     page = visitor.page
     await visitor.open("/documents")

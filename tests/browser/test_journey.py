@@ -36,7 +36,7 @@ async def test_texts_and_files_become_an_analysis(visitor: Visitor, tmp_path: Pa
     names = {"vertrag.txt": CONTRACT * 4, "copy.txt": CONTRACT * 4}
     for name, text in names.items():
         (tmp_path / name).write_text(text)
-    await page.get_by_label("Files: choose them").set_input_files([tmp_path / name for name in names])
+    await page.get_by_label("Choose files or drop").set_input_files([tmp_path / name for name in names])
     files = "const some = new DataTransfer(); some.items.add(new File(['x'], 'brief.txt')); return some"
     dropped = await page.evaluate_handle(f"() => {{ {files} }}")
     await page.dispatch_event("#drop", "drop", {"dataTransfer": dropped})
@@ -56,7 +56,12 @@ async def test_texts_and_files_become_an_analysis(visitor: Visitor, tmp_path: Pa
         await expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     await expect(page.get_by_text("identical")).to_be_visible()
     first = page.locator("tbody tr").first
-    for word in ("DE89370400440532013001", "Doubtful: the check digits are wrong", "Do not pay to", "text-1"):
+    for word in (
+        "DE89370400440532013001",
+        "Uncertain: the check digits are wrong",
+        "Do not pay to",
+        "text-1",
+    ):
         await expect(first).to_contain_text(word)
     await expect(page.get_by_role("main")).to_contain_text("Available until at least")
     await expect(page.locator("img[src=x]")).to_have_count(0)
@@ -93,7 +98,7 @@ async def test_partial_results_come_and_the_page_may_be_closed(visitor: Visitor)
     await visitor.log_in()
     await visitor.ask("demo.steps", json.dumps({"name": "a", "parts": PARTS}))
     await expect(page.locator("#status")).to_have_text("Running")
-    await expect(page.get_by_text("You may close this page and come back")).to_be_visible()
+    await expect(page.get_by_text("You can close this page: the job continues")).to_be_visible()
     await expect(page.locator("#note")).to_have_text("looking around")
     await visitor.shoot("job-running")
     steps["a/north"].set()
@@ -106,7 +111,7 @@ async def test_partial_results_come_and_the_page_may_be_closed(visitor: Visitor)
     await expect(page.locator("#percent")).to_have_text("50 %")
     await visitor.shoot("job-partial")
 
-    permalink = await page.get_by_role("link", name="Open the permanent page").get_attribute("href")
+    permalink = await page.get_by_role("link", name="Permanent link to these results").get_attribute("href")
     address = page.url
     await page.close()
     steps["a/south"].set()
@@ -118,7 +123,7 @@ async def test_partial_results_come_and_the_page_may_be_closed(visitor: Visitor)
     watching = await page.context.new_page()
     await watching.goto(visitor.stage.url + permalink)
     await expect(watching.locator("#kind")).to_have_text("Partial result")
-    await expect(watching.get_by_text("still at work")).to_be_visible()
+    await expect(watching.get_by_text("still running")).to_be_visible()
     await expect(watching.locator("#snapshots article")).to_have_count(3)
     await watching.close()
 
@@ -160,8 +165,8 @@ async def test_canceling_keeps_what_there_is(visitor: Visitor) -> None:
     await visitor.shoot("job-canceled")
     first = page.url
 
-    await page.get_by_role("link", name="Open the permanent page").click()
-    await expect(page.get_by_text("The job was canceled. What it had found until then")).to_be_visible()
+    await page.get_by_role("link", name="Permanent link to these results").click()
+    await expect(page.get_by_text("The job was canceled. The results up to then")).to_be_visible()
     await expect(page.get_by_role("heading", name="north")).to_be_visible()
     await visitor.shoot("result-canceled")
     await page.get_by_role("link", name="Open job").click()
@@ -180,7 +185,7 @@ async def test_a_failure_says_what_to_do(visitor: Visitor) -> None:
     ended = page.locator("#ended")
     await expect(ended).to_contain_text("ConnectionError")
     await expect(ended).to_contain_text("the other side hung up")
-    await expect(ended).to_contain_text("trying again may help")
+    await expect(ended).to_contain_text("a retry can succeed")
     await visitor.shoot("job-failed")
     # Any browser of an operator will do: the service has kept what was asked for.
     await page.evaluate("sessionStorage.clear()")
@@ -219,7 +224,7 @@ async def test_why_an_attempt_failed_is_said_while_others_follow(visitor: Visito
     await expect(page.locator("#last-failure")).to_have_text("Attempt 1 failed: row 1 is no number")
     visitor.stage.steps["f"].set()
     await expect(page.locator("#last-failure")).to_have_text("Attempt 2 failed: row 2 is no number")
-    await expect(page.locator("#says")).to_contain_text("It is tried again from")
+    await expect(page.locator("#says")).to_contain_text("Retry at")
     await expect(page.locator("#lines li").first).to_contain_text("warning row 1 <b>looks</b> odd")
     await visitor.shoot("job-retrying")
 
@@ -233,7 +238,7 @@ async def test_what_is_wrong_with_a_request_is_shown(visitor: Visitor) -> None:
     await expect(page.get_by_label("Payload (JSON)")).to_have_value(re.compile('"parts": \\[\\]'))
     await page.get_by_label("Payload (JSON)").fill("[1]")
     await page.get_by_role("button", name="Submit job").click()
-    await expect(page.get_by_role("alert")).to_contain_text("not a JSON object")
+    await expect(page.get_by_role("alert")).to_contain_text("Not a JSON object")
     await page.get_by_label("Payload (JSON)").fill('{"name": 7}')
     await page.get_by_role("button", name="Submit job").click()
     await expect(page.get_by_role("alert")).to_contain_text("payload.name")

@@ -19,14 +19,14 @@ async def test_somebody_logs_in_elsewhere_and_out_everywhere(visitor: Visitor) -
     await visitor.open("/console/account?lang=en")
     await page.wait_for_url("**/login?next=*")
     await visitor.shoot("login-sso")
-    await page.get_by_role("link", name="Log in with Acme").click()
+    await page.get_by_role("link", name="Sign in with Acme").click()
     await expect(page.get_by_role("heading", name="Sign-in failed")).to_be_visible()
     await expect(page.get_by_role("main")).to_contain_text("anna")
     await visitor.shoot("login-sso-unknown")
 
     await Members(stage.app).set(stage.org, "anna", "viewer", actor=ANNA, reason="hired")
     await page.get_by_role("link", name="Back to sign-in").click()
-    await page.get_by_role("link", name="Log in with Acme").click()
+    await page.get_by_role("link", name="Sign in with Acme").click()
     await page.wait_for_url("**/console/account?lang=en")
     await expect(page.get_by_role("main")).to_contain_text("Signed in as")
     await expect(page.get_by_role("row").filter(has_text="this browser")).to_have_count(1)
@@ -40,6 +40,6 @@ async def test_an_operator_of_the_installation_comes_to_the_console_wherever_it_
     page = visitor.page
     visitor.stage.issuer.person = {"sub": "ops-1", "ops": True}
     await visitor.open(f"{PREFIX}/login")
-    await page.get_by_role("link", name="Log in with Acme").click()
+    await page.get_by_role("link", name="Sign in with Acme").click()
     await page.wait_for_url(f"**{PREFIX}/console")
     await expect(page.get_by_text("All orgs", exact=True)).to_be_visible()

@@ -23,7 +23,7 @@ async def test_in_and_out(visitor: Visitor) -> None:
     await visitor.shoot("login")
     await page.get_by_label("API key or token").fill("duly_live_nonsense")
     await page.get_by_role("button", name="Sign in").click()
-    await expect(page.get_by_role("alert")).to_contain_text("not known")
+    await expect(page.get_by_role("alert")).to_contain_text("is invalid or has expired")
     await visitor.shoot("login-refused")
     await page.get_by_label("API key or token").fill(f"  {visitor.stage.key}\n")
     await page.keyboard.press("Enter")
@@ -48,7 +48,7 @@ async def test_a_link_with_a_key_logs_nobody_in_without_a_click(visitor: Visitor
     cookies = await page.context.cookies()
 
     await visitor.open(f"/login#key={foreign}")
-    await expect(page.locator("#already")).to_contain_text("already logged in, for the org “Acme”")
+    await expect(page.locator("#already")).to_contain_text("already signed in to the org “Acme”")
     await expect(page.get_by_text("This link contains a key. Sign in with it?")).to_be_visible()
     await expect(page.get_by_label("API key or token")).to_have_value(foreign)
     await expect(page.locator("#log-in")).to_be_focused()
@@ -69,7 +69,7 @@ async def test_in_german_from_the_first_page_to_the_last(visitor: Visitor) -> No
     await expect(page.get_by_role("heading", name="Neuer Auftrag")).to_be_visible()
     await expect(page.locator("html")).to_have_attribute("lang", "de")
     image: FilePayload = {"name": "bild.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n"}
-    await page.get_by_label("Dateien: auswählen").set_input_files(image)
+    await page.get_by_label("Dateien auswählen oder").set_input_files(image)
     await page.get_by_label("Oder Text einfügen").fill("Am 3. Mai 2024 wurden 1.250,00 EUR gezahlt. " * 10)
     await visitor.shoot("submit-german")
     await page.get_by_role("button", name="Analyse starten").click()
@@ -80,7 +80,7 @@ async def test_in_german_from_the_first_page_to_the_last(visitor: Visitor) -> No
     await expect(page.locator(".timeline time").first).to_have_attribute("datetime", "2024-05-03")
     await expect(page.get_by_role("cell", name="1.250,00 EUR", exact=True).first).to_be_visible()
     unread = page.get_by_role("row").filter(has_text="bild.png")
-    await expect(unread).to_have_text("bild.pngUnlesbar: ein Bild")
+    await expect(unread).to_have_text("bild.pngNicht lesbar: ein Bild")
     await visitor.shoot("result-german")
     await page.get_by_role("link", name="Aufträge").click()
     await expect(page.get_by_role("cell", name="Erfolgreich").first).to_be_visible()
@@ -145,13 +145,13 @@ async def test_no_sign_of_life_and_no_connection_are_said(visitor: Visitor) -> N
         await conn.execute("delete from duly.scheduled where job_id = %s", [handle.job_id])
     come_back = "document.dispatchEvent(new Event('visibilitychange'))"
     await page.evaluate(come_back)
-    await expect(page.locator("#stale")).to_contain_text("No sign of life since")
+    await expect(page.locator("#stale")).to_contain_text("No heartbeat since")
     await page.context.set_offline(True)
     await page.evaluate(come_back)
-    await expect(page.get_by_text("No connection to the service")).to_be_visible()
+    await expect(page.get_by_text("Disconnected. Reconnecting")).to_be_visible()
     await visitor.shoot("job-stale")
     await page.context.set_offline(False)
-    await expect(page.get_by_text("No connection to the service")).to_be_hidden()
+    await expect(page.get_by_text("Disconnected. Reconnecting")).to_be_hidden()
 
 
 async def test_nothing_there_looks_the_same_whatever_the_reason(visitor: Visitor) -> None:
@@ -174,7 +174,7 @@ async def test_nothing_there_looks_the_same_whatever_the_reason(visitor: Visitor
 async def test_a_reader_sees_and_does_nothing(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     await visitor.log_in(key=await key_of(stage.app, stage.org, "jobs:read"))
-    await expect(page.get_by_text("may look at jobs, but not have any done")).to_be_visible()
+    await expect(page.get_by_text("has read-only access and cannot submit jobs")).to_be_visible()
     with context(org_id=stage.org, actor=Actor.user("u1"), request_id="r"):
         handle = await stage.app.registry.get("demo.steps").enqueue(name="r", parts=["one"])
     await visitor.open(f"/jobs/{handle.job_id}")
@@ -197,5 +197,5 @@ async def test_the_keyboard_is_enough(visitor: Visitor) -> None:
     )
     assert nameless == 0
     await page.keyboard.press("Tab")
-    await expect(page.get_by_label("Files: choose them")).to_be_focused()
-    await expect(page.get_by_label("Files: choose them")).not_to_have_css("outline-style", "none")
+    await expect(page.get_by_label("Choose files or drop")).to_be_focused()
+    await expect(page.get_by_label("Choose files or drop")).not_to_have_css("outline-style", "none")

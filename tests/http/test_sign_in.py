@@ -157,7 +157,7 @@ async def test_a_code_works_once_and_in_its_own_browser_only(
         late = await there(client)
         begun = sign_in.time.time()
         monkeypatch.setattr(sign_in.time, "time", lambda: begun + 700)
-        assert (await client.get(late)).status_code == 400, "too long ago"
+        assert (await client.get(late)).status_code == 400, "has expired"
 
 
 WRONG: list[dict[str, Any]] = [
