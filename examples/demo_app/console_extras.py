@@ -10,7 +10,7 @@ from starlette.responses import Response
 from duly.console import Extras
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.principal import Scope
 
 from .fault_injection import Fault, FaultInjector
@@ -25,7 +25,7 @@ BAR_INVARIANTS = ("I1", "I7", "I6", "I3", "I16")
 def extras(injector: FaultInjector, checker: Checker) -> Extras:
     """Return the extras of the demo's service."""
 
-    async def page(visit: Visit) -> Page:
+    async def page(visit: Visit) -> ConsolePage:
         return visit.page(
             "demo.html",
             title=visit.t("demo.title"),
@@ -55,7 +55,7 @@ def extras(injector: FaultInjector, checker: Checker) -> Extras:
             Act("/demo/strike", kill, Scope.PLATFORM, page=page),
         ),
         strip=strip,
-        words=MESSAGES,
+        texts=MESSAGES,
         templates=_HERE / "templates",
         static=_HERE / "static",
     )

@@ -17,7 +17,7 @@ from duly import Duly
 from duly.console import Extras, install
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import Scope
 from duly.features.members.service import Members
@@ -42,7 +42,7 @@ def api(app: Duly, issuer: LocalIssuer, tmp_path: Path) -> FastAPI:
     tmp_path.joinpath("secret.html").write_text("<p>{{ n }}</p>")
     shown = 0
 
-    async def page(visit: Visit) -> Page:
+    async def page(visit: Visit) -> ConsolePage:
         nonlocal shown
         shown += 1
         return visit.page("secret.html", title="Secret", n=shown)

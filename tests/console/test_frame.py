@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from importlib import resources
 from pathlib import Path
 
 import httpx
@@ -14,15 +15,15 @@ from starlette.responses import Response
 
 from duly import Duly
 from duly.console import Extras, install
-from duly.console.assets import Assets
 from duly.console.form import Form
 from duly.console.render import _template_folders
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.errors import ContractError
 from duly.core.principal import Scope
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
+from duly.pages.static_files import StaticFiles
 from tests.console.conftest import Person, Post, words
 from tests.http.conftest import served
 from tests.http.test_pages import POLICY
@@ -37,7 +38,7 @@ def test_nothing_is_inline_and_nothing_is_from_elsewhere() -> None:
         ), name
         assert not re.search(r"(?:href|src|action)=\"/", text), f"{name}: without its prefix"
         assert "|safe" not in text.replace(" ", ""), name
-    for name, content in Assets.gathered(None).files.items():
+    for name, content in StaticFiles.read(resources.files("duly.console").joinpath("static")).files.items():
         text = content.decode()
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|https?://|url\(", text
@@ -114,7 +115,7 @@ def api(app: Duly, tmp_path: Path, kept: dict[str, str]) -> FastAPI:
     """A service whose console has a page and a change of its own."""
     tmp_path.joinpath("extra.html").write_text("<p id=value>{{ value }}</p>{{ form.get('value', '') }}")
 
-    async def page(visit: Visit) -> Page:
+    async def page(visit: Visit) -> ConsolePage:
         return visit.page("extra.html", title="Extra", value=kept["value"])
 
     async def act(visit: Visit, form: Form) -> Response:
@@ -125,7 +126,7 @@ def api(app: Duly, tmp_path: Path, kept: dict[str, str]) -> FastAPI:
 
     made = create_app(app, HttpOptions())
     routes = (Show("/extra", page, every=0.01), Act("/extra", act, Scope.OPERATE, page))
-    install(made, Extras(routes, words={"extra.done": ("Now {what}.", "Jetzt {what}.")}, templates=tmp_path))
+    install(made, Extras(routes, texts={"extra.done": ("Now {what}.", "Jetzt {what}.")}, templates=tmp_path))
     return made
 
 

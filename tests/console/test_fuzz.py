@@ -23,7 +23,7 @@ from hypothesis import strategies as some
 
 from duly import Duly
 from duly.apps.documents.schema import SCHEMA
-from duly.console.render import SAID_COOKIE
+from duly.console.render import FLASH_COOKIE
 from duly.console.routing import Act, Show
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import Scope
@@ -113,8 +113,8 @@ class Stranger:
             assert theirs == other, place
 
     async def _ask(self, place: str, fields: Fields | None) -> object:
-        if SAID_COOKIE in self._person.cookies:  # of a change of one's own
-            self._person.cookies.delete(SAID_COOKIE)
+        if FLASH_COOKIE in self._person.cookies:  # of a change of one's own
+            self._person.cookies.delete(FLASH_COOKIE)
         if fields is None:
             answer = await self._person.get(place)
         else:
@@ -122,7 +122,7 @@ class Stranger:
         self.unknown += answer.status_code == 404
         asked = unquote_plus(f"{place} {fields}")
         # What is to be said after a change is packed; it is read as the next page would say it.
-        said = base64.urlsafe_b64decode(answer.cookies.get(SAID_COOKIE, "")).decode()
+        said = base64.urlsafe_b64decode(answer.cookies.get(FLASH_COOKIE, "")).decode()
         for secret in self._world.secrets:
             told = secret in answer.text or secret in f"{answer.headers} {said}"
             assert secret in asked or not told, f"{asked} tells {secret}"
@@ -286,7 +286,7 @@ async def test_nothing_that_is_typed_breaks_a_page(world: World, names: Names, o
         b'["frame.at_least", {}]',
         b"[[], 1]",
     ):
-        owner.cookies.set(SAID_COOKIE, base64.urlsafe_b64encode(said).decode(), "localhost.local")
+        owner.cookies.set(FLASH_COOKIE, base64.urlsafe_b64encode(said).decode(), "localhost.local")
         await owner.get("/console")
 
 

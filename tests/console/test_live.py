@@ -1,4 +1,4 @@
-"""Pages are made once for all who see the same, and not more often than they change."""
+"""A page is rendered once for all identical viewers, and not more often than it changes."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ import asyncio
 
 import pytest
 
-from duly.console.live import Boards
+from duly.console.live import RenderCache
 
 
-class Maker:
-    """Makes a page, and counts how often."""
+class CountingRenderer:
+    """Renders a page, and counts how often."""
 
-    def __init__(self, wrong: Exception | None = None) -> None:
-        self.made = 0
-        self.wrong = wrong
-        self.begun = asyncio.Event()
-        self.go_on = asyncio.Event()
-        self.go_on.set()
+    def __init__(self, error: Exception | None = None) -> None:
+        self.count = 0
+        self.error = error
+        self.started = asyncio.Event()
+        self.proceed = asyncio.Event()
+        self.proceed.set()
 
     async def __call__(self) -> str:
-        self.made += 1
-        self.begun.set()
-        await self.go_on.wait()
-        if self.wrong:
-            raise self.wrong
-        return f"page {self.made}"
+        self.count += 1
+        self.started.set()
+        await self.proceed.wait()
+        if self.error:
+            raise self.error
+        return f"page {self.count}"
 
 
-async def test_twenty_tabs_share_one_making_of_a_page() -> None:
-    boards, make = Boards(), Maker()
-    seen = await asyncio.gather(*(boards.made("overview", 60, make) for _ in range(20)))
-    assert (set(seen), make.made) == ({"page 1"}, 1)
-    assert await boards.made("overview", 60, make) == "page 1"
-    assert await boards.made("another", 60, make) == "page 2"
-    assert await boards.made("overview", 0, make) == "page 3"
+async def test_twenty_tabs_share_one_rendering_of_a_page() -> None:
+    cache, render = RenderCache(), CountingRenderer()
+    pages = await asyncio.gather(*(cache.get("overview", 60, render) for _ in range(20)))
+    assert (set(pages), render.count) == ({"page 1"}, 1)
+    assert await cache.get("overview", 60, render) == "page 1"
+    assert await cache.get("another", 60, render) == "page 2"
+    assert await cache.get("overview", 0, render) == "page 3"
 
 
-async def test_who_leaves_takes_the_page_from_nobody() -> None:
-    boards, make = Boards(), Maker()
-    make.go_on.clear()
-    first, second = (asyncio.create_task(boards.made("overview", 60, make)) for _ in range(2))
-    await make.begun.wait()
+async def test_a_viewer_that_disconnects_does_not_cancel_the_rendering_of_others() -> None:
+    cache, render = RenderCache(), CountingRenderer()
+    render.proceed.clear()
+    first, second = (asyncio.create_task(cache.get("overview", 60, render)) for _ in range(2))
+    await render.started.wait()
     first.cancel()
-    make.go_on.set()
+    render.proceed.set()
     assert await second == "page 1"
 
 
-async def test_what_went_wrong_is_not_kept() -> None:
-    boards, make = Boards(), Maker(LookupError("gone"))
+async def test_a_failed_rendering_is_not_cached() -> None:
+    cache, render = RenderCache(), CountingRenderer(LookupError("gone"))
     for _ in range(2):
         with pytest.raises(LookupError):
-            await boards.made("job", 60, make)
-    assert make.made == 2
+            await cache.get("job", 60, render)
+    assert render.count == 2

@@ -140,10 +140,10 @@ async def test_who_may_not_see_every_subject_sees_numbers_and_no_errors(
 
 def test_sparks_are_as_high_as_their_figures_and_nothing_is_no_picture() -> None:
     drawn = sparks.bars([2, 0, 4], [2, 0, 0])
-    assert drawn.most == 4
+    assert drawn.peak == 4
     assert drawn.lower.count("M") == 2
     assert (drawn.lower.count("v-12h"), drawn.upper.count("v-12h")) == (1, 1)
     assert sparks.bars([0, 0], [0, 0]) == ("", "", 0)
     gap = sparks.line([1.0, 2.0, None, 0.5])
-    assert (gap.path.count("M"), gap.most) == (2, 2.0)
+    assert (gap.path.count("M"), gap.peak) == (2, 2.0)
     assert sparks.line([None, None]) == ("", 0.0)

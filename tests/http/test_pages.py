@@ -100,7 +100,7 @@ def test_nothing_is_inline_and_nothing_is_from_elsewhere() -> None:
 async def test_files_are_kept_for_long_under_their_version(api: FastAPI) -> None:
     async with browser(api) as client:
         for name in static().files:
-            found = await client.get(f"{static().place}/{name}")
+            found = await client.get(f"{static().path}/{name}")
             assert (found.status_code, found.headers["cache-control"]) == (
                 200,
                 "public, max-age=31536000, immutable",
@@ -109,7 +109,7 @@ async def test_files_are_kept_for_long_under_their_version(api: FastAPI) -> None
         old = await client.get("/static/old/job.js")
         assert (old.status_code, old.headers["cache-control"]) == (200, "no-store")
         for wrong in ("texts.py", "..%2ftexts.py", "layout.html", ""):
-            assert (await client.get(f"{static().place}/{wrong}")).status_code == 404
+            assert (await client.get(f"{static().path}/{wrong}")).status_code == 404
 
 
 # --- who sees what

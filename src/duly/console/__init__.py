@@ -1,7 +1,6 @@
-"""The console: where operators see, understand and heal. Pages over the verbs of `control`, always live.
+"""The operator's console: server-rendered pages under `/console` that update live.
 
-`install(api)` adds it to a service under `/console`. It may touch `control`, the facades of the applications,
-and of `http` what lets a browser in; it knows no SQL.
+`install(api)` adds it to a service. Pages call services of the features; they contain no SQL.
 """
 
 from duly.console.extras import Extras

@@ -1,4 +1,4 @@
-"""What an application may add to the console: pages, actions, and a strip on top of every page."""
+"""Extensions of the console by an application: pages, actions, and a strip above every page."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Strip = Callable[["Visit"], Awaitable[Markup]]
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """Beside what Duly shows."""
+    """Pages, actions, texts and files that an application adds to the console."""
 
     routes: tuple[Show | Act, ...] = ()
     strip: Strip | None = None
-    """Shown above every page, and live with it: `visit.fill("strip.html", ...)` makes it from a template."""
-    words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Texts by their keys, English and German."""
+    """Rendered above every page and updated with it: `visit.fill("strip.html", ...)` renders a template."""
+    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Texts by message id, English and German."""
     templates: Path | None = None
-    """A folder with templates of its own."""
+    """A folder with templates."""
     static: Path | None = None
-    """A folder with modules and styles; `<name>.css` and `<name>.js` are loaded by the page `<name>.html`,
-    and `strip.css` by every page."""
+    """A folder with scripts and styles. The page `<name>.html` loads `<name>.css` and `<name>.js`; every page
+    loads `strip.css`."""

@@ -1,4 +1,4 @@
-"""What a form has sent."""
+"""Submitted forms: parsing and validation of their fields."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from starlette.exceptions import HTTPException
 
 from duly.core.errors import ContractError, MissingField
 
-KIND = "application/x-www-form-urlencoded"
-_MOST_FIELDS = 1_000
+FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
+MAX_FIELDS = 1_000
 
 
 class Form(Mapping[str, str]):
-    """Texts by the names of their fields. Of a name that comes more than once the last; `all` has all."""
+    """The fields of a form by name. A repeated field has its last value; `all` returns every one."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._pairs = pairs
@@ -32,52 +32,54 @@ class Form(Mapping[str, str]):
         return len(self._last)
 
     def all(self, name: str) -> list[str]:
-        """Every text of that name, in their order."""
+        """Return every value of a field, in order."""
         return [text for key, text in self._pairs if key == name]
 
     def text(self, name: str) -> str:
-        """A text that must be there; without the blanks around it."""
-        found = self.get(name, "").strip()
-        if not found:
+        """Return a required text, stripped."""
+        text = self.get(name, "").strip()
+        if not text:
             raise MissingField("missing", field=name, fix=f"fill in {name}")
-        return found
+        return text
 
     def number(self, name: str) -> float:
-        """A number that must be there."""
-        given = self.text(name)
+        """Return a required number."""
+        text = self.text(name)
         try:
-            return float(given.replace(",", "."))
-        except ValueError:
-            raise ContractError(f"{given!r} is no number", field=name, fix="use digits, as in 2.5") from None
-
-    def id(self, name: str) -> UUID:
-        """An id that must be there."""
-        given = self.text(name)
-        try:
-            return UUID(given)
+            return float(text.replace(",", "."))
         except ValueError:
             raise ContractError(
-                f"{given!r} is no id", field=name, fix="use an id as the page shows it"
+                f"{text!r} is not a number", field=name, fix="use digits, as in 2.5"
+            ) from None
+
+    def id(self, name: str) -> UUID:
+        """Return a required id."""
+        text = self.text(name)
+        try:
+            return UUID(text)
+        except ValueError:
+            raise ContractError(
+                f"{text!r} is not an id", field=name, fix="use an id as the page shows it"
             ) from None
 
     @property
     def reason(self) -> str:
-        """Why they want it; every change is put down with its reason."""
+        """The required reason of a change, which the audit trail records."""
         return self.text("reason")
 
 
 async def read_form(request: Request) -> Form:
-    """The form in the body of a request, and its proof that one of our pages has sent it."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    """Parse the form in a request body; its CSRF token goes to the scope, where authentication reads it."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
-    if kind != KIND and body:
-        raise HTTPException(415, f"send {KIND}")
+    if media_type != FORM_MEDIA_TYPE and body:
+        raise HTTPException(415, f"unsupported content type: send {FORM_MEDIA_TYPE}")
     try:
         pairs = parse_qsl(
-            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
+            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS
         )
     except ValueError:
-        raise HTTPException(400, "this is no form") from None
+        raise HTTPException(400, "malformed form") from None
     form = Form([(name, text.replace("\0", "")) for name, text in pairs])
     request.scope["duly.csrf"] = form.get("csrf", "")
     return form

@@ -1,4 +1,4 @@
-"""Pages that stay true: made again every few seconds, once for all who see the same, sent if changed."""
+"""Live updates: render a page every few seconds, once for identical viewers, and send it if it changed."""
 
 from __future__ import annotations
 
@@ -13,120 +13,125 @@ from typing import NamedTuple
 from duly.console.routing import Show
 from duly.console.visit import Visit
 from duly.core.errors import DulyError
-from duly.http import sse as streams
+from duly.http import sse
 
-Makes = Callable[[], Awaitable[str]]
-_LONGEST = 30.0
-"""The seconds after which a page is made again although its pulse did not change."""
+Render = Callable[[], Awaitable[str]]
+MAX_AGE = 30.0
+"""Seconds after which a page is rendered again although its pulse did not change."""
 
 
-class _Made(NamedTuple):
-    at: float
+class _CacheEntry(NamedTuple):
+    started_at: float
     text: asyncio.Task[str]
 
 
-class Boards:
-    """Pages as they were made last, while somebody looks at them."""
+class RenderCache:
+    """Recently rendered pages, shared by their viewers; concurrent viewers await one rendering."""
 
     def __init__(self) -> None:
-        self._made: dict[Hashable, _Made] = {}
+        self._entries: dict[Hashable, _CacheEntry] = {}
 
-    async def made(self, key: Hashable, younger_than: float, make: Makes) -> str:
-        """The page, made within so many seconds: who asks while it is being made waits for the same."""
+    async def get(self, key: Hashable, max_age: float, render: Render) -> str:
+        """Return the text if it was rendered within `max_age` seconds, else render it."""
         now = time.monotonic()
-        found = self._made.get(key)
-        if found is None or now > found.at + younger_than:
-            self._forget(now)
-            found = self._made[key] = _Made(now, asyncio.ensure_future(_task(make)))
+        entry = self._entries.get(key)
+        if entry is None or now > entry.started_at + max_age:
+            self._evict(now)
+            entry = self._entries[key] = _CacheEntry(now, asyncio.ensure_future(_call(render)))
         try:
-            return await asyncio.shield(found.text)
+            return await asyncio.shield(entry.text)
         except BaseException:
-            if found.text.done() and self._made.get(key) is found:
-                del self._made[key]
+            if entry.text.done() and self._entries.get(key) is entry:
+                del self._entries[key]
             raise
 
-    def _forget(self, now: float) -> None:
-        for key in [
-            key for key, made in self._made.items() if now > made.at + 2 * _LONGEST and made.text.done()
-        ]:
-            del self._made[key]
+    def _evict(self, now: float) -> None:
+        expired = [
+            key
+            for key, entry in self._entries.items()
+            if now > entry.started_at + 2 * MAX_AGE and entry.text.done()
+        ]
+        for key in expired:
+            del self._entries[key]
 
 
-async def _task(make: Makes) -> str:
-    return await make()
+async def _call(render: Render) -> str:
+    return await render()
 
 
-async def told(boards: Boards, visit: Visit, show: Show) -> AsyncIterator[str]:
-    """The page of a visitor whenever it has changed, until they leave or may no longer see it.
+async def page_events(cache: RenderCache, visit: Visit, show: Show) -> AsyncIterator[str]:
+    """Yield the page as a server-sent event whenever it changes, until access ends or the service stops.
 
-    Whoever may not see it at all gets no stream: the first look raises.
+    The first rendering raises if access is denied: such a request gets a problem and no stream.
     """
-    closing, beat = visit.service.closing, visit.service.options.stream_heartbeat.total_seconds()
-    with visit.service.stream_of(visit.caller.org_id):
-        look = _Look(boards, visit, show)
-        text = await look.changed()
-        yield streams.PREAMBLE
-        spoken_at = time.monotonic()
+    closing, heartbeat = visit.service.closing, visit.service.options.stream_heartbeat.total_seconds()
+    with visit.service.stream_of(visit.requester.org_id):
+        live = _LivePage(cache, visit, show)
+        text = await live.changed_text()
+        yield sse.PREAMBLE
+        sent_at = time.monotonic()
         while not closing.is_set():
-            if text is not None or time.monotonic() > spoken_at + beat:
-                spoken_at = time.monotonic()
-                yield streams.HEARTBEAT if text is None else _event(look.digest, text)
+            if text is not None or time.monotonic() > sent_at + heartbeat:
+                sent_at = time.monotonic()
+                yield sse.HEARTBEAT if text is None else _event(live.digest, text)
             with suppress(TimeoutError):
                 await asyncio.wait_for(closing.wait(), show.every)
             try:
-                await visit.caller.reauthenticate()
-                text = await look.changed()
+                await visit.requester.reauthenticate()
+                text = await live.changed_text()
             except DulyError:
-                return  # they come again, and are told then what is wrong
+                return  # the browser reconnects, and the new request gets the problem
 
 
 def _event(digest: str, text: str) -> str:
-    return streams.sse_event(digest, "page", json.dumps(text, ensure_ascii=False))
+    return sse.sse_event(digest, "page", json.dumps(text, ensure_ascii=False))
 
 
-class _Look:
-    """What a visitor has seen of a page."""
+class _LivePage:
+    """One viewer's page: the version that was sent last."""
 
-    def __init__(self, boards: Boards, visit: Visit, show: Show) -> None:
-        self._boards, self._visit, self._show = boards, visit, show
-        self._beat: str | None = None
-        self._made_at = -_LONGEST
+    def __init__(self, cache: RenderCache, visit: Visit, show: Show) -> None:
+        self._cache, self._visit, self._show = cache, visit, show
+        self._key = _view_key(visit)
+        self._pulse: str | None = None
+        self._rendered_at = -MAX_AGE
         self.digest = ""
 
-    async def changed(self) -> str | None:
-        """The page if it is another one than they have."""
-        beat = await self._pulse()
-        late = time.monotonic() > self._made_at + _LONGEST
-        if beat is not None and beat == self._beat and not late:
+    async def changed_text(self) -> str | None:
+        """Return the page if it differs from the version that was sent last."""
+        pulse = await self._read_pulse()
+        expired = time.monotonic() > self._rendered_at + MAX_AGE
+        if pulse is not None and pulse == self._pulse and not expired:
             return None
-        text = await self._page()
-        self._beat, self._made_at = beat, time.monotonic()
-        before, self.digest = self.digest, hashlib.sha256(text.encode()).hexdigest()[:16]
-        return None if self.digest == before else text
+        text = await self._render()
+        self._pulse, self._rendered_at = pulse, time.monotonic()
+        previous, self.digest = self.digest, hashlib.sha256(text.encode()).hexdigest()[:16]
+        return None if self.digest == previous else text
 
-    async def _page(self) -> str:
-        async def make() -> str:
+    async def _render(self) -> str:
+        async def render() -> str:
             page = await self._show.page(self._visit)
             return await self._visit.renderer.body(self._visit, page)
 
-        # Who comes has a page that was made just now: an older one would take back what they did.
-        younger_than = self._show.every * 0.9 if self.digest else 0.0
-        return await self._boards.made(("page", *_same(self._visit)), younger_than, make)
+        # The first version is always new: a cached one could precede a change that this viewer just made.
+        max_age = self._show.every * 0.9 if self.digest else 0.0
+        return await self._cache.get(("page", *self._key), max_age, render)
 
-    async def _pulse(self) -> str | None:
+    async def _read_pulse(self) -> str | None:
         pulse = self._show.pulse
         if pulse is None:
             return None
 
-        async def ask() -> str:
+        async def read() -> str:
             return repr(await pulse(self._visit))
 
-        return await self._boards.made(("pulse", *_same(self._visit)), self._show.every * 0.9, ask)
+        return await self._cache.get(("pulse", *self._key), self._show.every * 0.9, read)
 
 
-def _same(visit: Visit) -> tuple[Hashable, ...]:
-    """Whoever is the same in all of this sees the same."""
-    who, request = visit.caller.principal, visit.request
-    asked = tuple(sorted(visit.query.items()))
+def _view_key(visit: Visit) -> tuple[Hashable, ...]:
+    """Return everything that a page depends on: requests with equal keys get the same page."""
+    principal, request = visit.requester.principal, visit.request
+    query = tuple(sorted(visit.query.items()))
     session = request.headers.get("cookie", "")
-    return who.org_id, who.actor, who.scopes, request.scope["path"], asked, visit.language, session
+    path = request.scope["path"]
+    return principal.org_id, principal.actor, principal.scopes, path, query, visit.language, session

@@ -1,4 +1,4 @@
-"""The menu: the pages that this visitor may open."""
+"""The menu of the console: the pages that the principal may open."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from duly.console.routing import Show
 from duly.console.visit import PREFIX, Visit
 
 
-class Entry(NamedTuple):
-    """A way to a page."""
+class MenuEntry(NamedTuple):
+    """A link of the menu."""
 
     text: str
     href: str
-    here: str
-    """What `aria-current` says."""
+    current: str
+    """The value of `aria-current`."""
 
 
 class Menu:
-    """The pages that have a text for it, in the order of their declaration."""
+    """The pages with a menu text, in the order of their declaration."""
 
     def __init__(self, pages: list[Show]) -> None:
         self._pages = [page for page in pages if page.nav]
 
-    def of(self, visit: Visit) -> list[Entry]:
-        """The menu as this visitor sees it."""
-        at = visit.request.scope["path"].removeprefix(visit.request.scope.get("root_path", ""))
-        place = at.removeprefix(PREFIX) or "/"
+    def entries(self, visit: Visit) -> list[MenuEntry]:
+        """Return the entries that the principal may open."""
+        path = visit.request.scope["path"].removeprefix(visit.request.scope.get("root_path", ""))
+        path = path.removeprefix(PREFIX) or "/"
         return [
-            Entry(visit.t(page.nav or ""), visit.link(page.path), _here(page.path, place))
+            MenuEntry(visit.t(page.nav or ""), visit.link(page.path), _aria_current(page.path, path))
             for page in self._pages
             if visit.may(page.scope)
         ]
 
 
-def _here(path: str, place: str) -> str:
-    if path == place:
+def _aria_current(page_path: str, path: str) -> str:
+    if page_path == path:
         return "page"
-    return "true" if path != "/" and place.startswith(f"{path}/") else "false"
+    return "true" if page_path != "/" and path.startswith(f"{page_path}/") else "false"

@@ -1,4 +1,4 @@
-"""What a module of pages declares: what it shows, and what can be done there."""
+"""Routes of the console: a module of pages declares `Show` and `Act` in its `ROUTES`."""
 
 from __future__ import annotations
 
@@ -12,39 +12,40 @@ from duly.core.principal import Scope
 
 if TYPE_CHECKING:
     from duly.console.form import Form
-    from duly.console.visit import Page, Visit
+    from duly.console.visit import ConsolePage, Visit
 
-Shows = Callable[["Visit"], Awaitable["Page"]]
-Acts = Callable[["Visit", "Form"], Awaitable[Response]]
-Pulse = Callable[["Visit"], Awaitable[object]]
+PageFunction = Callable[["Visit"], Awaitable["ConsolePage"]]
+ActFunction = Callable[["Visit", "Form"], Awaitable[Response]]
+PulseFunction = Callable[["Visit"], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A page: opened by GET, and live as long as it is looked at."""
+    """A page: rendered for GET, and updated live while it is open."""
 
     path: str
-    page: Shows
+    page: PageFunction
     scope: Scope = Scope.READ
-    """What whoever looks must be allowed. With `PLATFORM` it is for operators of the installation alone."""
+    """The required scope; `PLATFORM` restricts the page to operators of the installation."""
     nav: str | None = None
-    """The text that leads here from the menu; without it, the menu does not."""
+    """The message id of the menu text; None leaves the page out of the menu."""
     every: float = 5.0
-    """The seconds after which it is looked at again."""
-    pulse: Pulse | None = None
-    """Something cheap that changes when the page does: asked instead of making the page again in vain."""
+    """Seconds between two updates."""
+    pulse: PulseFunction | None = None
+    """A cheap value that changes whenever the page does: the page is rendered again only if it changed."""
     needs: str | None = None
-    """The job type without which there is no such page."""
+    """The job type that must be registered for the page to exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A change: sent by POST from one of our pages."""
+    """A change: a form that one of the pages submits by POST."""
 
     path: str
-    act: Acts
+    act: ActFunction
     scope: Scope | None
-    """What whoever wants it must be allowed; None for everybody who is logged in."""
-    page: Shows | None = None
-    """Shown again with what was typed if it is refused: `visit.problem` says why, `visit.form` has it."""
+    """The required scope; None admits every signed-in principal."""
+    page: PageFunction | None = None
+    """The page to render if the change is rejected; `visit.problem` and `visit.form` hold error and input."""
     needs: str | None = None
+    """The job type that must be registered for the change to exist."""

@@ -1,4 +1,4 @@
-"""Small pictures of the last hour, as paths of SVG: what a line of figures looks like."""
+"""Sparklines: the SVG paths of small charts of the last hour."""
 
 from __future__ import annotations
 
@@ -7,58 +7,60 @@ from itertools import groupby
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 120, 24
-"""Of the picture, in its own units."""
-_GAP = 0.4
-_AIR = 1.0
+"""The size of a chart, in its own units."""
+_BAR_GAP = 0.4
+_MARGIN = 1.0
+_MIN_BAR_HEIGHT = 0.6
 _HEADROOM = 1.25
-"""A line that stays the same is not one at its limit."""
+"""Keeps a constant line away from the upper edge, where it would look like one at its limit."""
 
 
 class Bars(NamedTuple):
-    """Two kinds on top of each other, as the paths of their bars."""
+    """Stacked bars of two series, as paths."""
 
     lower: str
     upper: str
-    most: int
-    """What the highest bar stands for."""
+    peak: int
+    """The value of the highest bar."""
 
 
 class Line(NamedTuple):
-    """A line, which has gaps where nothing is known."""
+    """A line with gaps where values are missing, as a path."""
 
     path: str
-    most: float
+    peak: float
 
 
 def bars(lower: Sequence[int], upper: Sequence[int]) -> Bars:
-    """A bar for each pair."""
-    most = max((a + b for a, b in zip(lower, upper, strict=True)), default=0)
-    if not most:
+    """Draw one stacked bar per pair of values."""
+    peak = max((a + b for a, b in zip(lower, upper, strict=True)), default=0)
+    if not peak:
         return Bars("", "", 0)
-    scale, width = HEIGHT / most, WIDTH / len(lower)
+    scale, width = HEIGHT / peak, WIDTH / len(lower)
     below = (_bar(n, 0.0, value * scale, width) for n, value in enumerate(lower) if value)
     above = (_bar(n, lower[n] * scale, value * scale, width) for n, value in enumerate(upper) if value)
-    return Bars("".join(below), "".join(above), most)
+    return Bars("".join(below), "".join(above), peak)
 
 
 def line(values: Sequence[float | None]) -> Line:
-    """A point for each value; one that stands alone is a short stroke."""
-    most = max((value for value in values if value is not None), default=0.0)
-    if not most:
+    """Draw one point per value; an isolated point is a short stroke."""
+    peak = max((value for value in values if value is not None), default=0.0)
+    if not peak:
         return Line("", 0.0)
     step = WIDTH / len(values)
-    highest = most * _HEADROOM
-    runs = groupby(enumerate(values), key=lambda one: one[1] is not None)
-    return Line("".join(_stroke(run, step, highest) for known, run in runs if known), most)
+    runs = groupby(enumerate(values), key=lambda point: point[1] is not None)
+    return Line("".join(_stroke(run, step, peak * _HEADROOM) for known, run in runs if known), peak)
 
 
-def _bar(place: int, base: float, height: float, width: float) -> str:
-    height = max(height, 0.6)
-    return f"M{_n(place * width)} {_n(HEIGHT - base)}v-{_n(height)}h{_n(width - _GAP)}v{_n(height)}z"
+def _bar(index: int, base: float, height: float, width: float) -> str:
+    height = max(height, _MIN_BAR_HEIGHT)
+    return f"M{_n(index * width)} {_n(HEIGHT - base)}v-{_n(height)}h{_n(width - _BAR_GAP)}v{_n(height)}z"
 
 
-def _stroke(run: Iterable[tuple[int, float | None]], step: float, most: float) -> str:
-    points = [(n * step, HEIGHT - _AIR - (value or 0.0) / most * (HEIGHT - 2 * _AIR)) for n, value in run]
+def _stroke(run: Iterable[tuple[int, float | None]], step: float, top: float) -> str:
+    points = [
+        (n * step, HEIGHT - _MARGIN - (value or 0.0) / top * (HEIGHT - 2 * _MARGIN)) for n, value in run
+    ]
     if len(points) == 1:
         points.append((points[0][0] + step, points[0][1]))
     first, *rest = (f"{_n(x)} {_n(y)}" for x, y in points)

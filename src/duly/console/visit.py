@@ -1,4 +1,4 @@
-"""Somebody who looks at a page of the console: who they are, whose data they see, and in which language."""
+"""A request to the console: its principal, the org whose data it shows, and its language."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PREFIX = "/console"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """What a page shows: a template and its values."""
+class ConsolePage:
+    """A page to render: a template and its values."""
 
     template: str
     title: str
@@ -37,93 +37,95 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One look at a page, or one change from there."""
+    """One request for a page or a change."""
 
     service: Service
     request: Request
-    caller: Requester
+    requester: Requester
     renderer: Renderer = field(repr=False)
     language: str
     org_id: UUID
-    """Whose data is shown: the visitor's own, or the org that an operator of the installation has chosen."""
+    """The org whose data is shown: the own one, or the one that an operator of the installation chose."""
     org_name: str
-    everywhere: bool
-    """Whether an operator of the installation looks at all orgs; `org_id` is the system's then."""
+    all_orgs: bool
+    """Whether an operator of the installation sees all orgs; `org_id` is then that of the system."""
     form: Form | None = None
-    """What was typed, when a change was refused."""
+    """The typed values of a rejected change."""
     problem: DulyError | None = None
-    """Why it was refused."""
+    """The error of a rejected change."""
 
     @property
     def platform(self) -> bool:
-        """Whether they operate the installation."""
-        return self.caller.may(Scope.PLATFORM)
+        """Whether the principal operates the installation."""
+        return self.requester.may(Scope.PLATFORM)
 
     @property
     def actor(self) -> Actor:
-        """Who changes are put down to."""
-        return self.caller.actor
+        """The actor that changes are recorded under."""
+        return self.requester.actor
 
     @property
     def params(self) -> Mapping[str, str]:
-        """The variable parts of the path, by their names."""
+        """The path parameters."""
         return self.request.path_params
 
     @property
     def query(self) -> Mapping[str, str]:
-        """What is behind the ? of the address."""
+        """The query parameters."""
         return {key: text.replace("\0", "") for key, text in self.request.query_params.items()}
 
     def may(self, scope: Scope | str) -> bool:
-        """Whether they may do it here."""
-        return self.caller.may(Scope(scope))
+        """Return whether the principal has the scope in this org."""
+        return self.requester.may(Scope(scope))
 
-    def t(self, key: str, **values: object) -> str:
-        """A text in their language."""
-        return self.renderer.text(self.language, key, values)
+    def t(self, message_id: str, **values: object) -> str:
+        """Return a text in the language of the visit."""
+        return self.renderer.text(self.language, message_id, values)
 
     def link(self, path: str, **query: object) -> str:
-        """An address in the console, of the org that is looked at; without what is None or empty."""
-        chosen = {"org": self.org_id} if self.platform and not self.everywhere else {}
-        asked = {key: value for key, value in {**chosen, **query}.items() if value not in (None, "")}
+        """Return the URL of a console page for the chosen org; query values None and "" are left out."""
+        chosen = {"org": self.org_id} if self.platform and not self.all_orgs else {}
+        params = {key: value for key, value in {**chosen, **query}.items() if value not in (None, "")}
         base = self.service.path(self.request) + PREFIX
-        return f"{base}{quote(path)}{'?' if asked else ''}{urlencode(asked, doseq=True)}"
+        return f"{base}{quote(path)}{'?' if params else ''}{urlencode(params, doseq=True)}"
 
     def here(self, **query: object) -> str:
-        """This page again, with other values behind the ?; None or empty takes one away."""
-        asked = {**self.request.query_params, **query}
-        return "?" + urlencode({key: value for key, value in asked.items() if value not in (None, "")})
+        """Return the URL of this page with changed query parameters; None or "" removes one."""
+        params = {**self.request.query_params, **query}
+        return "?" + urlencode({key: value for key, value in params.items() if value not in (None, "")})
 
     def outside(self, path: str) -> str:
-        """An address of the service that is not of the console."""
+        """Return the URL of a path of the service outside of the console."""
         return self.service.path(self.request) + path
 
-    async def sees(self, subject_id: str | None, action: str = "read") -> bool:
-        """Whether they may see jobs about this subject."""
-        return await self.service.is_visible(self.caller, subject_id, action)
+    async def is_visible(self, subject_id: str | None, action: str = "read") -> bool:
+        """Return whether the principal may access jobs of this subject."""
+        return await self.service.is_visible(self.requester, subject_id, action)
 
-    async def seen(self, subject_ids: Iterable[str | None], action: str = "read") -> Set[str | None]:
-        """Those of the subjects that they may see jobs about, and None."""
-        return await self.service.visible_subjects(self.caller, subject_ids, action)
+    async def visible_subjects(
+        self, subject_ids: Iterable[str | None], action: str = "read"
+    ) -> Set[str | None]:
+        """Return the subjects whose jobs the principal may access; None is always one of them."""
+        return await self.service.visible_subjects(self.requester, subject_ids, action)
 
-    def page(self, template: str, *, title: str, status: int = 200, **values: Any) -> Page:
-        """A page from a template; `title` is a text, not a key."""
-        return Page(template, title, values, status)
+    def page(self, template: str, *, title: str, status: int = 200, **values: Any) -> ConsolePage:
+        """Return a page from a template; `title` is a text, not a message id."""
+        return ConsolePage(template, title, values, status)
 
     def fill(self, template: str, **values: Any) -> Markup:
-        """A template alone."""
+        """Render a template without the frame around it."""
         return self.renderer.fill(self, template, values)
 
     def done(
-        self, said: str, *, to: str, query: Mapping[str, object] | None = None, **values: object
+        self, message_id: str, *, to: str, query: Mapping[str, object] | None = None, **values: object
     ) -> Response:
-        """It is done: they go to a page, which says so once. `said` is the key of the text."""
-        return self.renderer.done(self, said, self.link(to, **(query or {})), values)
+        """Redirect to a page that shows the message once: the change was applied."""
+        return self.renderer.done(self, message_id, self.link(to, **(query or {})), values)
 
 
 def as_id(text: str) -> UUID:
-    """An id from an address; what is none is not found."""
+    """Parse an id of a URL; an invalid one is not found."""
     try:
         return UUID(text)
     except ValueError:
-        raise NotFound("no such id") from None
+        raise NotFound("page not found") from None

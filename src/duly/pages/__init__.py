@@ -1,6 +1,6 @@
-"""The pages: have a job done, watch it, read its result. Small HTML; the rest comes by the routes of the API.
+"""The customer pages: submit a job, follow it, read its result.
 
-Nothing is built, and nothing is fetched from elsewhere: templates, texts, modules and styles are files here.
+HTML comes from templates; scripts load the data from the API. There is no build step.
 """
 
 from duly.pages.routes import routes

@@ -71,7 +71,7 @@ class Pages:
             "section": "documents" if name in _DOCUMENT_PAGES else None,
             "base": base,
             "csrf": cookies.csrf_token(token) if token else "",
-            "static": base + static().place,
+            "static": base + static().path,
             "script": f"{name}.js" if f"{name}.js" in static().files else "page.js",
             "has_documents": has_documents(self._service),
             "console": self._service.console,

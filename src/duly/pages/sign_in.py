@@ -1,4 +1,4 @@
-"""Logging in: with a key, or at the identity provider and back to where they wanted to go."""
+"""Sign-in pages: with a key, or with the identity provider and back to the requested page."""
 
 from __future__ import annotations
 
@@ -19,109 +19,117 @@ from duly.i18n import messages
 from duly.pages.render import Pages, language_of
 
 HOME = "/submit"
-BACK = "/login/back"
-# A path of this host: browsers read two slashes, or a backslash, as the beginning of another.
+CALLBACK = "/login/back"
+# A path of this host: browsers read two slashes, or a backslash, as the beginning of another host.
 _OWN_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2000}")
-_LONGEST = 300
-Then = Annotated[str, Query(alias="next")]
+_MAX_DETAIL_LENGTH = 300
+NextPath = Annotated[str, Query(alias="next")]
 
 
-class SigningIn:
-    """The page of the log-in, and the way to the provider and back."""
+class SignInPages:
+    """The sign-in page, the redirect to the identity provider, and its callback."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
         self._pages = pages
         self._secure = service.secure
-        self._as = service.options.sign_in
-        self._door = SignInFlow(service.authenticator.tokens, self._as) if self._as else None
+        self._client = service.options.sign_in
+        self._flow = SignInFlow(service.authenticator.tokens, self._client) if self._client else None
 
-    async def login(self, request: Request, then: Then = HOME) -> Response:
-        """The page, if nobody can listen."""
-        if self._is_open(request):
+    async def login(self, request: Request, next_path: NextPath = HOME) -> Response:
+        """Show the sign-in form; over plain HTTP, where a key could be intercepted, a warning instead."""
+        if self._is_insecure(request):
             return self._pages.page(request, "insecure")
-        there = own_path(then)
-        return self._pages.page(request, "login", next=there, sso=self._sso(request, there))
+        path = own_path(next_path)
+        return self._pages.page(request, "login", next=path, sso=self._sso(request, path))
 
-    async def start(self, request: Request, then: Then = HOME) -> Response:
-        """To the provider."""
-        if self._door is None:
+    async def start(self, request: Request, next_path: NextPath = HOME) -> Response:
+        """Redirect to the identity provider."""
+        if self._flow is None:
             return self._pages.page(request, "missing", status_code=404)
-        if self._is_open(request):
+        if self._is_insecure(request):
             return self._pages.page(request, "insecure")
-        way = SignInAttempt.start(own_path(then))
+        attempt = SignInAttempt.start(own_path(next_path))
         try:
-            there = await self._door.authorization_url(way, self._back(request))
+            url = await self._flow.authorization_url(attempt, self._redirect_uri(request))
         except ProviderUnavailable:
-            return self._failed(request, 503, "signin.unreachable", way.next_path)
-        answer = RedirectResponse(there, 303)
-        way.save(answer, request, secure=self._secure)
-        return answer
+            return self._failed(request, 503, "signin.unreachable", attempt.next_path)
+        response = RedirectResponse(url, 303)
+        attempt.save(response, request, secure=self._secure)
+        return response
 
-    async def back(self, request: Request) -> Response:
-        """From the provider, with a code or with what is wrong; the way is forgotten either way."""
-        if self._door is None:
+    async def callback(self, request: Request) -> Response:
+        """Finish the sign-in with the code or the error of the provider; the attempt ends either way."""
+        if self._flow is None:
             return self._pages.page(request, "missing", status_code=404)
-        answer = await self._came(request, self._door)
-        sign_in.clear_attempt(answer, request, secure=self._secure)
-        return answer
+        response = await self._finish(request, self._flow)
+        sign_in.clear_attempt(response, request, secure=self._secure)
+        return response
 
-    async def _came(self, request: Request, door: SignInFlow) -> Response:
-        way, given = SignInAttempt.from_request(request, secure=self._secure), request.query_params
-        if way is None or not door.matches(way, request):
-            # Anybody can make a link to here: nothing of what it says is shown.
+    async def _finish(self, request: Request, flow: SignInFlow) -> Response:
+        attempt, params = SignInAttempt.from_request(request, secure=self._secure), request.query_params
+        if attempt is None or not flow.matches(attempt, request):
+            # Such a link can be forged: nothing of its parameters is shown.
             return self._failed(request, 400, "signin.stale", HOME)
-        then = own_path(way.next_path)
-        if "error" in given:
-            kind = "signin.denied" if given["error"] == "access_denied" else "signin.refused"
-            said = f"{given['error']}: {given.get('error_description', '')}".strip(": ")
-            return self._failed(request, 403, kind, then, said)
+        next_path = own_path(attempt.next_path)
+        if "error" in params:
+            message_id = "signin.denied" if params["error"] == "access_denied" else "signin.refused"
+            detail = f"{params['error']}: {params.get('error_description', '')}".strip(": ")
+            return self._failed(request, 403, message_id, next_path, detail)
+        throttle = self._service.sign_in_throttle
         try:
-            self._service.sign_in_throttle.admit(request)
-            return await self._let_in(request, door, way, then)
+            throttle.admit(request)
+            return await self._open_session(request, flow, attempt, next_path)
         except TooManyRequests as error:
-            slow = self._failed(request, 429, "login.wait", then)
-            slow.headers["retry-after"] = str(error.retry_after)
-            return slow
+            response = self._failed(request, 429, "login.wait", next_path)
+            response.headers["retry-after"] = str(error.retry_after)
+            return response
         except ProviderUnavailable:
-            self._service.sign_in_throttle.record_failure(request)
-            return self._failed(request, 503, "signin.unreachable", then)
+            throttle.record_failure(request)
+            return self._failed(request, 503, "signin.unreachable", next_path)
         except Unauthenticated:
-            self._service.sign_in_throttle.record_failure(request)
-            return self._failed(request, 403, "signin.not_verified", then)
+            throttle.record_failure(request)
+            return self._failed(request, 403, "signin.not_verified", next_path)
 
-    async def _let_in(self, request: Request, door: SignInFlow, way: SignInAttempt, then: str) -> Response:
-        claims = await door.claims(way, request.query_params.get("code", ""), self._back(request))
+    async def _open_session(
+        self, request: Request, flow: SignInFlow, attempt: SignInAttempt, next_path: str
+    ) -> Response:
+        code = request.query_params.get("code", "")
+        claims = await flow.claims(attempt, code, self._redirect_uri(request))
         try:
-            who = await self._service.authenticator.of_id_token(claims)
+            principal = await self._service.authenticator.of_id_token(claims)
         except Unauthenticated:
-            return self._failed(request, 403, "signin.unknown", then, claims.user_id)
-        made = await self._service.sessions.open(who)
-        answer = RedirectResponse(self._service.path(request) + then, 303)
-        cookies.set_cookie(answer, request, made.token, secure=self._secure)
-        return answer
+            return self._failed(request, 403, "signin.unknown", next_path, claims.user_id)
+        session = await self._service.sessions.open(principal)
+        response = RedirectResponse(self._service.path(request) + next_path, 303)
+        cookies.set_cookie(response, request, session.token, secure=self._secure)
+        return response
 
-    def _is_open(self, request: Request) -> bool:
+    def _is_insecure(self, request: Request) -> bool:
         return cookies.cookie_name(request, secure=self._secure) is None
 
-    def _back(self, request: Request) -> str:
-        """Where the provider sends them: the same address at both ends of the way."""
-        here = f"{request.url.scheme}://{request.url.netloc}{request.scope.get('root_path', '')}"
-        return (self._service.options.public_url or here) + BACK
+    def _redirect_uri(self, request: Request) -> str:
+        """Return the callback URL; both requests to the provider must name the same one."""
+        own = f"{request.url.scheme}://{request.url.netloc}{request.scope.get('root_path', '')}"
+        return (self._service.options.public_url or own) + CALLBACK
 
-    def _sso(self, request: Request, then: str) -> dict[str, str] | None:
-        if self._as is None:
+    def _sso(self, request: Request, next_path: str) -> dict[str, str] | None:
+        if self._client is None:
             return None
-        query = urlencode({"next": then})
-        return {"url": f"{self._service.path(request)}/login/start?{query}", "label": self._as.label}
+        query = urlencode({"next": next_path})
+        return {"url": f"{self._service.path(request)}/login/start?{query}", "label": self._client.label}
 
-    def _failed(self, request: Request, status: int, why: str, then: str, detail: str = "") -> Response:
-        again = f"{self._service.path(request)}/login?{urlencode({'next': then})}"
-        said = messages(language_of(request)).text(why)
-        detail = re.sub(r"[^ -~\u00a0-\ud7ff]", " ", detail)[:_LONGEST]
-        return self._pages.page(request, "signin", status_code=status, why=said, detail=detail, again=again)
+    def _failed(
+        self, request: Request, status: int, message_id: str, next_path: str, detail: str = ""
+    ) -> Response:
+        retry = f"{self._service.path(request)}/login?{urlencode({'next': next_path})}"
+        message = messages(language_of(request)).text(message_id)
+        detail = re.sub(r"[^ -~\u00a0-\ud7ff]", " ", detail)[:_MAX_DETAIL_LENGTH]
+        return self._pages.page(
+            request, "signin", status_code=status, message=message, detail=detail, retry=retry
+        )
 
 
-def own_path(given: str) -> str:
-    """Where they want to go, if it is here; else home."""
-    return given if _OWN_PATH.fullmatch(given) else HOME
+def own_path(path: str) -> str:
+    """Return the path if it belongs to this host, else the home page."""
+    return path if _OWN_PATH.fullmatch(path) else HOME

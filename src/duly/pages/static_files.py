@@ -1,4 +1,4 @@
-"""The files that pages load. Their address has a hash of all of them, so browsers may keep them for long."""
+"""Scripts, styles and images of the pages, cached by browsers: their URL contains a hash of all files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -14,57 +15,61 @@ from starlette.responses import Response
 
 from duly.i18n import LANGUAGES, messages
 
-_FOR_LONG = "public, max-age=31536000, immutable"
-_KINDS = {
+_IMMUTABLE = "public, max-age=31536000, immutable"
+_MEDIA_TYPES = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
 }
 
 
-class Static(NamedTuple):
-    """All of them by name, and the version that they are together."""
+class StaticFiles(NamedTuple):
+    """Files by name, and the hash of all of them."""
 
     version: str
-    files: dict[str, bytes]
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def read(cls, *folders: Traversable, generated: Mapping[str, bytes] | None = None) -> StaticFiles:
+        """Read the files of folders; files of later folders and generated ones replace earlier ones."""
+        files = {
+            file.name: file.read_bytes()
+            for folder in folders
+            for file in folder.iterdir()
+            if media_type(file.name)
+        }
+        files |= generated or {}
+        digest = hashlib.sha256()
+        for name in sorted(files):
+            digest.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
+        return cls(digest.hexdigest()[:16], files)
 
     @property
-    def place(self) -> str:
-        """Where they are, behind the prefix of the service."""
+    def path(self) -> str:
+        """The path of the files below that of the service or the console."""
         return f"/static/{self.version}"
+
+    def response(self, version: str, name: str) -> Response:
+        """Return a file; only the current version may be cached."""
+        content = self.files.get(name)
+        if content is None:
+            raise HTTPException(404, "file not found")
+        caching = _IMMUTABLE if version == self.version else "no-store"
+        return Response(content, headers={"cache-control": caching, "content-type": media_type(name) or ""})
 
 
 @cache
-def static() -> Static:
-    """The files of this package, and the texts of each language as a module."""
-    found = resources.files(__package__).joinpath("static")
-    files = {file.name: file.read_bytes() for file in found.iterdir() if kind(file.name)}
-    files |= {f"texts.{language}.js": _module(language) for language in LANGUAGES}
-    return Static(version_of(files), files)
+def static() -> StaticFiles:
+    """Return the files of the customer pages, with the texts of each language as a module."""
+    texts = {f"texts.{language}.js": _texts_module(language) for language in LANGUAGES}
+    return StaticFiles.read(resources.files(__package__).joinpath("static"), generated=texts)
 
 
-def version_of(files: Mapping[str, bytes]) -> str:
-    """What tells these files from others."""
-    digest = hashlib.sha256()
-    for name in sorted(files):
-        digest.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
-    return digest.hexdigest()[:16]
+def media_type(name: str) -> str | None:
+    """Return the media type of a file by its name; None if it is not a static file."""
+    return _MEDIA_TYPES.get(name.rpartition(".")[2])
 
 
-def served(files: Mapping[str, bytes], name: str, *, kept: bool) -> Response:
-    """A file that a page loads; browsers keep it for long if they may."""
-    found = files.get(name)
-    if found is None:
-        raise HTTPException(404, "no such file")
-    headers = {"cache-control": _FOR_LONG if kept else "no-store", "content-type": kind(name) or ""}
-    return Response(found, headers=headers)
-
-
-def kind(name: str) -> str | None:
-    """The media type of a file by its name; None if we have no such files."""
-    return _KINDS.get(name.rpartition(".")[2])
-
-
-def _module(language: str) -> bytes:
-    said = json.dumps(dict(messages(language)), ensure_ascii=False, indent=0)
-    return f"export default {said};\n".encode()
+def _texts_module(language: str) -> bytes:
+    texts = json.dumps(dict(messages(language)), ensure_ascii=False, indent=0)
+    return f"export default {texts};\n".encode()

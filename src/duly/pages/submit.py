@@ -9,8 +9,10 @@ from starlette.responses import Response
 
 from duly.apps.analyze.job import JOB_TYPE as ANALYZE
 from duly.apps.analyze.request import LARGEST_BLOB, MOST_INLINE, MOST_SOURCES, Module
+from duly.core.principal import Scope
 from duly.features.job_submission.routes import offered_job_types
-from duly.jobs.registry import Registry
+from duly.http.requester import Requester
+from duly.http.service import Service
 from duly.pages.render import Pages
 
 _EMPTY: dict[str, Any] = {
@@ -23,9 +25,9 @@ _EMPTY: dict[str, Any] = {
 }
 
 
-def page(pages: Pages, request: Request, registry: Registry, *, may_write: bool) -> Response:
+async def page(pages: Pages, request: Request, service: Service, requester: Requester) -> Response:
     """Show the forms for any job type, and for analyses where the application includes them."""
-    schemas = {job.name: job.codec.schema() for job in offered_job_types(registry)}
+    schemas = {job.name: job.codec.schema() for job in offered_job_types(service.app.registry)}
     limits = {"sources": MOST_SOURCES, "inline": MOST_INLINE, "file": LARGEST_BLOB}
     return pages.page(
         request,
@@ -33,7 +35,7 @@ def page(pages: Pages, request: Request, registry: Registry, *, may_write: bool)
         analysis_limits=limits if ANALYZE in schemas else None,
         modules=list(Module),
         job_types=[(name, example(schema)) for name, schema in sorted(schemas.items())],
-        may_write=may_write,
+        may_write=requester.may(Scope.WRITE),
     )
 
 

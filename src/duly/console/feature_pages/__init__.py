@@ -1,4 +1,4 @@
-"""The pages, each with what can be done there; the menu is in their order."""
+"""The modules of pages; the menu has their order."""
 
 from duly.apps.documents.library import console_pages as documents
 from duly.features.audit import pages as audit

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit, as_id
+from duly.console.visit import ConsolePage, Visit, as_id
 from duly.core.errors import ContractError
 from duly.core.principal import Scope
 from duly.features.audit.models import Verification
@@ -21,7 +21,7 @@ _FILTERS = ("actor", "action", "target", "since", "until")
 _ID = re.compile(r"[0-9a-f-]{16,}")
 
 
-async def list_page(visit: Visit) -> Page:
+async def list_page(visit: Visit) -> ConsolePage:
     """Show the entries, newest first, and the progress or report of a verification."""
     filters = {name: visit.query.get(name, "") for name in _FILTERS}
     after = visit.query.get("after")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.errors import MissingField, NotFound
 from duly.core.principal import Scope
 from duly.core.states import Status
@@ -30,7 +30,7 @@ class UnchangedJobs:
     why: str
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> ConsolePage:
     """Show what the bulk action would change, and the form that starts it."""
     verb, search, filters = await _read_action(visit)
     impact = await visit.service.bulk.impact(_org(visit), verb, filters, actor=visit.actor)
@@ -67,7 +67,7 @@ async def _read_action(visit: Visit) -> tuple[Verb, JobSearch, JobFilterKeywords
     except ValueError:
         raise NotFound("no such change") from None
     if visit.query.get("scope") == "all":
-        await visit.service.check_everything(visit.caller, "change")
+        await visit.service.check_everything(visit.requester, "change")
         return verb, search, search.filters
     return verb, search, await _selected_jobs(visit)
 
@@ -77,15 +77,15 @@ async def _selected_jobs(visit: Visit) -> JobFilterKeywords:
     keys = visit.request.query_params.getlist("job")
     if not keys:
         raise MissingField(visit.t("jobs.bulk.nothing"), field="job", fix=visit.t("jobs.bulk.nothing.fix"))
-    if visit.everywhere:
+    if visit.all_orgs:
         return JobFilterKeywords(job_ids=keys)
     jobs = (await visit.service.jobs.list(visit.org_id, job_ids=keys, limit=MAX_JOB_IDS)).jobs
-    visible = await visit.seen([job.subject_id for job in jobs], "change")
+    visible = await visit.visible_subjects([job.subject_id for job in jobs], "change")
     return JobFilterKeywords(job_ids=[job.job_id for job in jobs if job.subject_id in visible])
 
 
 def _org(visit: Visit) -> UUID | None:
-    return None if visit.everywhere else visit.org_id
+    return None if visit.all_orgs else visit.org_id
 
 
 def _query(visit: Visit, search: JobSearch) -> dict[str, object]:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.errors import NotFound
 from duly.core.principal import Scope
 from duly.features.dead_letters.models import MAX_LETTERS_COUNTED, DeadLetter, DeadLetterGroup
@@ -34,14 +34,14 @@ class GroupRow:
     orgs: int
 
 
-async def list_page(visit: Visit) -> Page:
+async def list_page(visit: Visit) -> ConsolePage:
     """Show the groups; to visitors who may not see every subject, the letters that they may see."""
     if visit.query.get("fingerprint"):
         return await group_page(visit)
     title, dead_letters = visit.t("dead_letters.title"), visit.service.dead_letters
-    if visit.everywhere or await visit.sees(EVERY_SUBJECT):
+    if visit.all_orgs or await visit.is_visible(EVERY_SUBJECT):
         groups = await (
-            dead_letters.groups_of_all_orgs() if visit.everywhere else dead_letters.groups(visit.org_id)
+            dead_letters.groups_of_all_orgs() if visit.all_orgs else dead_letters.groups(visit.org_id)
         )
         return visit.page("dead_letters.html", title=title, groups=merge_orgs(groups), letters=None)
     page = await dead_letters.list(visit.org_id, limit=_PAGE_SIZE, after=visit.query.get("after"))
@@ -55,16 +55,16 @@ async def list_page(visit: Visit) -> Page:
     )
 
 
-async def group_page(visit: Visit) -> Page:
+async def group_page(visit: Visit) -> ConsolePage:
     """Show one kind of failure: its error, its open letters, and the new jobs of the resolved ones."""
     fingerprint = visit.params.get("fingerprint") or visit.query["fingerprint"]
     dead_letters, title = visit.service.dead_letters, visit.t("dead_letters.group")
-    if visit.everywhere:
+    if visit.all_orgs:
         groups = [one for one in await dead_letters.groups_of_all_orgs() if one.fingerprint == fingerprint]
         if not groups:
             raise NotFound("no such kind of failure")
         return visit.page("dead_letter_orgs.html", title=title, group=groups[0], groups=groups)
-    await visit.service.check_everything(visit.caller)
+    await visit.service.check_everything(visit.requester)
     group = await dead_letters.group(visit.org_id, fingerprint)
     letters = await dead_letters.list(visit.org_id, fingerprint=fingerprint, limit=_LETTERS_PER_GROUP)
     canary_id = visit.query.get("canary")
@@ -142,15 +142,15 @@ def merge_orgs(groups: Iterable[DeadLetterGroup]) -> list[GroupRow]:
 async def _visible(visit: Visit, letters: Iterable[DeadLetter]) -> list[DeadLetter]:
     """Return the letters that the visitor may see; one without a job may be about any subject."""
     subjects = [(one, one.subject_id if one.job_retained else EVERY_SUBJECT) for one in letters]
-    visible = await visit.seen([subject for _, subject in subjects])
+    visible = await visit.visible_subjects([subject for _, subject in subjects])
     return [one for one, subject in subjects if subject in visible]
 
 
 async def _changeable_group(visit: Visit) -> str:
     """Return the fingerprint of the page, if the visitor may change all letters of the group in one org."""
-    if visit.everywhere:
+    if visit.all_orgs:
         raise NotFound("choose an org first")
-    await visit.service.check_everything(visit.caller, "change")
+    await visit.service.check_everything(visit.requester, "change")
     return visit.params["fingerprint"]
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.errors import ContractError, DulyError
 from duly.core.payload import parse_payload
 from duly.core.principal import Scope
@@ -35,7 +35,7 @@ class PayloadField:
     """JSON; empty without a default."""
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> ConsolePage:
     """Show the payload in a form, beside the fields of its job type."""
     job = await changeable_job(visit)
     stored = await visit.service.jobs.payload(visit.org_id, job.job_id)

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit, as_id
+from duly.console.visit import ConsolePage, Visit, as_id
 from duly.core.errors import NotFound
 from duly.core.job import JobSnapshot
 from duly.core.principal import Scope
@@ -19,7 +19,7 @@ from duly.features.system_jobs import may_change
 _LARGE_PAYLOAD = {"…": "…"}
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> ConsolePage:
     """Show a job."""
     job_id = as_id(visit.params["job_id"])
     detail = await visit.service.jobs.full_detail(
@@ -32,7 +32,7 @@ async def page(visit: Visit) -> Page:
     await check_visible(visit, detail.job.subject_id)
     payload = None if detail.payload is None else redact_payload(detail.payload)
     copied = _LARGE_PAYLOAD if payload is None else payload
-    visible = await visit.seen([relative.subject_id for relative in detail.relatives])
+    visible = await visit.visible_subjects([relative.subject_id for relative in detail.relatives])
     return visit.page(
         "job.html",
         title=f"{detail.job.job_type} {str(job_id)[:8]}",
@@ -47,7 +47,7 @@ async def page(visit: Visit) -> Page:
         payload=None if payload is None else parts.pretty_json(payload),
         relatives=[relative for relative in detail.relatives if relative.subject_id in visible],
         trace_id=_trace_id(detail.job),
-        curl=parts.curl_command(visit.caller.base, detail.job, copied),
+        curl=parts.curl_command(visit.requester.base, detail.job, copied),
         command=parts.cli_command(visit.org_id, detail.job, copied),
         can=_allowed_actions(visit, detail),
     )
@@ -62,7 +62,7 @@ async def pulse(visit: Visit) -> object:
 
 async def check_visible(visit: Visit, subject_id: str | None, action: str = "read") -> None:
     """Raise as for an unknown job if the visitor may not see jobs of this subject."""
-    if not await visit.sees(subject_id, action):
+    if not await visit.is_visible(subject_id, action):
         raise NotFound("no such job")
 
 

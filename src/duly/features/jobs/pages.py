@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from duly.console.routing import Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.errors import ContractError
 from duly.core.freshness import Freshness
 from duly.core.job import JobSnapshot
@@ -73,7 +73,7 @@ class StatusTab:
     count: Count | None
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> ConsolePage:
     """Show a page of the jobs that match the search."""
     search = await read_search(visit)
     after = visit.query.get("after") or None
@@ -142,14 +142,14 @@ async def _resolve_word(visit: Visit, terms: dict[str, str], word: str) -> JobSe
 
 
 async def _job_ids(visit: Visit, job_id: UUID) -> list[str]:
-    if not visit.everywhere:
+    if not visit.all_orgs:
         return [str(job_id)]
     org_id = await visit.service.jobs.find(job_id)
     return [] if org_id is None else [f"{org_id}/{job_id}"]
 
 
 async def _is_subject(visit: Visit, word: str) -> bool:
-    if visit.everywhere:
+    if visit.all_orgs:
         # No index finds a subject: assume one unless a job type begins with the word.
         return not any(job.name.startswith(word.rstrip("*")) for job in visit.service.app.registry)
     return bool((await visit.service.jobs.list(visit.org_id, subject_id=word, limit=1)).jobs)
@@ -163,27 +163,27 @@ def _verbs(visit: Visit, search: JobSearch) -> list[Verb]:
 
 async def _list(visit: Visit, search: JobSearch, after: str | None) -> JobPage:
     jobs = visit.service.jobs
-    if visit.everywhere:
+    if visit.all_orgs:
         return await jobs.list_all_orgs(limit=_PAGE_SIZE, after=after, **search.filters)
-    if not await visit.sees(search.filters.get("subject_id")):
+    if not await visit.is_visible(search.filters.get("subject_id")):
         return JobPage((), None)
     page = await jobs.list(visit.org_id, limit=_PAGE_SIZE, after=after, **search.filters)
-    visible = await visit.seen([job.subject_id for job in page.jobs])
+    visible = await visit.visible_subjects([job.subject_id for job in page.jobs])
     return JobPage(tuple(job for job in page.jobs if job.subject_id in visible), page.after)
 
 
 async def _rows(visit: Visit, jobs: Sequence[JobSnapshot]) -> list[JobTableRow]:
     active = [job for job in jobs if not job.status.terminal]
-    freshness = await visit.service.jobs.freshness(None if visit.everywhere else visit.org_id, active)
+    freshness = await visit.service.jobs.freshness(None if visit.all_orgs else visit.org_id, active)
     stale = {job_id for job_id, one in freshness.items() if one.state is Freshness.LIKELY_STALE}
     names: Mapping[UUID, str] = {}
-    if visit.everywhere:
+    if visit.all_orgs:
         names = await visit.service.orgs.names({job.org_id for job in jobs})
     return [
         JobTableRow(
             job,
-            visit.link(f"/jobs/{job.job_id}", **({"org": job.org_id} if visit.everywhere else {})),
-            f"{job.org_id}/{job.job_id}" if visit.everywhere else str(job.job_id),
+            visit.link(f"/jobs/{job.job_id}", **({"org": job.org_id} if visit.all_orgs else {})),
+            f"{job.org_id}/{job.job_id}" if visit.all_orgs else str(job.job_id),
             names.get(job.org_id) or str(job.org_id),
             visit.link("/jobs", org=job.org_id),
             job.job_id in stale,
@@ -196,8 +196,8 @@ async def _tabs(visit: Visit, search: JobSearch) -> list[StatusTab]:
     """Return a tab per status; with counts if an index serves them and the visitor may see all subjects."""
     others, current = search.without("status"), search.terms.get("status")
     counts: Mapping[Status, Count] = {}
-    if not others and await visit.sees(EVERY_SUBJECT):
-        counts = await visit.service.jobs.count_by_status(None if visit.everywhere else visit.org_id)
+    if not others and await visit.is_visible(EVERY_SUBJECT):
+        counts = await visit.service.jobs.count_by_status(None if visit.all_orgs else visit.org_id)
     return [
         StatusTab("", visit.link("/jobs", **others), current is None, None),
         *(

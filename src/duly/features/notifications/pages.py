@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit, as_id
+from duly.console.visit import ConsolePage, Visit, as_id
 from duly.core.principal import Scope
 from duly.core.redaction import redact
 from duly.features.notifications.models import DeliveryStatus, Notification
@@ -20,9 +20,9 @@ _CHIPS = {"sent": "completed", "pending": "queued", "suppressed": "canceled", "f
 _RESENDABLE = (DeliveryStatus.FAILED, DeliveryStatus.SUPPRESSED)
 
 
-async def notifications_page(visit: Visit) -> Page:
+async def notifications_page(visit: Visit) -> ConsolePage:
     """Show the delivery log, newest first."""
-    await visit.service.check_everything(visit.caller)
+    await visit.service.check_everything(visit.requester)
     filters = {name: visit.query.get(name) or None for name in ("status", "channel", "job_id")}
     after = visit.query.get("after")
     page = await visit.service.notifications.list(visit.org_id, limit=_PAGE_SIZE, after=after, **filters)
@@ -38,9 +38,9 @@ async def notifications_page(visit: Visit) -> Page:
     )
 
 
-async def notification_page(visit: Visit) -> Page:
+async def notification_page(visit: Visit) -> ConsolePage:
     """Show a notification."""
-    await visit.service.check_everything(visit.caller)
+    await visit.service.check_everything(visit.requester)
     notification_id = as_id(visit.params["notification_id"])
     notification = await visit.service.notifications.show(visit.org_id, notification_id)
     return visit.page(
@@ -57,7 +57,7 @@ async def notification_page(visit: Visit) -> Page:
 
 async def resend(visit: Visit, form: Form) -> Response:
     """Resend a notification."""
-    await visit.service.check_everything(visit.caller, "change")
+    await visit.service.check_everything(visit.requester, "change")
     notification_id = as_id(visit.params["notification_id"])
     await visit.service.notifications.resend(
         visit.org_id, notification_id, actor=visit.actor, reason=form.reason
@@ -65,7 +65,7 @@ async def resend(visit: Visit, form: Form) -> Response:
     return visit.done("notifications.resent", to=f"/notifications/{notification_id}")
 
 
-async def suppressions_page(visit: Visit) -> Page:
+async def suppressions_page(visit: Visit) -> ConsolePage:
     """Show the suppressed recipients."""
     after = visit.query.get("after")
     page = await visit.service.notifications.suppressions.list(visit.org_id, limit=_PAGE_SIZE, after=after)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from duly.console.routing import Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.principal import Scope
 
 _PAGE_SIZE = 50
 
 
-async def orgs_page(visit: Visit) -> Page:
+async def orgs_page(visit: Visit) -> ConsolePage:
     """Show the active orgs, or all orgs page by page."""
     active = await visit.service.overview.shares()
     show_all, after = visit.query.get("show") == "all", visit.query.get("after") or None

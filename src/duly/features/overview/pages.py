@@ -9,7 +9,7 @@ from typing import NamedTuple
 from duly.console import sparklines as sparks
 from duly.console.routing import Show
 from duly.console.sparklines import Bars, Line
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.features.overview.models import HOUR, MINUTE, MINUTES, DashboardQueue
 from duly.features.overview.problems import list_problems
 from duly.http.options import EVERY_SUBJECT
@@ -28,12 +28,12 @@ class QueueRow(NamedTuple):
     runs: Line
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> ConsolePage:
     """Show the overview of an org, or of the installation."""
     dashboard = await visit.service.overview.dashboard(
-        None if visit.everywhere else visit.org_id, max_age=_MAX_AGE
+        None if visit.all_orgs else visit.org_id, max_age=_MAX_AGE
     )
-    sees_all = await visit.sees(EVERY_SUBJECT)
+    sees_all = await visit.is_visible(EVERY_SUBJECT)
     if not sees_all:
         # Alerts and errors may name subjects that the visitor may not see; numbers do not.
         dashboard = replace(dashboard, alerts=(), failures=())

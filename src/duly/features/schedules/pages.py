@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.core.errors import ContractError
 from duly.core.principal import Scope
 from duly.core.redaction import redact
@@ -42,7 +42,7 @@ class TickRow(NamedTuple):
     duration: float | None
 
 
-async def schedules_page(visit: Visit) -> Page:
+async def schedules_page(visit: Visit) -> ConsolePage:
     """List the schedules of the org by name, each with its last ticks."""
     after = visit.query.get("after")
     page = await visit.service.schedules.page(visit.org_id, limit=_PAGE_SIZE, after=after)
@@ -61,7 +61,7 @@ async def schedules_page(visit: Visit) -> Page:
     )
 
 
-async def schedule_page(visit: Visit) -> Page:
+async def schedule_page(visit: Visit) -> ConsolePage:
     """Show a schedule with its next ticks and its history."""
     name, after = visit.params["name"], visit.query.get("after")
     schedule = await visit.service.schedules.get(visit.org_id, name)

@@ -8,11 +8,11 @@ from starlette.responses import RedirectResponse, Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 from duly.http.authentication import cookies
 
 
-async def account_page(visit: Visit) -> Page:
+async def account_page(visit: Visit) -> ConsolePage:
     """Show the principal, its scopes and its sessions."""
     service, request = visit.service, visit.request
     # The principal that signed in: an operator of the installation visits orgs under another name.

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit, as_id
+from duly.console.visit import ConsolePage, Visit, as_id
 from duly.core.errors import ContractError, NotFound
 from duly.core.principal import Scope
 from duly.features.webhooks.deliveries import MAX_PENDING, MAX_RESENT
@@ -23,7 +23,7 @@ _STATUS_CHIPS = {"delivered": "completed", "pending": "queued", "failed": "faile
 _STATE_CHIPS = {"disabled": "canceled", "shut": "failed", "failing": "needs_ocr", "enabled": "completed"}
 
 
-async def list_page(visit: Visit) -> Page:
+async def list_page(visit: Visit) -> ConsolePage:
     """List the endpoints of the org with their backlogs."""
     webhooks, after = visit.service.webhooks, visit.query.get("after")
     page = await webhooks.list(visit.org_id, limit=_PAGE_SIZE, after=after)
@@ -38,9 +38,9 @@ async def list_page(visit: Visit) -> Page:
     )
 
 
-async def endpoint_page(visit: Visit) -> Page:
+async def endpoint_page(visit: Visit) -> ConsolePage:
     """Show an endpoint and its delivery log."""
-    await visit.service.check_everything(visit.caller)
+    await visit.service.check_everything(visit.requester)
     endpoint_id, after = _endpoint_id(visit), visit.query.get("after")
     log = visit.service.webhooks.deliveries
     only: dict[str, Any] = {name: visit.query.get(name) or None for name in ("status", "event_type")}
@@ -67,9 +67,9 @@ async def endpoint_page(visit: Visit) -> Page:
     )
 
 
-async def delivery_page(visit: Visit) -> Page:
+async def delivery_page(visit: Visit) -> ConsolePage:
     """Show a delivery with its attempts."""
-    await visit.service.check_everything(visit.caller)
+    await visit.service.check_everything(visit.requester)
     endpoint = await visit.service.webhooks.get(visit.org_id, _endpoint_id(visit))
     delivery = await _delivery(visit)
     return visit.page(
@@ -85,7 +85,7 @@ async def delivery_page(visit: Visit) -> Page:
 
 async def resend(visit: Visit, form: Form) -> Response:
     """Resend a message."""
-    await visit.service.check_everything(visit.caller, "change")
+    await visit.service.check_everything(visit.requester, "change")
     endpoint_id, message_id = _endpoint_id(visit), (await _delivery(visit)).message_id
     log = visit.service.webhooks.deliveries
     await log.resend(visit.org_id, endpoint_id, message_id, actor=visit.actor, reason=form.reason)
@@ -94,7 +94,7 @@ async def resend(visit: Visit, form: Form) -> Response:
 
 async def resend_failed(visit: Visit, form: Form) -> Response:
     """Resend the failed deliveries of the last hours."""
-    await visit.service.check_everything(visit.caller, "change")
+    await visit.service.check_everything(visit.requester, "change")
     endpoint_id, hours = _endpoint_id(visit), form.number("hours")
     if not 0 < hours <= _MAX_HOURS:
         raise ContractError(f"{hours:g} is out of range", field="hours", fix=f"use 1 to {_MAX_HOURS}")
@@ -117,7 +117,7 @@ async def test(visit: Visit, form: Form) -> Response:
 
 async def enable(visit: Visit, form: Form) -> Response:
     """Enable an endpoint."""
-    await visit.service.check_everything(visit.caller)
+    await visit.service.check_everything(visit.requester)
     endpoint_id = _endpoint_id(visit)
     await visit.service.webhooks.enable(visit.org_id, endpoint_id, actor=visit.actor, reason=form.reason)
     return visit.done("webhooks.done.enable", to=f"/webhooks/{endpoint_id}")

@@ -8,14 +8,14 @@ from starlette.responses import Response
 
 from duly.console.form import Form
 from duly.console.routing import Act, Show
-from duly.console.visit import Page, Visit, as_id
+from duly.console.visit import ConsolePage, Visit, as_id
 from duly.core.principal import Scope
 from duly.features.queues.models import WorkerState
 
 _MAX_LOST_WORKERS = 50
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> ConsolePage:
     """Show the workers that have not stopped, and the last lost ones."""
     workers = await visit.service.queues.workers()
     living = [worker for worker in workers if worker.state is not WorkerState.LOST]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from duly.apps.documents.extraction.service import JOB_TYPE as EXTRACT
 from duly.apps.documents.http.models import visitor
 from duly.console.routing import Show
-from duly.console.visit import Page, Visit
+from duly.console.visit import ConsolePage, Visit
 
 _AT_A_TIME = 50
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-async def page(visit: Visit) -> Page:
+async def page(visit: Visit) -> ConsolePage:
     """What waits for review, what is being read, what failed, and how much is kept."""
-    who = visitor(visit.caller)
+    who = visitor(visit.requester)
     standing = await visit.service.documents.standing(who)
     return visit.page(
         "document_overview.html",
