@@ -367,7 +367,7 @@ class Duly(App):
         if MAINTENANCE_SCHEDULES[0].job_type not in self.registry:
             maintenance.declare(self, self.settings.retention)
         enrichment.declare(self)
-        verification.declare(self, self.audit.verify)
+        verification.declare(self, self.audit)
         from duly.features.bulk import job as bulk_job
         from duly.features.notifications import delivery_job
 

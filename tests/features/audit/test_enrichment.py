@@ -148,8 +148,6 @@ def test_every_target_type_of_duly_is_reserved() -> None:
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         for call in calls:
             if ast.unparse(call.func).rpartition(".")[2] in (
-                "note",
-                "_note",
                 "record_entry",
                 "record_job_entry",
                 "record_audit_entry",

@@ -117,7 +117,7 @@ class Audit:
     ) -> Handle[AuditReport]:
         """Verify a long chain in a job; while one is in flight, return that one."""
         verification.parse_head(expect)
-        verification.declare(self._app, self.verify)
+        verification.declare(self._app, self)
         requester = change_request(actor, None, optional=True).actor
         call = verification.verification_call(self._app, org_uuid(org_id), requester, expect)
         [handle] = await self._app.enqueue_many([call])
@@ -128,7 +128,7 @@ class Audit:
         org, parsed_id = org_uuid(org_id), as_uuid("job_id", job_id)
         if parsed_id is None:
             raise MissingField("missing", field="job_id", fix="pass the id of the job")
-        verification.declare(self._app, self.verify)
+        verification.declare(self._app, self)
         handle = Handle[AuditReport](self._app, org, parsed_id)
         job = await handle.status()
         if job.job_type != verification.JOB_TYPE:

@@ -19,7 +19,7 @@ CHAIN_START: ChainPosition = (0, datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0))
 _SEALS_PER_READ = 20
 
 
-class LockedMark(NamedTuple):
+class LockedAuditMark(NamedTuple):
     """The position after which sealing continues, locked by this transaction."""
 
     position: ChainPosition
@@ -50,10 +50,10 @@ class ChainSegment(NamedTuple):
     entries: list[dict[str, Any]]
 
 
-async def lock_mark(conn: Connection) -> LockedMark | None:
+async def lock_mark(conn: Connection) -> LockedAuditMark | None:
     """Lock the mark for this transaction; None if another sealer holds it."""
     row = await first(conn, "audit/lock_mark", {})
-    return LockedMark(entry_position(row), row["now"], row["ahead"]) if row else None
+    return LockedAuditMark(entry_position(row), row["now"], row["ahead"]) if row else None
 
 
 async def read_unsealed(conn: Connection, after: ChainPosition, *, limit: int) -> list[dict[str, Any]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from duly.core.errors import ContractError
@@ -26,20 +26,14 @@ from duly.jobs.codec import HandlerContext
 from duly.jobs.job import Call
 from duly.jobs.request_context import current_context
 
+if TYPE_CHECKING:
+    from duly.features.audit.service import Audit
+
 MAX_PROBLEMS = 100
 """The problems in a report."""
 JOB_TYPE = "duly.verify_audit"
 _RUN_IDENTITY = "the chain of the org"
 """One verification per org at a time."""
-
-
-class Verify(Protocol):
-    """A function that verifies the chain of an org; it calls `step` with the share that is done."""
-
-    def __call__(
-        self, org_id: UUID, *, expect: str | None, step: Callable[[float], None]
-    ) -> Awaitable[AuditReport]:
-        """Return the report."""
 
 
 def make_report(
@@ -130,7 +124,7 @@ def _unreadable(problem: str) -> ContractError:
     )
 
 
-def declare(app: App, verify: Verify) -> None:
+def declare(app: App, audit: Audit) -> None:
     """Declare the job type, unless the application has it."""
     if JOB_TYPE in app.registry:
         return
@@ -143,7 +137,7 @@ def declare(app: App, verify: Verify) -> None:
 
         org_id = current_context().org_id
         assert org_id is not None
-        return await verify(org_id, expect=expect, step=step)
+        return await audit.verify(org_id, expect=expect, step=step)
 
 
 def verification_call(app: App, org_id: UUID, actor: Actor, expect: str | None) -> Call[AuditReport]:

@@ -99,7 +99,13 @@ class LetterBatch(NamedTuple):
         done = {letter: result.done[letter.job_id] for letter in letters if letter.job_id in result.done}
         successors = {letter: job.job_id for letter, job in done.items()}
         await store.resolve_letters(conn, self.request, Resolution.REPLAYED, successors)
-        left = {letter.job_id: self._refusal(letter, result) for letter in letters if letter not in done}
+        left = {
+            letter.job_id: _refusal(letter.job_id, result)
+            if may_change(self.request.actor, letter.job_type)
+            else f"{letter.job_type} is a system job of Duly"
+            for letter in letters
+            if letter not in done
+        }
         return [*done.values()], left, self._next_cursor(letters)
 
     async def discard(self, conn: Connection) -> tuple[int, DeadLetterCursor | None]:
@@ -116,11 +122,6 @@ class LetterBatch(NamedTuple):
 
     def _next_cursor(self, letters: list[LockedLetter]) -> DeadLetterCursor | None:
         return letters[-1].cursor if len(letters) == self.size else None
-
-    def _refusal(self, letter: LockedLetter, result: ReplayResult) -> str:
-        if not may_change(self.request.actor, letter.job_type):
-            return f"{letter.job_type} is a system job of Duly"
-        return _refusal(letter.job_id, result)
 
 
 async def _lock_letter(conn: Connection, request: ResolutionRequest, job_id: UUID) -> LockedLetter:

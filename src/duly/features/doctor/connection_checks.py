@@ -10,7 +10,7 @@ import psycopg
 from duly.core.errors import SchemaMismatch, StoreUnavailable
 from duly.db import migrate
 from duly.features.doctor import store
-from duly.features.doctor.models import CheckProblem, CheckResult, failed, passed, result_of, skipped
+from duly.features.doctor.models import CheckOutcome, CheckProblem, failed, passed, result_of, skipped
 from duly.features.doctor.store import Pooling, Row
 from duly.features.doctor.target import Target
 
@@ -19,7 +19,7 @@ _NOTIFY_TIMEOUT = 2.0
 _SET_DIRECT_URL = "set DULY_DATABASE_DIRECT_URL to the address of the server itself"
 
 
-async def check_connection(target: Target) -> CheckResult:
+async def check_connection(target: Target) -> CheckOutcome:
     """Check that both URLs lead to the same writable database of a supported version."""
     try:
         await target.locate()
@@ -59,7 +59,7 @@ async def _other_url_problems(target: Target, direct: Row) -> list[CheckProblem]
     return [CheckProblem(message, "set both to the same database")]
 
 
-async def check_pooler(target: Target) -> CheckResult:
+async def check_pooler(target: Target) -> CheckOutcome:
     """Check that a direct URL goes around a transaction pooler."""
     work = await store.detect_pooling(target.url)
     same = target.url == target.direct_url
@@ -79,14 +79,14 @@ async def check_pooler(target: Target) -> CheckResult:
     return passed(f"{work} mode" + ("" if same else ", with a direct URL"))
 
 
-async def check_listen(target: Target) -> CheckResult:
+async def check_listen(target: Target) -> CheckOutcome:
     """Check that notifications reach the direct URL: they wake workers for new jobs."""
     if await store.notification_arrives(target.direct_url, target.url, _NOTIFY_TIMEOUT):
         return passed("a notification arrived")
     return failed(f"no notification within {_NOTIFY_TIMEOUT:g} s: workers only poll", _SET_DIRECT_URL)
 
 
-async def check_schema(target: Target) -> CheckResult:
+async def check_schema(target: Target) -> CheckOutcome:
     """Check that the schema has the version of this package."""
     try:
         await asyncio.to_thread(migrate.check, target.direct_url)

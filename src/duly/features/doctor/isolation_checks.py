@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from duly.features.doctor import store
-from duly.features.doctor.models import CheckProblem, CheckResult, result_of, skipped
+from duly.features.doctor.models import CheckOutcome, CheckProblem, result_of, skipped
 from duly.features.doctor.store import Row
 from duly.features.doctor.target import Target
 
@@ -37,7 +37,7 @@ AUDIT_POLICIES: Mapping[str, Policy] = {"auditor_appends": ("*", True, AUDITOR, 
 """The further policies of the audit trail."""
 
 
-async def check_roles(target: Target) -> CheckResult:
+async def check_roles(target: Target) -> CheckOutcome:
     """Check that the five roles exist, and that row level security binds them."""
     roles = {row["role"]: row for row in await target.read("list_roles", roles=list(ROLES))}
     if not roles:
@@ -65,7 +65,7 @@ def _membership_problems(memberships: Sequence[Row]) -> Iterator[CheckProblem]:
             yield CheckProblem(f"{role} may become {other}", f"revoke {other} from {role}")
 
 
-async def check_login(target: Target) -> CheckResult:
+async def check_login(target: Target) -> CheckOutcome:
     """Check that the login may take the roles of the engine and of tenants, at both URLs."""
     roles = {row["role"] for row in await target.read("list_roles", roles=list(ROLES))}
     if not {ENGINE, TENANT} <= roles:
@@ -81,7 +81,7 @@ async def check_login(target: Target) -> CheckResult:
     return result_of(problems, f"{login} may become {ENGINE} and {TENANT}")
 
 
-async def check_row_security(target: Target) -> CheckResult:
+async def check_row_security(target: Target) -> CheckOutcome:
     """Check that row level security is forced on every tenant table, with exactly the schema's policies."""
     tables = await target.read("list_tenant_tables")
     partitions = sum(table["is_partition"] for table in tables)
@@ -121,7 +121,7 @@ def _create_policy(table: str, name: str, policy: Policy) -> str:
     return f"create policy {name} on {table}{reads} to {role} using {_POLICY_SQL[using]}{check}"
 
 
-async def check_views(target: Target) -> CheckResult:
+async def check_views(target: Target) -> CheckOutcome:
     """Check that views for tenants run with the rights of the reader."""
     views = await target.read("list_views")
     names = [f"duly.{row['view_name']}" for row in views if not row["invoker"]]
@@ -136,7 +136,7 @@ async def check_views(target: Target) -> CheckResult:
     )
 
 
-async def check_owners(target: Target) -> CheckResult:
+async def check_owners(target: Target) -> CheckOutcome:
     """Check that tables, views and security definer functions belong to the roles of the schema."""
     functions = await target.read("list_functions")
     problems = [*_owner_problems(await target.read("list_foreign_owners")), *_function_problems(functions)]

@@ -27,7 +27,7 @@ class CheckProblem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckOutcome:
     """The result of a check."""
 
     verdict: CheckVerdict
@@ -43,7 +43,7 @@ class CheckResult:
 class DoctorReport:
     """The results of all checks, in order."""
 
-    lines: tuple[CheckResult, ...]
+    lines: tuple[CheckOutcome, ...]
 
     @property
     def ok(self) -> bool:
@@ -55,26 +55,26 @@ class DoctorReport:
         return sum(line.verdict is verdict for line in self.lines)
 
 
-def passed(message: str) -> CheckResult:
+def passed(message: str) -> CheckOutcome:
     """Return the result of a check without problems."""
-    return CheckResult(CheckVerdict.OK, message)
+    return CheckOutcome(CheckVerdict.OK, message)
 
 
-def failed(message: str, fix: str, *, blocks_database: bool = False) -> CheckResult:
+def failed(message: str, fix: str, *, blocks_database: bool = False) -> CheckOutcome:
     """Return the result of a check that failed."""
-    return CheckResult(CheckVerdict.FAIL, message, fix, blocks_database)
+    return CheckOutcome(CheckVerdict.FAIL, message, fix, blocks_database)
 
 
-def skipped(message: str) -> CheckResult:
+def skipped(message: str) -> CheckOutcome:
     """Return the result of a check that could not run."""
-    return CheckResult(CheckVerdict.SKIPPED, message)
+    return CheckOutcome(CheckVerdict.SKIPPED, message)
 
 
-def result_of(problems: Iterable[CheckProblem], ok_message: str) -> CheckResult:
+def result_of(problems: Iterable[CheckProblem], ok_message: str) -> CheckOutcome:
     """Return one result for all problems, as bad as the worst; without problems, the check passed."""
     found = list(problems)
     if not found:
         return passed(ok_message)
     verdict = CheckVerdict.FAIL if any(problem.fails for problem in found) else CheckVerdict.WARN
     fixes = dict.fromkeys(problem.fix for problem in found)
-    return CheckResult(verdict, "; ".join(problem.message for problem in found), "; ".join(fixes))
+    return CheckOutcome(verdict, "; ".join(problem.message for problem in found), "; ".join(fixes))

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from duly.features.doctor.models import CheckProblem, CheckResult, passed, result_of
+from duly.features.doctor.models import CheckOutcome, CheckProblem, passed, result_of
 from duly.features.doctor.store import Row
 from duly.features.doctor.target import Target
 
@@ -20,7 +20,7 @@ _WARN_FREEZE_RATIO, _FAIL_FREEZE_AGE = 1.5, 1_600_000_000
 _WARN_TRANSACTION_AGE, _FAIL_TRANSACTION_AGE = timedelta(hours=1), timedelta(hours=24)
 
 
-async def check_durability(target: Target) -> CheckResult:
+async def check_durability(target: Target) -> CheckOutcome:
     """Check that commits survive a crash of the machine."""
     settings = await target.read("list_durability_settings")
     return result_of(
@@ -37,7 +37,7 @@ async def check_durability(target: Target) -> CheckResult:
     )
 
 
-async def check_disk(target: Target) -> CheckResult:
+async def check_disk(target: Target) -> CheckOutcome:
     """Check the free space, if the database is on this machine."""
     [row] = await target.read("read_disk")
     size, free = int(row["bytes"]), await asyncio.to_thread(_free_bytes, row)
@@ -65,7 +65,7 @@ def _disk_problems(size: int, free: int) -> Iterator[CheckProblem]:
         )
 
 
-async def check_wal(target: Target) -> CheckResult:
+async def check_wal(target: Target) -> CheckOutcome:
     """Check that WAL is archived, and not retained for replication slots without a reader."""
     slots = await target.read("list_replication_slots")
     problems = [*_slot_problems(slots), *_archiver_problems(await target.read("read_archiver"))]
@@ -99,7 +99,7 @@ def _archiver_problems(rows: Sequence[Row]) -> Iterator[CheckProblem]:
             )
 
 
-async def check_vacuum(target: Target) -> CheckResult:
+async def check_vacuum(target: Target) -> CheckOutcome:
     """Check that vacuum removes dead rows and freezes old ones."""
     [settings] = await target.read("read_autovacuum")
     [oldest] = await target.read("read_oldest_unfrozen")
@@ -134,7 +134,7 @@ def _dead_row_problems(tables: Sequence[Row]) -> Iterator[CheckProblem]:
         yield CheckProblem(message, f"vacuum {name}, after ending old transactions", fails=False)
 
 
-async def check_transactions(target: Target) -> CheckResult:
+async def check_transactions(target: Target) -> CheckOutcome:
     """Check that no transaction is open for hours: vacuum cannot remove rows that died since it began."""
     found = await target.read("list_old_transactions", older_than=_WARN_TRANSACTION_AGE)
     return result_of(map(_transaction_problem, found), f"none is open for more than {_WARN_TRANSACTION_AGE}")

@@ -10,7 +10,7 @@ import psycopg
 
 from duly.core.errors import DulyError
 from duly.features.doctor import connection_checks, isolation_checks, server_checks, work_checks
-from duly.features.doctor.models import CheckResult, CheckVerdict, DoctorReport, failed, skipped
+from duly.features.doctor.models import CheckOutcome, CheckVerdict, DoctorReport, failed, skipped
 from duly.features.doctor.target import DoctorSettings, Target
 from duly.jobs.application import App
 
@@ -22,7 +22,7 @@ class Check:
     """A check, and the checks that must pass before it can run."""
 
     name: str
-    run: Callable[[Target], Awaitable[CheckResult]]
+    run: Callable[[Target], Awaitable[CheckOutcome]]
     needs: tuple[str, ...] = ("connection",)
 
 
@@ -61,7 +61,7 @@ class Doctor:
 
     async def examine(self) -> DoctorReport:
         """Run every check once, in order. Never raises: a check that cannot run is a line as well."""
-        lines: list[CheckResult] = []
+        lines: list[CheckOutcome] = []
         causes: dict[str, str] = {}
         """The checks that did not pass, and the check at the root of each."""
         async with Target(self._app, self._settings) as target:
@@ -79,7 +79,7 @@ class Doctor:
         return DoctorReport(tuple(lines))
 
 
-async def _run(check: Check, target: Target) -> CheckResult:
+async def _run(check: Check, target: Target) -> CheckOutcome:
     try:
         async with asyncio.timeout(_CHECK_TIMEOUT):
             return await check.run(target)

@@ -7,7 +7,7 @@ be what is wrong; what only the engine may read is read in the role of the engin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from enum import StrEnum
 from typing import Any
@@ -53,25 +53,12 @@ async def connect(url: str) -> AsyncIterator[Connection]:
         await conn.close()
 
 
-async def read(conn: Connection, name: str, values: Mapping[str, Any]) -> list[Row]:
-    """Return the rows of a statement of the doctor, with the rights of the login."""
-    async with conn.transaction():
-        await conn.execute(_READ_ONLY)
-        return await rows(conn, f"doctor/{name}", values)
-
-
 @asynccontextmanager
-async def engine_transaction(conn: Connection) -> AsyncIterator[Connection]:
-    """Open a read-only transaction of the engine."""
+async def read_only(conn: Connection, *, as_engine: bool) -> AsyncIterator[Connection]:
+    """Open a read-only transaction with the rights of the login or of the engine."""
     async with conn.transaction():
-        await conn.execute(f"{_READ_ONLY}; {ENGINE_ROLE_SQL}")
+        await conn.execute(f"{_READ_ONLY}; {ENGINE_ROLE_SQL}" if as_engine else _READ_ONLY)
         yield conn
-
-
-async def read_as_engine(conn: Connection, name: str, values: Mapping[str, Any]) -> list[Row]:
-    """Return the rows of a statement of the doctor, with the rights of the engine."""
-    async with engine_transaction(conn):
-        return await rows(conn, f"doctor/{name}", values)
 
 
 async def read_server(conn: Connection) -> Row:

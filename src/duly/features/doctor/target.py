@@ -11,6 +11,7 @@ from typing import Any, Self
 from duly.core.invariants import RunConditions
 from duly.core.policy import JobPolicy
 from duly.db.pool import Connection
+from duly.db.rows import rows
 from duly.features.doctor import store
 from duly.features.doctor.store import Row
 from duly.features.system_jobs import is_system_job
@@ -55,11 +56,13 @@ class Target:
 
     async def read(self, name: str, **values: Any) -> list[Row]:
         """Return the rows of a statement of the doctor, with the rights of the login."""
-        return await store.read(await self.conn(), name, values)
+        async with store.read_only(await self.conn(), as_engine=False) as conn:
+            return await rows(conn, f"doctor/{name}", values)
 
     async def read_as_engine(self, name: str, **values: Any) -> list[Row]:
         """Return the rows of a statement of the doctor, with the rights of the engine."""
-        return await store.read_as_engine(await self.conn(), name, values)
+        async with store.read_only(await self.conn(), as_engine=True) as conn:
+            return await rows(conn, f"doctor/{name}", values)
 
     @property
     def declared_policies(self) -> Mapping[str, JobPolicy]:

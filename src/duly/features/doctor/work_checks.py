@@ -15,7 +15,7 @@ from duly.core.policy import DEAD_LETTER_QUEUE, JobPolicy, LifecyclePolicy, pars
 from duly.features.alerts.models import Severity
 from duly.features.alerts.thresholds import Thresholds
 from duly.features.doctor import store
-from duly.features.doctor.models import CheckProblem, CheckResult, result_of, skipped
+from duly.features.doctor.models import CheckOutcome, CheckProblem, result_of, skipped
 from duly.features.doctor.store import Row
 from duly.features.doctor.target import Target
 from duly.features.queues import store as queues
@@ -33,7 +33,7 @@ _CREATE_PARTITIONS = (
 )
 
 
-async def check_partitions(target: Target) -> CheckResult:
+async def check_partitions(target: Target) -> CheckOutcome:
     """Check that the current, the next and the default partitions exist."""
     expected = await target.read_as_engine("list_partitions")
     last = max(row["starts_at"] for row in expected if row["starts_at"])
@@ -53,7 +53,7 @@ def _missing_partition(row: Row) -> CheckProblem:
     return CheckProblem(f"{name} is missing", fix, fails=row["urgent"])
 
 
-async def check_clocks(target: Target) -> CheckResult:
+async def check_clocks(target: Target) -> CheckOutcome:
     """Check that the clocks of this machine and of the workers agree with the database."""
     before = datetime.now(UTC)
     [row] = await target.read_as_engine("read_clock")
@@ -81,7 +81,7 @@ def _clock_problems(owner: str, host: str, offset: timedelta) -> Iterator[CheckP
         )
 
 
-async def check_workers(target: Target) -> CheckResult:
+async def check_workers(target: Target) -> CheckOutcome:
     """Check that every queue with queued jobs, unless paused, has a worker, and no dead worker holds jobs."""
     stats, known = await _read_queues(target)
     alive = [worker for worker in known if worker.state is WorkerState.WORKING]
@@ -108,7 +108,7 @@ def _dead_worker(worker: WorkerSnapshot) -> CheckProblem:
     )
 
 
-async def check_backlog(target: Target) -> CheckResult:
+async def check_backlog(target: Target) -> CheckOutcome:
     """Check that no job is queued for long, paused queues aside."""
     stats, _ = await _read_queues(target)
     ages = {q.queue: q.oldest_waiting_age for q in stats if q.oldest_waiting_age and not q.paused_at}
@@ -138,13 +138,13 @@ async def _overdue_jobs(target: Target, stats: Sequence[QueueStats]) -> list[Row
 
 
 async def _read_queues(target: Target) -> tuple[Sequence[QueueStats], Sequence[WorkerSnapshot]]:
-    async with store.engine_transaction(await target.conn()) as conn:
+    async with store.read_only(await target.conn(), as_engine=True) as conn:
         stats = await queues.read_stats(conn, max_count=_MAX_COUNT, max_heads=_MAX_COUNT)
         workers = await queues.list_workers(conn, limit=_MAX_COUNT)
     return stats, workers
 
 
-async def check_alerts(target: Target) -> CheckResult:
+async def check_alerts(target: Target) -> CheckOutcome:
     """Check that no alert of the installation is open, and that a worker is alive: a dead one fires none."""
     alerts = await target.read_as_engine(
         "list_alerts", system_org=SYSTEM_ORG, max_silence=Thresholds().no_worker
@@ -162,7 +162,7 @@ async def check_alerts(target: Target) -> CheckResult:
     )
 
 
-async def check_failure_callbacks(target: Target) -> CheckResult:
+async def check_failure_callbacks(target: Target) -> CheckOutcome:
     """Check that failure callbacks of jobs are called."""
     callbacks = await target.read_as_engine(
         "count_overdue_callbacks", max_overdue=_FAIL_CALLBACK_OVERDUE, max_age=_WARN_CALLBACK_AGE
@@ -181,7 +181,7 @@ def _overdue_callbacks(row: Row) -> CheckProblem:
     return CheckProblem(message, f"correct on_failed or on_dead of {job_type}", fails=False)
 
 
-async def check_invariants(target: Target) -> CheckResult:
+async def check_invariants(target: Target) -> CheckOutcome:
     """Check that the durations of job types, workers and retention are consistent."""
     policies, conditions = dict(target.declared_policies), target.settings.conditions()
     message = f"{len(policies)} job types, as the code declares them"

@@ -55,7 +55,7 @@ class Sessions:
 
         async def change(conn: Connection) -> datetime:
             expires_at = await store.open_session(conn, owner, _hash(token), lifetime=_lifetime(principal))
-            await _record(conn, principal, "session.opened", _hash(token))
+            await _record(conn, principal, "opened", _hash(token))
             return expires_at
 
         return NewSession(await audited_transaction(self._app, change), token)
@@ -83,7 +83,7 @@ class Sessions:
 
         async def change(conn: Connection) -> None:
             if await store.close_session(conn, principal.org_id, _hash(token)):
-                await _record(conn, principal, "session.closed", _hash(token))
+                await _record(conn, principal, "closed", _hash(token))
 
         await audited_transaction(self._app, change)
 
@@ -93,7 +93,7 @@ class Sessions:
         async def change(conn: Connection) -> int:
             closed = await store.close_sessions(conn, _owner(principal))
             for session_hash in closed:
-                await _record(conn, principal, "session.closed", session_hash)
+                await _record(conn, principal, "closed", session_hash)
             return len(closed)
 
         return await audited_transaction(self._app, change)
@@ -101,7 +101,7 @@ class Sessions:
 
 async def _record(conn: Connection, principal: Principal, action: str, session_hash: bytes) -> None:
     await record_entry(
-        conn, ChangeRequest(principal.actor, None), principal.org_id, action, _name(session_hash)
+        conn, ChangeRequest(principal.actor, None), principal.org_id, f"session.{action}", _name(session_hash)
     )
 
 
