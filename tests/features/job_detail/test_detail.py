@@ -44,22 +44,22 @@ async def test_the_detail_has_partial_results_logs_and_children(
     assert [chunk.last_seq for chunk in row.run.results] == [1, 2, 3]
     assert [event.event_seq for event in detail.events] == list(range(1, len(detail.events) + 1))
     assert not detail.more_events
-    assert [(one.result_seq, one.chunk_key, one.payload) for one in detail.partial_results] == [
+    assert [(one.result_seq, one.chunk_key, one.payload) for one in detail.record.partial_results] == [
         (1, "k0", None),
         (2, "k1", {"n": 1, "same": True}),
         (3, "k2", {"n": 2, "same": True}),
     ]
-    chosen = (await jobs.full_detail(acting, handle.job_id, compared=[1])).partial_results
+    chosen = (await jobs.full_detail(acting, handle.job_id, compared=[1])).record.partial_results
     assert [one.payload is not None for one in chosen] == [True, False, False]
     assert detail.payload == {"region": "DE"}
-    assert [line.message for line in detail.log_lines] == ["here we go"]
+    assert [line.message for line in detail.record.log_lines] == ["here we go"]
     assert [one.relation for one in detail.relatives] == ["child", "child"]
     assert other.job_id not in {one.job_id for one in detail.relatives}
     below = await jobs.full_detail(acting, detail.relatives[0].job_id)
     assert [(one.relation, one.job_id, one.subject_id) for one in below.relatives] == [
         ("parent", handle.job_id, "doc-1")
     ]
-    assert detail.dead_letter is detail.schedule is None
+    assert detail.record.dead_letter is detail.record.schedule is None
     assert detail.explanation[0].startswith("Succeeded at")
 
 
@@ -120,8 +120,11 @@ async def test_replays_are_related_in_both_directions(app: Duly, jobs: Jobs, act
         (2, chain[2].job_id),
         (1, again.job_id),
     }
-    assert first.dead_letter is not None
-    assert (first.dead_letter.resolution, first.dead_letter.successor_job_id) == ("replayed", chain[1].job_id)
+    assert first.record.dead_letter is not None
+    assert (first.record.dead_letter.resolution, first.record.dead_letter.successor_job_id) == (
+        "replayed",
+        chain[1].job_id,
+    )
     assert [row.run.ended for row in first.timeline.rows if row.run] == ["job.retried", "job.failed"]
 
 
@@ -133,10 +136,10 @@ async def test_a_job_of_a_schedule_names_it(app: Duly, jobs: Jobs, acting: uuid.
     made = await app.schedules.create(acting, name, cron="0 7 * * *", job_type="tell.daily", actor=OPS)
     handle = await app.schedules.run_now(acting, name, OPS, "now")
     detail = await jobs.full_detail(acting, handle.job_id)
-    assert detail.schedule is not None
-    assert (detail.schedule.name, detail.schedule.schedule_id) == (name, made.schedule_id)
+    assert detail.record.schedule is not None
+    assert (detail.record.schedule.name, detail.record.schedule.schedule_id) == (name, made.schedule_id)
     odd = await daily.options(metadata={"schedule_id": "7 o'clock"}).enqueue()
-    assert (await jobs.full_detail(acting, odd.job_id)).schedule is None
+    assert (await jobs.full_detail(acting, odd.job_id)).record.schedule is None
 
 
 async def test_large_payloads_and_many_events_are_left_out(

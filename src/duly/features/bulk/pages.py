@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
@@ -13,21 +12,9 @@ from duly.console.routing import Act, Show
 from duly.console.visit import ConsolePage, Visit
 from duly.core.errors import MissingField, NotFound
 from duly.core.principal import Scope
-from duly.core.states import Status
 from duly.features.bulk.plan import Verb
-from duly.features.bulk.service import Impact
 from duly.features.jobs.filter import MAX_JOB_IDS, JobFilterKeywords
 from duly.features.jobs.pages import JobSearch, read_search
-from duly.features.pagination import Count
-
-
-@dataclass(frozen=True)
-class UnchangedJobs:
-    """Jobs that match and stay unchanged, and the key of the text that says why."""
-
-    status: Status
-    count: Count
-    why: str
 
 
 async def page(visit: Visit) -> ConsolePage:
@@ -40,7 +27,6 @@ async def page(visit: Visit) -> ConsolePage:
         verb=verb,
         search=search,
         impact=impact,
-        unchanged=_unchanged(impact),
         named=visit.query.get("scope") != "all",
         here=visit.link("/jobs/bulk", **_query(visit, search)),
         back=visit.link("/jobs", **search.terms),
@@ -92,15 +78,6 @@ def _query(visit: Visit, search: JobSearch) -> dict[str, object]:
     """Return the query of this page, for the form to come back to it."""
     selected = {"job": visit.request.query_params.getlist("job"), "scope": visit.query.get("scope")}
     return cast(dict[str, object], {**search.terms, **selected, "verb": visit.query.get("verb")})
-
-
-def _unchanged(impact: Impact) -> list[UnchangedJobs]:
-    return [
-        UnchangedJobs(
-            status, count, f"jobs.bulk.left.{impact.verb}.{'ended' if status.terminal else 'active'}"
-        )
-        for status, count in impact.left.items()
-    ]
 
 
 ROUTES = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 from duly.core.job import JobSnapshot
 from duly.core.states import HELD, Outcome
@@ -13,12 +12,7 @@ from duly.features.job_detail.store import MAX_JOBS_AHEAD, JobConditions
 from duly.features.limits.models import Limit
 from duly.i18n import Messages, messages
 
-
-class Say(Protocol):
-    """Returns the message of a key in one language, with its placeholders filled."""
-
-    def __call__(self, key: str, /, **values: object) -> str:
-        """Return the message."""
+Say = Callable[..., str]
 
 
 def _message(catalogue: Messages, key: str, /, **values: object) -> str:

@@ -68,11 +68,12 @@ class ResultComparison:
 def attempt_views(visit: Visit, detail: FullJobDetail) -> list[AttemptView]:
     """Return the last attempts, newest first."""
     labels = worker_labels(detail.timeline, visit.t, name_workers=visit.platform)
+    dead_letter = detail.record.dead_letter
     runs = [row.run for row in detail.timeline.rows if row.run is not None][-_MAX_ATTEMPTS:]
     views: list[AttemptView] = []
     for run in reversed(runs):
         end, last = run.detail or {}, run is runs[-1]
-        context = detail.dead_letter.error_context if detail.dead_letter and last else {}
+        context = dead_letter.error_context if dead_letter and last else {}
         code, message = end.get("error_code"), end.get("error_message", "")
         views.append(
             AttemptView(
@@ -84,7 +85,7 @@ def attempt_views(visit: Visit, detail: FullJobDetail) -> list[AttemptView]:
                 error=f"{code}: {message}" if code else "",
                 error_class=str(end.get("error_class") or ""),
                 reason=str(end.get("reason") or end.get("cancel_reason") or ""),
-                log_lines=tuple(line for line in detail.log_lines if line.attempt == run.attempt),
+                log_lines=tuple(line for line in detail.record.log_lines if line.attempt == run.attempt),
                 exceptions=tuple(_exceptions(context)),
                 last=last,
             )

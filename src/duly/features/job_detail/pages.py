@@ -43,7 +43,7 @@ async def page(visit: Visit) -> ConsolePage:
         events=parts.event_views(visit, detail),
         evidence=parts.reconciliation_evidence,
         reconciliation_message=parts.reconciliation_message,
-        compared=parts.compare_results(visit, detail.partial_results),
+        compared=parts.compare_results(visit, detail.record.partial_results),
         payload=None if payload is None else parts.pretty_json(payload),
         relatives=[relative for relative in detail.relatives if relative.subject_id in visible],
         trace_id=_trace_id(detail.job),
@@ -104,7 +104,8 @@ def _allowed_actions(visit: Visit, detail: FullJobDetail) -> set[str]:
         actions.add("cancel")
     if job.status.terminal and visit.may(Scope.OPERATE):
         actions |= {"replay", "fix"}
-        if detail.dead_letter is not None and detail.dead_letter.resolution is None:
+        dead_letter = detail.record.dead_letter
+        if dead_letter is not None and dead_letter.resolution is None:
             actions.add("discard")
     return actions
 

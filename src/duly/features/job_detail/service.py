@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +16,8 @@ from duly.features.job_detail.store import (
     Attempt,
     ChangeMarker,
     JobConditions,
-    JobDeadLetter,
+    JobRecord,
     JobRelative,
-    JobSchedule,
     PartialResultRow,
     read_change_marker,
 )
@@ -68,18 +66,14 @@ class FullJobDetail:
     """The last ones, oldest first."""
     more_events: bool
     """Whether there are earlier ones."""
-    log_lines: tuple[JobLogLine, ...]
-    """The last lines, attempt by attempt."""
-    partial_results: tuple[PartialResultRow, ...]
-    """The last ones; with the values of those that are compared."""
     relatives: tuple[JobRelative, ...]
     """The jobs around it, also those that a viewer of this job may not see."""
-    dead_letter: JobDeadLetter | None
-    schedule: JobSchedule | None
-    payload: dict[str, Any] | None
-    """None if it is stored as a blob."""
-    metadata: dict[str, Any] | None
-    scheduled_for: datetime | None
+    record: JobRecord
+
+    @property
+    def payload(self) -> dict[str, Any] | None:
+        """The payload; None if it is stored as a blob."""
+        return self.record.payload if self.job.request_payload_ref is None else None
 
 
 async def read_detail(app: App, org_id: UUID, job_id: UUID, *, for_tenant: bool) -> JobDetail | None:
@@ -123,14 +117,8 @@ async def read_full_detail(
         ),
         events=tuple(events[-_MAX_EVENTS:]),
         more_events=len(events) > _MAX_EVENTS or (events[:1] != [] and events[0].event_seq > 1),
-        log_lines=record.log_lines,
-        partial_results=record.partial_results,
         relatives=tuple(relatives),
-        dead_letter=record.dead_letter,
-        schedule=record.schedule,
-        payload=record.payload if job.request_payload_ref is None else None,
-        metadata=record.metadata,
-        scheduled_for=record.scheduled_for,
+        record=record,
     )
 
 

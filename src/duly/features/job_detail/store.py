@@ -36,11 +36,11 @@ _RELATIVE_LIMITS = {"depth": 10, "limit": 20, "scanned": 1_000}
 _MAX_CLOCK_SKEW = timedelta(minutes=1)
 
 
-class _Row(BaseModel):
+class _StoredRow(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Attempt(_Row):
+class Attempt(_StoredRow):
     """An attempt: its worker, its time, and the event that ended it."""
 
     attempt: int
@@ -51,7 +51,7 @@ class Attempt(_Row):
     detail: dict[str, Any]
 
 
-class AttemptWorker(_Row):
+class AttemptWorker(_StoredRow):
     """The worker that runs a job."""
 
     name: str
@@ -60,7 +60,7 @@ class AttemptWorker(_Row):
     silent: bool
 
 
-class PendingCallback(_Row):
+class CallbackState(_StoredRow):
     """A failure callback that was not delivered yet."""
 
     tries: int
@@ -68,7 +68,7 @@ class PendingCallback(_Row):
     due_at: datetime
 
 
-class JobConditions(_Row):
+class JobConditions(_StoredRow):
     """The conditions of a job's next step."""
 
     now: datetime
@@ -84,10 +84,10 @@ class JobConditions(_Row):
     """Whether a claim contains the job."""
     queued: bool
     """Whether a queue contains the job."""
-    callback: PendingCallback | None
+    callback: CallbackState | None
 
 
-class PartialResultRow(_Row):
+class PartialResultRow(_StoredRow):
     """A partial result; with its value if that is to be compared and stored in the row."""
 
     result_seq: int
@@ -97,7 +97,7 @@ class PartialResultRow(_Row):
     payload: Any
 
 
-class JobDeadLetter(_Row):
+class JobDeadLetter(_StoredRow):
     """The dead letter of the job."""
 
     fingerprint: str
@@ -109,14 +109,14 @@ class JobDeadLetter(_Row):
     successor_job_id: UUID | None
 
 
-class JobSchedule(_Row):
+class JobSchedule(_StoredRow):
     """The schedule that enqueued the job."""
 
     schedule_id: UUID
     name: str
 
 
-class JobRelative(_Row):
+class JobRelative(_StoredRow):
     """Another job and its relation to this one: `parent`, `child`, `replay_of` or `replayed_by`."""
 
     relation: str
@@ -130,7 +130,7 @@ class JobRelative(_Row):
     outcome: Outcome
 
 
-class JobRecord(_Row):
+class JobRecord(_StoredRow):
     """What is stored of a job beside its snapshot."""
 
     scheduled_for: datetime | None
@@ -141,8 +141,10 @@ class JobRecord(_Row):
     schedule: JobSchedule | None
     dead_letter: JobDeadLetter | None
     log_lines: tuple[JobLogLine, ...]
+    """The last lines, attempt by attempt."""
     refusals: tuple[Refusal, ...]
     partial_results: tuple[PartialResultRow, ...]
+    """The last ones; with the values of those that are compared."""
 
 
 class ChangeMarker(NamedTuple):
