@@ -35,7 +35,7 @@ async def look(jobs: Jobs, handle: Handle[object]) -> JobStatusReading:
     return seen
 
 
-async def test_it_tells_what_is_so_through_a_whole_life(app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
+async def test_the_status_follows_a_job_through_its_life(app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
     kept, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job("site.pages", retry=RetryPolicy(base=SOON, cap=SOON))
@@ -60,7 +60,7 @@ async def test_it_tells_what_is_so_through_a_whole_life(app: Duly, jobs: Jobs, o
     assert (seen.job.status, seen.job.latest_result_seq, seen.freshness.state) == ("completed", 3, "terminal")
 
 
-async def test_it_says_what_cannot_be_believed(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+async def test_the_status_contains_the_freshness(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
     [org] = await make_orgs(app, 1)
     fill(sql, org)
     sql.execute("update duly.workers set heartbeat_at = heartbeat_at - interval '2 hours'")
@@ -76,7 +76,7 @@ async def test_it_says_what_cannot_be_believed(app: Duly, jobs: Jobs, sql: psyco
     assert await jobs.freshness(org, []) == {}
 
 
-async def test_a_foreign_job_is_as_unknown_as_none(app: Duly, jobs: Jobs) -> None:
+async def test_a_job_of_another_org_is_unknown(app: Duly, jobs: Jobs) -> None:
     mine, theirs = await make_orgs(app, 2)
     [handle] = await enqueue(Site(app).build, theirs, [1])
     for job in (handle.job_id, uuid.uuid4()):

@@ -51,7 +51,7 @@ def asking(jobs: Jobs, handle: Handle[Any]) -> asyncio.Task[JobStatusReading]:
     return asyncio.create_task(jobs.status(handle.org_id, handle.job_id))
 
 
-async def test_who_asks_during_a_look_shares_the_next_one_and_sees_what_was_so_by_then(
+async def test_callers_during_a_read_share_the_next_one_which_sees_their_changes(
     app: Duly, jobs: Jobs, looks: Looks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status_batcher, "_MAX_BATCH_JOBS", 2)
@@ -78,7 +78,7 @@ async def test_who_asks_during_a_look_shares_the_next_one_and_sees_what_was_so_b
     assert (await jobs.status(mine, two.job_id)).event_seq == 1
 
 
-async def test_one_who_leaves_takes_nothing_from_the_others(app: Duly, jobs: Jobs, looks: Looks) -> None:
+async def test_a_canceled_caller_does_not_affect_others(app: Duly, jobs: Jobs, looks: Looks) -> None:
     [org] = await make_orgs(app, 1)
     [one, two] = await enqueue(Site(app).build, org, [1, 2])
     leading = asking(jobs, one)
@@ -94,7 +94,7 @@ async def test_one_who_leaves_takes_nothing_from_the_others(app: Duly, jobs: Job
     assert (await jobs.status(org, one.job_id)).job.job_id == one.job_id
 
 
-async def test_what_goes_wrong_goes_wrong_for_each_and_is_over_then(
+async def test_an_error_fails_each_caller_and_the_next_read_works(
     app: Duly, jobs: Jobs, looks: Looks, sql: psycopg.Connection
 ) -> None:
     [org] = await make_orgs(app, 1)

@@ -37,7 +37,7 @@ def trail(sql: psycopg.Connection, org: uuid.UUID) -> list[tuple[str, str, str]]
     return [(str(a), str(b), str(c)) for a, b, c in sql.execute(said, [org]).fetchall()]
 
 
-async def test_all_that_fit_are_canceled_batch_after_batch_and_nobody_else(
+async def test_all_matching_jobs_are_canceled_in_batches_and_no_others(
     app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -69,7 +69,7 @@ async def test_all_that_fit_are_canceled_batch_after_batch_and_nobody_else(
     assert (again.jobs, again.left) == (exactly(0), {Status.CANCELED: exactly(10)})
 
 
-async def test_what_ended_is_replayed_once_and_never_its_own_replays(
+async def test_ended_jobs_are_replayed_once_and_their_replays_never(
     app: Duly, bulk: Bulk, end: End, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any
 ) -> None:
     ended = [await end(how) for how in ("dead", "dead", "failed", "completed")]
@@ -94,7 +94,7 @@ async def test_what_ended_is_replayed_once_and_never_its_own_replays(
     assert (await bulk.impact(acting, "cancel", {"status": "queued"}, actor=OPS)).jobs == exactly(4)
 
 
-async def test_replays_come_due_at_a_pace(
+async def test_replays_become_due_at_the_given_rate(
     app: Duly, bulk: Bulk, end: End, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -112,7 +112,7 @@ async def test_replays_come_due_at_a_pace(
             await bulk.start(acting, wrong, {}, **WHY, per_second=1.0)
 
 
-async def test_only_open_letters_are_discarded(
+async def test_only_open_dead_letters_are_discarded(
     app: Duly, bulk: Bulk, end: End, acting: uuid.UUID, maintained: Any
 ) -> None:
     dead = [await end(how) for how in ("dead", "failed", "dead")]
@@ -128,7 +128,7 @@ async def test_only_open_letters_are_discarded(
     assert await DeadLetters(app).groups(acting) == []
 
 
-async def test_it_goes_on_where_it_stopped(
+async def test_a_retry_continues_after_the_last_committed_batch(
     app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, maintained: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await app.enqueue_many([mail.call(str(n)) for n in range(9)])
@@ -150,7 +150,7 @@ async def test_it_goes_on_where_it_stopped(
     assert batches[0] == 6
 
 
-async def test_an_attempt_that_is_no_longer_ours_changes_nothing(
+async def test_an_attempt_without_its_lease_changes_nothing(
     app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, maintained: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await app.enqueue_many([mail.call(str(n)) for n in range(3)])
@@ -168,7 +168,7 @@ async def test_an_attempt_that_is_no_longer_ours_changes_nothing(
     assert set((await statuses(app, acting)).values()) == {Status.QUEUED}
 
 
-async def test_it_can_be_stopped_by_whoever_may_cancel_and_that_is_put_down(
+async def test_a_canceled_bulk_action_stops_and_is_audited(
     app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -194,7 +194,7 @@ async def test_it_can_be_stopped_by_whoever_may_cancel_and_that_is_put_down(
     assert (detail["done"], detail["stopped"], detail["wanted"]) == (3, True, {"job_type": "mail.*"})
 
 
-async def test_dulys_own_jobs_and_other_orgs_are_for_who_runs_the_installation(
+async def test_only_operators_change_system_jobs_and_jobs_of_other_orgs(
     app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, maintained: Any
 ) -> None:
     [theirs] = await make_orgs(app, 1)
@@ -222,7 +222,7 @@ async def test_dulys_own_jobs_and_other_orgs_are_for_who_runs_the_installation(
         ("cancel", {"payload": {"password": "x"}}, "payload.password"),
     ],
 )
-async def test_what_cannot_be_asked_is_named(
+async def test_invalid_arguments_are_refused(
     bulk: Bulk, acting: uuid.UUID, verb: str, wanted: Any, field: str
 ) -> None:
     for asked in (

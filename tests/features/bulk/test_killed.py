@@ -18,7 +18,7 @@ from tests.journeys.test_killed_workers import _sweep, worker
 LETTERS = 1_000
 
 
-async def test_every_letter_is_replayed_once_though_the_worker_is_killed(
+async def test_every_dead_letter_is_replayed_once_although_the_worker_is_killed(
     app: Duly, bulk: Bulk, end: End, acting: uuid.UUID, fresh: FreshDatabase, sql: psycopg.Connection,
     tmp_path: Path,
 ) -> None:  # fmt: skip

@@ -13,7 +13,7 @@ from tests.worker.working import done
 ANNA = Actor.operator("anna")
 
 
-async def test_snapshots_and_files_of_ended_jobs_about_a_subject_go_and_nothing_else(
+async def test_erasing_a_subject_deletes_snapshots_and_files_of_its_ended_jobs_only(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("step.take", subject=lambda payload, actor: f"customer:{payload['n'] % 2}")

@@ -49,7 +49,7 @@ async def link(handle: Handle[Any]) -> uuid.UUID:
     return (await handle.status()).result_id
 
 
-async def test_the_final_one_wins_and_each_is_found_by_its_number(
+async def test_the_final_snapshot_is_the_latest_and_each_is_found_by_number(
     app: Duly, results: Results, org: uuid.UUID
 ) -> None:
     handle = await ended(app, org, {"page": 1}, LARGE, {"pages": 2})
@@ -72,7 +72,9 @@ async def test_the_final_one_wins_and_each_is_found_by_its_number(
         await results.get(org, found.result_id, seq=4)
 
 
-async def test_the_latest_part_stays_when_the_job_fails(app: Duly, results: Results, org: uuid.UUID) -> None:
+async def test_the_latest_partial_result_outlives_a_failed_job(
+    app: Duly, results: Results, org: uuid.UUID
+) -> None:
     handle = await ended(app, org, {"page": 1}, {"page": 2}, None, fails=True)
     found = await results.get(org, await link(handle))
     assert found.snapshot is not None
@@ -80,7 +82,7 @@ async def test_the_latest_part_stays_when_the_job_fails(app: Duly, results: Resu
     assert found.latest_seq == 2
 
 
-async def test_nothing_yet_is_an_answer_and_no_result_is_a_result(
+async def test_a_job_without_a_snapshot_has_an_empty_result(
     app: Duly, results: Results, org: uuid.UUID
 ) -> None:
     pages = declare(app)
@@ -97,7 +99,7 @@ async def test_nothing_yet_is_an_answer_and_no_result_is_a_result(
     assert (empty.snapshot.kind, empty.snapshot.value, empty.latest_seq) == ("final", None, 1)
 
 
-async def test_unknown_foreign_and_no_longer_kept_is_all_the_same(
+async def test_unknown_foreign_and_expired_results_raise_the_same_error(
     app: Duly, results: Results, sql: psycopg.Connection
 ) -> None:
     mine, theirs = await make_orgs(app, 2)
@@ -145,7 +147,7 @@ async def test_snapshots_are_listed_in_order_and_large_values_are_left_out(
     assert [one.large for one in await results.list(org, which, after=1)] == [False, False, True, True, True]
 
 
-async def test_a_wrong_question_is_named(results: Results, org: uuid.UUID) -> None:
+async def test_invalid_numbers_are_refused(results: Results, org: uuid.UUID) -> None:
     which = uuid.uuid4()
     for field, value in (
         ("seq", 0),

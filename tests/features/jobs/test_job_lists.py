@@ -1,4 +1,4 @@
-"""Lists of jobs by whatever can be asked of them: each filter, with others, in pages, within bounds."""
+"""Job lists: every filter alone and with others, in pages, within bounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HORIZON = {"queued": 24 * HOUR, "running": 6 * HOUR, "partial": 6 * HOUR}
 
 
 def freshness(row: Row) -> str:
-    """By the age alone: all queues have what waits, and the worker of what is held is alive."""
+    """Return the freshness by age alone: all queued jobs are in queues, and the worker is alive."""
     if row["finished_at"]:
         return "terminal"
     if row["uncovered"]:
@@ -73,7 +73,7 @@ FILTERS: list[tuple[str, Any, Callable[[Row], bool]]] = [
 
 
 def in_order(found: list[Row], wanted: dict[str, Any]) -> list[uuid.UUID]:
-    """By their end if the list is of one ended status, else by their id."""
+    """Return ids by end if the list has one final status, else by id."""
     ended = {row["status"] for row in found} <= {"completed", "failed", "canceled"}
     by_end = "subject_id" not in wanted and ended and wanted.keys() & {"status", "outcome", "fingerprint"}
     place = (lambda row: (row["finished_at"], row["job_id"])) if by_end else (lambda row: row["job_id"])
@@ -85,7 +85,7 @@ def jobs(app: Duly) -> Jobs:
     return Jobs(app)
 
 
-async def test_each_filter_and_each_two_of_them_find_what_they_say_in_order_and_nothing_foreign(
+async def test_each_filter_and_each_pair_of_filters_lists_the_matching_jobs_of_the_org_in_order(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
     mine, theirs = await make_orgs(app, 2)
@@ -107,7 +107,7 @@ async def test_each_filter_and_each_two_of_them_find_what_they_say_in_order_and_
     assert nonempty > 100
 
 
-async def test_all_orgs_together_have_the_jobs_that_each_of_them_has(
+async def test_the_list_of_all_orgs_has_the_matching_jobs_of_each_org(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
     orgs = await make_orgs(app, 3)
@@ -132,7 +132,7 @@ async def test_all_orgs_together_have_the_jobs_that_each_of_them_has(
     assert {job.org_id for job in failed} == set(orgs)
 
 
-async def test_jobs_are_counted_by_their_status(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+async def test_jobs_are_counted_by_status(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
     mine, theirs = await make_orgs(app, 2)
     fill(sql, mine, theirs)
     counts = Counter(row["status"] for row in all_of(sql, mine))
@@ -144,7 +144,9 @@ async def test_jobs_are_counted_by_their_status(app: Duly, jobs: Jobs, sql: psyc
     }
 
 
-async def test_a_job_is_found_whosever_it_is(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+async def test_the_org_of_a_job_is_found_by_the_job_id(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
     mine, theirs = await make_orgs(app, 2)
     fill(sql, mine, theirs)
     one = next(all_of(sql, theirs))["job_id"]
@@ -152,7 +154,7 @@ async def test_a_job_is_found_whosever_it_is(app: Duly, jobs: Jobs, sql: psycopg
     assert await jobs.find(uuid.uuid4()) is None
 
 
-async def test_named_jobs_are_listed_as_far_as_they_are_the_orgs_own(
+async def test_a_list_by_ids_contains_only_jobs_of_the_org(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
     mine, theirs = await make_orgs(app, 2)
@@ -181,7 +183,7 @@ async def test_named_jobs_are_listed_as_far_as_they_are_the_orgs_own(
         ("a", "x" * 501), ("a\0", "x"),
     ],
 )  # fmt: skip
-async def test_what_is_never_shown_cannot_be_asked_for(
+async def test_redacted_payload_values_cannot_be_filtered_by(
     jobs: Jobs, org: uuid.UUID, path: str, value: Any
 ) -> None:
     for asked in (jobs.list(org, payload={path: value}), jobs.list_all_orgs(payload={path: value})):
@@ -238,7 +240,7 @@ async def test_a_job_whose_submitter_had_another_clock_is_found_by_the_time_of_t
         assert await walk(jobs, org, **{name: at.replace(tzinfo=UTC)}) == []
 
 
-async def test_metadata_is_compared_as_text_and_what_is_missing_is_null(
+async def test_metadata_is_compared_as_text_and_missing_keys_are_null(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
     [org] = await make_orgs(app, 1)
@@ -254,7 +256,7 @@ async def test_metadata_is_compared_as_text_and_what_is_missing_is_null(
     assert len(await walk(jobs, org, 50, metadata={})) == 48
 
 
-async def test_a_job_that_moved_on_since_it_was_found_is_not_shown(
+async def test_a_job_whose_status_changed_since_the_scan_is_left_out(
     app: Duly, jobs: Jobs, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [org] = await make_orgs(app, 1)
@@ -270,7 +272,9 @@ async def test_a_job_that_moved_on_since_it_was_found_is_not_shown(
     assert (await jobs.list(org, status="running")).jobs == ()
 
 
-async def test_a_page_is_refused_by_every_other_list(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
+async def test_a_cursor_is_refused_by_every_other_list(
+    app: Duly, jobs: Jobs, sql: psycopg.Connection
+) -> None:
     mine, theirs = await make_orgs(app, 2)
     fill(sql, mine, theirs)
     page = await jobs.list(mine, status="failed", limit=1)
@@ -284,7 +288,7 @@ async def test_a_page_is_refused_by_every_other_list(app: Duly, jobs: Jobs, sql:
     assert len((await jobs.list(mine, status="failed", limit=5, after=page.after)).jobs) == 5
 
 
-async def test_so_many_are_judged_and_no_more_and_the_rest_is_found_by_paging_on(
+async def test_a_page_assesses_a_bounded_number_of_jobs_and_later_pages_the_rest(
     app: Duly, jobs: Jobs, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [org] = await make_orgs(app, 1)

@@ -1,4 +1,4 @@
-"""Lists of jobs, one job with its story, a job by its name, and the end of one."""
+"""List, show, submit and cancel jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def jobs(app: Duly) -> Jobs:
 
 
 async def walk(jobs: Jobs, org: uuid.UUID, size: int = 3, **wanted: Any) -> list[JobSnapshot]:
-    """Every page of a list."""
+    """Return the jobs of all pages of a list."""
     found: list[JobSnapshot] = []
     after, first = None, True
     while first or after is not None:
@@ -53,7 +53,7 @@ def newest_first(handles: list[Handle[Any]]) -> list[uuid.UUID]:
     return sorted(ids(handles), reverse=True)
 
 
-async def test_the_jobs_of_an_org_are_listed_the_newest_first_each_once(
+async def test_the_jobs_of_an_org_are_listed_newest_first_each_once(
     app: Duly, jobs: Jobs, site: Site
 ) -> None:
     mine, theirs = await make_orgs(app, 2)
@@ -64,7 +64,7 @@ async def test_the_jobs_of_an_org_are_listed_the_newest_first_each_once(
     assert (await jobs.list(mine, limit=8)).after is None
 
 
-async def test_an_org_without_jobs_has_an_empty_list_and_an_unknown_one_has_none(
+async def test_an_org_without_jobs_has_an_empty_list_and_an_unknown_org_is_refused(
     jobs: Jobs, site: Site, org: uuid.UUID
 ) -> None:
     for wanted in ({}, {"status": "queued"}, {"status": "failed"}, {"job_type": "site.dig"}):
@@ -74,7 +74,7 @@ async def test_an_org_without_jobs_has_an_empty_list_and_an_unknown_one_has_none
         assert caught.value.field == "org_id"
 
 
-async def test_jobs_that_come_while_somebody_pages_do_not_move_the_pages(
+async def test_jobs_enqueued_while_paging_do_not_shift_the_pages(
     jobs: Jobs, site: Site, org: uuid.UUID
 ) -> None:
     handles = await enqueue(site.build, org, range(6))
@@ -96,7 +96,7 @@ async def test_jobs_are_found_by_type_and_by_subject(jobs: Jobs, site: Site, org
     assert await walk(jobs, org, subject_id="doc-8") == []
 
 
-async def test_a_rare_type_costs_no_more_than_so_many_looks_and_is_found_by_paging_on(
+async def test_a_rare_type_costs_a_bounded_number_of_scans_and_later_pages_find_it(
     jobs: Jobs, site: Site, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "_MATCHED_PER_SCAN", 2)
@@ -165,7 +165,7 @@ async def test_a_partial_job_is_found_by_its_status(
         site.doors.set()
 
 
-async def test_many_jobs_that_ended_at_one_moment_are_listed_each_once(
+async def test_jobs_that_ended_at_the_same_time_are_listed_each_once(
     app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     handles = await enqueue(site.build, org, range(20))
@@ -176,7 +176,7 @@ async def test_many_jobs_that_ended_at_one_moment_are_listed_each_once(
     assert ids(await walk(jobs, org, status="completed")) == newest_first(handles)
 
 
-async def test_a_wrong_question_is_named(jobs: Jobs, org: uuid.UUID) -> None:
+async def test_an_invalid_filter_names_its_field(jobs: Jobs, org: uuid.UUID) -> None:
     for field, values in {
         "status": ["done"],
         "outcome": ["fine"],
@@ -199,7 +199,7 @@ async def test_a_wrong_question_is_named(jobs: Jobs, org: uuid.UUID) -> None:
             await jobs.list(org, freshness="fresh", **wanted)
 
 
-def test_jobs_look_the_same_wherever_they_are_read() -> None:
+def test_all_statements_read_the_same_columns_of_a_job() -> None:
     names = ("jobs/read", "jobs/read_many", "jobs/read_status", "jobs/read_statuses")
     told = [re.search(r"select (org_id.*?) from duly.jobs", " ".join(statement(n).split())) for n in names]
     columns = [found[1].removesuffix(", event_seq") for found in told if found]
@@ -207,7 +207,9 @@ def test_jobs_look_the_same_wherever_they_are_read() -> None:
     assert len(set(columns)) == 1
 
 
-async def test_a_job_is_given_by_its_name(app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+async def test_a_job_is_submitted_by_the_name_of_its_type(
+    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID
+) -> None:
     said: dict[str, Any] = {"org_id": org, "actor": ANNA, "idempotency_key": "k1", "priority": 7}
     handle = await jobs.submit("site.build", {"org": str(org), "n": 1}, **said)
     job = await handle.status()
@@ -222,7 +224,7 @@ async def test_a_job_is_given_by_its_name(app: Duly, jobs: Jobs, site: Site, org
     assert caught.value.field == "payload.n"
 
 
-async def test_an_operators_cancel_is_audited_and_ends_a_waiting_job(
+async def test_a_cancellation_by_an_operator_is_audited_and_ends_a_queued_job(
     jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     [handle] = await enqueue(site.build, org, [1])
@@ -237,7 +239,7 @@ async def test_an_operators_cancel_is_audited_and_ends_a_waiting_job(
     assert rows == [("job.cancel_requested", "anna", *said)]
 
 
-async def test_of_many_cancels_at_once_the_one_that_was_heard_is_audited(
+async def test_of_concurrent_cancellations_only_the_effective_one_is_audited(
     jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     [handle] = await enqueue(site.build, org, [1])
@@ -247,7 +249,7 @@ async def test_of_many_cancels_at_once_the_one_that_was_heard_is_audited(
     assert rows == [((await handle.status()).cancel_reason,)]
 
 
-async def test_a_request_is_audited_the_first_time_only(
+async def test_repeated_cancellation_requests_are_audited_once(
     app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     [handle] = await enqueue(site.build, org, [1])
@@ -260,7 +262,7 @@ async def test_a_request_is_audited_the_first_time_only(
     assert rows == [("job.cancel_requested", "stop it", {"answer": "requested"})]
 
 
-async def test_a_cancel_of_a_running_job_is_a_request(
+async def test_canceling_a_running_job_is_a_request(
     app: Duly, jobs: Jobs, site: Site, org: uuid.UUID
 ) -> None:
     [handle] = await enqueue(site.build, org, [1])
@@ -272,7 +274,7 @@ async def test_a_cancel_of_a_running_job_is_a_request(
         await jobs.cancel(org, uuid.uuid4(), actor=ANNA, reason="r")
 
 
-async def test_what_has_ended_cannot_be_canceled_and_leaves_no_trace(
+async def test_an_ended_job_cannot_be_canceled_and_nothing_is_audited(
     app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     site.doors.set()
@@ -316,11 +318,13 @@ async def test_a_job_is_shown_with_its_attempts_and_events(app: Duly, jobs: Jobs
     assert "the line is dead" in said
 
 
-class TestWhyAJobIsWhereItIs:
+class TestExplanation:
     async def said(self, jobs: Jobs, handle: Handle[Any]) -> str:
         return " ".join((await jobs.show(handle.org_id, handle.job_id)).explanation)
 
-    async def test_what_stands_in_its_way(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+    async def test_pauses_missing_workers_and_jobs_ahead(
+        self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID
+    ) -> None:
         [first, second] = sorted(await enqueue(site.build, org, [1, 2]), key=lambda h: h.job_id)
         assert "No active worker serves the queue q:default." in await self.said(jobs, first)
         assert "1 job of the same org is ahead in the queue." in await self.said(jobs, second)
@@ -333,7 +337,7 @@ class TestWhyAJobIsWhereItIs:
         assert "The org was paused by operator:anna at" in said
         assert "site.build in all orgs was paused by operator:anna at" in said
 
-    async def test_limits_that_are_used_up(
+    async def test_exhausted_limits(
         self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
     ) -> None:
         await Limits(app).set(org, max_running=1, **WHY)
@@ -357,7 +361,7 @@ class TestWhyAJobIsWhereItIs:
             await completed(handles)
         assert "Succeeded at" in await self.said(jobs, handles[0])
 
-    async def test_nothing_but_a_free_slot(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+    async def test_the_next_job_of_its_org(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
         async with working(app, slots=1, poll=NEVER):
             [running] = await enqueue(site.build, org, [1])
             await site.until_entered(1)
@@ -366,7 +370,7 @@ class TestWhyAJobIsWhereItIs:
             site.doors.set()
             await completed([running, waiting])
 
-    async def test_its_time(self, app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
+    async def test_delays_and_retries(self, app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
         @app.job("site.flaky", category="notification", retry=RetryPolicy(delays=(HOUR,)))
         async def flaky(n: int) -> None:
             raise OSError("the line is dead")
@@ -381,7 +385,7 @@ class TestWhyAJobIsWhereItIs:
         assert "1 of 5 attempts used" in said
         assert "the line is dead" in said
 
-    async def test_a_cancel(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
+    async def test_a_cancellation(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
         [waiting] = await enqueue(site.ship, org, [1])
         await jobs.cancel(org, waiting.job_id, actor=ANNA, reason="wrong button")
         assert "by the user: wrong button" in await self.said(jobs, waiting)

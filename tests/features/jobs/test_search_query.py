@@ -1,4 +1,4 @@
-"""What people type to find jobs."""
+"""Search queries for jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_terms_and_a_word() -> None:
     assert parse_query('"doc:7 a"') == SearchQuery({}, "doc:7 a")
 
 
-def test_names_of_filters_are_names_of_terms_and_times_are_read() -> None:
+def test_filters_are_accepted_as_terms_and_times_are_parsed() -> None:
     found = parse_query("job_type:a fingerprint:f since:2026-11-16 until:2026-11-16T12:00:00+02:00")
     assert list(found.terms) == ["type", "kind", "since", "until"]
     wanted = term_filters(found.terms)
@@ -43,7 +43,7 @@ def test_names_of_filters_are_names_of_terms_and_times_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("colour:red", "unknown filter 'colour'"),
         ("payload.:x", "unknown filter 'payload.'"),
@@ -55,15 +55,15 @@ def test_names_of_filters_are_names_of_terms_and_times_are_read() -> None:
         (":x", "invalid term"),
     ],
 )
-def test_what_cannot_be_read_is_named(typed: str, said: str) -> None:
-    with pytest.raises(ContractError, match=said) as caught:
+def test_an_invalid_query_names_the_invalid_part(typed: str, message: str) -> None:
+    with pytest.raises(ContractError, match=message) as caught:
         parse_query(typed)
     assert caught.value.field == "search"
     assert caught.value.fix
 
 
 @pytest.mark.parametrize("typed", ["since:noon", "payload.password:x", "payload.a..b:x"])
-def test_what_cannot_be_asked_is_named(typed: str) -> None:
+def test_invalid_values_of_terms_are_refused(typed: str) -> None:
     with pytest.raises(ContractError):
         term_filters(parse_query(typed).terms)
 
@@ -73,11 +73,11 @@ _VALUE = st.text(st.characters(exclude_characters='"', exclude_categories=["Cc",
 
 
 @given(st.dictionaries(_NAME, _VALUE))
-def test_what_is_written_reads_the_same(terms: dict[str, str]) -> None:
+def test_formatted_terms_parse_to_the_same_terms(terms: dict[str, str]) -> None:
     assert parse_query(format_terms(terms)).terms == terms
 
 
 @given(st.text())
-def test_nothing_that_is_typed_breaks_it(typed: str) -> None:
+def test_any_text_parses_or_is_refused(typed: str) -> None:
     with suppress(ContractError):
         assert parse_query(format_terms(parse_query(typed).terms)).terms == parse_query(typed).terms

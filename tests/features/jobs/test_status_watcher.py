@@ -1,4 +1,4 @@
-"""Watching jobs: everybody is told, by one look for all, and nobody is forgotten."""
+"""The status watcher: one poll serves all waiters."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ANNA = Actor.operator("anna")
 _real = job_store.read_event_heads
 
 
-class Looks:
-    """The real looks, counted; and held back after they have looked, for as long as a test wants."""
+class Polls:
+    """Counts the polls, and delays their results as long as a test needs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: list[int] = []
         self.tries = 0
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
         self.open = asyncio.Event()
         self.open.set()
         self._news = asyncio.Condition()
@@ -36,8 +36,8 @@ class Looks:
 
     async def _heads(self, conn: Any, keys: Sequence[tuple[uuid.UUID, uuid.UUID]]) -> Any:
         try:
-            if self.trouble:
-                raise self.trouble
+            if self.error:
+                raise self.error
             found = await _real(conn, keys)
             self.sizes.append(len(keys))
         finally:
@@ -48,10 +48,10 @@ class Looks:
         return found
 
     async def more(self, count: int = 1) -> None:
-        """Until so many more have looked, or tried to."""
-        wanted = self.tries + count
+        """Wait for more polls, successful or not."""
+        target = self.tries + count
         async with self._news:
-            await self._news.wait_for(lambda: self.tries >= wanted)
+            await self._news.wait_for(lambda: self.tries >= target)
 
 
 @pytest.fixture
@@ -62,8 +62,8 @@ async def watch(app: Duly) -> AsyncIterator[StatusWatcher]:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
-    return Looks(monkeypatch)
+def polls(monkeypatch: pytest.MonkeyPatch) -> Polls:
+    return Polls(monkeypatch)
 
 
 async def cancel(*handles: Handle[Any]) -> None:
@@ -72,19 +72,19 @@ async def cancel(*handles: Handle[Any]) -> None:
             await handle.cancel("no longer needed")
 
 
-def waiting(watch: StatusWatcher, handle: Handle[Any], seen: int) -> asyncio.Task[EventHead]:
-    return asyncio.create_task(watch.wait_for_event(handle.org_id, handle.job_id, seen))
+def waiting(watch: StatusWatcher, handle: Handle[Any], after_seq: int) -> asyncio.Task[EventHead]:
+    return asyncio.create_task(watch.wait_for_event(handle.org_id, handle.job_id, after_seq))
 
 
-async def test_everybody_is_told_by_one_look_for_all_and_nobody_looks_when_nobody_waits(
-    app: Duly, watch: StatusWatcher, looks: Looks
+async def test_one_poll_serves_all_waiters_and_polling_stops_without_waiters(
+    app: Duly, watch: StatusWatcher, polls: Polls
 ) -> None:
     mine, theirs = await make_orgs(app, 2)
     site = Site(app)
     handles = [*await enqueue(site.build, mine, range(3)), *await enqueue(site.build, theirs, range(3))]
     tasks = [waiting(watch, handle, 1) for handle in handles for _ in range(2)]
-    await looks.more(3)
-    assert set(looks.sizes) == {6}
+    await polls.more(3)
+    assert set(polls.sizes) == {6}
     assert not any(task.done() for task in tasks)
     await cancel(handles[0])
     assert await asyncio.gather(*tasks[:2]) == [(2, "canceled")] * 2
@@ -93,14 +93,14 @@ async def test_everybody_is_told_by_one_look_for_all_and_nobody_looks_when_nobod
     assert await asyncio.gather(*tasks) == [(2, "canceled")] * 12
     assert watch._poller is not None
     await watch._poller
-    count = len(looks.sizes)
+    count = len(polls.sizes)
     assert await watch.wait_for_event(mine, handles[0].job_id, 0) == (2, "canceled")
-    # One who has seen it all is told that there is nothing to come.
+    # An ended job has no further events: the call returns at once.
     assert await watch.wait_for_event(mine, handles[0].job_id, 2) == (2, "canceled")
-    assert looks.sizes[count:] == [1, 1]
+    assert polls.sizes[count:] == [1, 1]
 
 
-async def test_the_head_is_the_last_event_of_a_job_whatever_happened_to_it(
+async def test_the_head_is_the_last_event_of_a_job_in_every_status(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("site.odd", category="notification", retry=RetryPolicy(max_attempts=2, base=SOON, cap=SOON))
@@ -133,57 +133,55 @@ async def test_the_head_is_the_last_event_of_a_job_whatever_happened_to_it(
     assert (await snoozed.status()).status == "queued"
 
 
-async def test_who_comes_during_a_look_is_looked_for_by_the_next(
-    app: Duly, watch: StatusWatcher, looks: Looks, org: uuid.UUID
+async def test_a_waiter_that_arrives_during_a_poll_is_served_by_the_next(
+    app: Duly, watch: StatusWatcher, polls: Polls, org: uuid.UUID
 ) -> None:
     [first, second] = await enqueue(Site(app).build, org, [1, 2])
-    looks.open.clear()
+    polls.open.clear()
     early = waiting(watch, first, 1)
-    await looks.more()
-    # The look has seen the database as it was, and not told anybody yet.
+    await polls.more()
+    # The poll has read the database, and has not notified the waiter yet.
     await cancel(first, second)
     late, other = waiting(watch, first, 1), waiting(watch, second, 1)
-    looks.open.set()
+    polls.open.set()
     async with asyncio.timeout(30):
         assert await asyncio.gather(early, late, other) == [(2, "canceled")] * 3
 
 
-async def test_one_who_leaves_takes_nothing_from_the_others(
-    app: Duly, watch: StatusWatcher, looks: Looks, org: uuid.UUID
+async def test_a_canceled_waiter_does_not_affect_others(
+    app: Duly, watch: StatusWatcher, polls: Polls, org: uuid.UUID
 ) -> None:
     [handle, left] = await enqueue(Site(app).build, org, [1, 2])
     going, staying, gone = waiting(watch, handle, 1), waiting(watch, handle, 1), waiting(watch, left, 1)
-    await looks.more()
+    await polls.more()
     for task in (going, gone):
         task.cancel()
     await asyncio.gather(going, gone, return_exceptions=True)
-    await looks.more(2)
-    assert looks.sizes[-1] == 1
+    await polls.more(2)
+    assert polls.sizes[-1] == 1
     await cancel(handle)
     assert await staying == (2, "canceled")
 
 
-async def test_no_trouble_ends_the_looks(
-    app: Duly, watch: StatusWatcher, looks: Looks, org: uuid.UUID, sql: psycopg.Connection
+async def test_no_error_ends_the_polling(
+    app: Duly, watch: StatusWatcher, polls: Polls, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     [handle] = await enqueue(Site(app).build, org, [1])
     sql.execute("alter table duly.job_states rename column event_seq to gone")
     task = waiting(watch, handle, 1)
-    await looks.more(2)
+    await polls.more(2)
     sql.execute("alter table duly.job_states rename column gone to event_seq")
-    looks.trouble = RuntimeError("a mistake of ours")
-    await looks.more(2)
-    looks.trouble = None
+    polls.error = RuntimeError("a bug")
+    await polls.more(2)
+    polls.error = None
     assert not task.done()
     await cancel(handle)
     assert await task == (2, "canceled")
 
 
-async def test_whoever_still_waits_at_the_end_is_told_so(
-    app: Duly, watch: StatusWatcher, looks: Looks
-) -> None:
+async def test_closing_fails_the_remaining_waiters(app: Duly, watch: StatusWatcher, polls: Polls) -> None:
     task = asyncio.create_task(watch.wait_for_event(uuid.uuid4(), uuid.uuid4(), 1))
-    await looks.more(2)
+    await polls.more(2)
     await watch.close()
     with pytest.raises(errors.StoreUnavailable):
         await task

@@ -21,7 +21,7 @@ from tests.worker.site import make_orgs, one
 HOUR = timedelta(hours=1)
 
 
-async def test_an_org_sees_its_own_figures(app: Duly, sql: psycopg.Connection) -> None:
+async def test_the_overview_of_an_org_counts_its_own_jobs(app: Duly, sql: psycopg.Connection) -> None:
     mine, theirs = await make_orgs(app, 2)
     fill(sql, mine, theirs)
     fill(sql, theirs)
@@ -53,7 +53,7 @@ async def test_an_org_sees_its_own_figures(app: Duly, sql: psycopg.Connection) -
     assert -oldest < seen.oldest_waiting_age < 49 * HOUR
 
 
-async def test_an_org_without_jobs_has_nothing_and_an_unknown_one_no_figures(
+async def test_an_org_without_jobs_has_zero_counts_and_an_unknown_org_is_refused(
     app: Duly, org: uuid.UUID
 ) -> None:
     seen = await Overview(app).org(org)
@@ -64,7 +64,7 @@ async def test_an_org_without_jobs_has_nothing_and_an_unknown_one_no_figures(
         await Overview(app).org(uuid.uuid4())
 
 
-async def test_the_platform_is_all_orgs_together(app: Duly, sql: psycopg.Connection) -> None:
+async def test_the_overview_of_the_platform_counts_all_orgs(app: Duly, sql: psycopg.Connection) -> None:
     orgs = await make_orgs(app, 3)
     fill(sql, *orgs)
     fill(sql, orgs[0])
@@ -90,7 +90,7 @@ async def test_the_platform_is_all_orgs_together(app: Duly, sql: psycopg.Connect
     )
 
 
-async def test_nothing_is_counted_further_than_needed(
+async def test_counts_stop_at_their_limits(
     app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orgs = await make_orgs(app, 3)

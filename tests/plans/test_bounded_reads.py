@@ -1,4 +1,4 @@
-"""What consoles and pollers look at costs the same, however much there is."""
+"""Reads of consoles and pollers cost the same at any size."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ async def test_the_detail_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
         check(seen, job_records=1_000 + 20, job_states=20, ledger=2)
 
 
-async def test_kinds_of_dead_letters_are_found_in_steps_and_counted_up_to_the_limit(rich: Rich) -> None:
+async def test_failure_groups_are_found_in_steps_and_counted_up_to_the_limit(rich: Rich) -> None:
     sql, org = rich.sql, rich.org
     sql.execute(
         "update duly.dead_letters set fingerprint = 'solved', resolution = 'discarded', "
