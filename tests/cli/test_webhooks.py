@@ -22,14 +22,14 @@ def _here(org: uuid.UUID, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_webhook_is_managed_and_its_secrets_are_shown_once(duly: Run, tmp_path: Path) -> None:
-    made = await duly("webhooks", "create", URL, "--event", "job.completed", "--event", "job.failed", *WHY)
-    lines = dict(line.split() for line in made.out.splitlines())
-    which, own = lines["endpoint"], "whsec_" + base64.b64encode(b"x" * 32).decode()
+    created = await duly("webhooks", "create", URL, "--event", "job.completed", "--event", "job.failed", *WHY)
+    lines = dict(line.split() for line in created.out.splitlines())
+    endpoint_id, own = lines["endpoint"], "whsec_" + base64.b64encode(b"x" * 32).decode()
     (tmp_path / "secret").write_text(f"{own}\n")
     rotated = await duly(
         "webhooks",
         "rotate",
-        which,
+        endpoint_id,
         "--secret-from",
         tmp_path / "secret",
         "--overlap-hours",
@@ -38,41 +38,46 @@ async def test_a_webhook_is_managed_and_its_secrets_are_shown_once(duly: Run, tm
         "--json",
     )
     assert rotated.document["secret"] == own
-    said = [await duly("webhooks", "update", which, "--event", "job.*", "--type", "mail.send", *WHY)]
-    said += [await duly("webhooks", "update", which, "--all-types", "--description", "chat", *WHY)]
-    said += [await duly("webhooks", "disable", which, *WHY), await duly("webhooks", "enable", which, *WHY)]
-    said += [
+    outputs = [await duly("webhooks", "update", endpoint_id, "--event", "job.*", "--type", "mail.send", *WHY)]
+    outputs += [await duly("webhooks", "update", endpoint_id, "--all-types", "--description", "chat", *WHY)]
+    outputs += [
+        await duly("webhooks", "disable", endpoint_id, *WHY),
+        await duly("webhooks", "enable", endpoint_id, *WHY),
+    ]
+    outputs += [
         await duly("webhooks", "list"),
-        await duly("webhooks", "show", which),
+        await duly("webhooks", "show", endpoint_id),
         await duly("audit", "list"),
     ]
-    assert [ended.code for ended in said] == [0] * len(said)
+    assert [ended.code for ended in outputs] == [0] * len(outputs)
     [now] = (await duly("webhooks", "list", "--json")).document["endpoints"]
     assert (now["event_types"], now["job_types"], now["description"]) == (["job.*"], None, "chat")
-    assert not [one for one in said for secret in (lines["secret"], own) if secret in one.out + one.err]
-    assert (await duly("webhooks", "delete", which, *WHY)).out == "deleted\n"
-    assert (await duly("webhooks", "show", which)).code == 3
+    assert not [one for one in outputs for secret in (lines["secret"], own) if secret in one.out + one.err]
+    assert (await duly("webhooks", "delete", endpoint_id, *WHY)).out == "deleted\n"
+    assert (await duly("webhooks", "show", endpoint_id)).code == 3
     system = await duly("webhooks", "create", URL, "--org", "platform", "--event", "*", *WHY, "--json")
     assert system.document["endpoint"]["org_id"] == str(SYSTEM_ORG)
 
 
 async def test_deliveries_are_listed_and_resent(duly: Run, sql: psycopg.Connection) -> None:
-    made = await duly("webhooks", "create", URL, "--event", "*", *WHY, "--json")
-    which = made.document["endpoint"]["endpoint_id"]
-    sent = (await duly("webhooks", "test", which, *WHY, "--json")).document
+    created = await duly("webhooks", "create", URL, "--event", "*", *WHY, "--json")
+    endpoint_id = created.document["endpoint"]["endpoint_id"]
+    sent = (await duly("webhooks", "test", endpoint_id, *WHY, "--json")).document
     sql.execute(
         """update duly.webhook_deliveries set status = 'failed', ended_at = now(), try_log = %s""",
         ['[{"error": "HTTP 500"}]'],
     )
-    shown = await duly("webhooks", "deliveries", which, "--status", "failed", "--event", "webhook.test")
-    assert sent["message_id"] in shown.out
-    assert "HTTP 500" in shown.out
-    again = await duly("webhooks", "resend", which, sent["message_id"], *WHY)
+    listed = await duly(
+        "webhooks", "deliveries", endpoint_id, "--status", "failed", "--event", "webhook.test"
+    )
+    assert sent["message_id"] in listed.out
+    assert "HTTP 500" in listed.out
+    again = await duly("webhooks", "resend", endpoint_id, sent["message_id"], *WHY)
     assert "pending" in again.out
     sql.execute("update duly.webhook_deliveries set status = 'failed', ended_at = now()")
-    many = await duly("webhooks", "resend", which, "--failed-since", "2026-01-01T00:00:00Z", *WHY)
+    many = await duly("webhooks", "resend", endpoint_id, "--failed-since", "2026-01-01T00:00:00Z", *WHY)
     assert many.out == "resent 1\n"
-    [one] = (await duly("webhooks", "deliveries", which, "--json")).document["deliveries"]
+    [one] = (await duly("webhooks", "deliveries", endpoint_id, "--json")).document["deliveries"]
     assert (one["status"], one["try_log"]) == ("pending", [{"error": "HTTP 500"}])
 
 

@@ -1,4 +1,4 @@
-"""The feed of an org: in pages, waited for, and as a stream that ends with the key."""
+"""The feed over HTTP: pages, long polling, and a stream that ends when the key is revoked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from duly import Duly
 from duly.features.api_keys.service import ApiKeys
 from duly.http.options import HttpOptions
 from tests.db.settling import settle
-from tests.features.events.test_feed_store import old_events
+from tests.features.events.test_feed import old_events
 from tests.http.conftest import ANNA, key_of, served
 from tests.http.requests import NOT_TEXTS
 from tests.maintenance.aging import drop
@@ -64,8 +64,8 @@ async def test_a_poll_waits_for_a_change(http: httpx.AsyncClient, send: Any) -> 
     start = (await http.get("/v1/feed")).json()["after"]
     empty = await http.get("/v1/feed", params={"after": start}, headers={"prefer": "wait=1"})
     assert (empty.json()["events"], empty.headers["preference-applied"]) == ([], "wait=1")
-    ask = {"params": {"after": empty.json()["after"]}, "headers": {"prefer": "wait=30"}}
-    waiting = asyncio.create_task(http.get("/v1/feed", **ask))  # type: ignore[arg-type]
+    request = {"params": {"after": empty.json()["after"]}, "headers": {"prefer": "wait=30"}}
+    waiting = asyncio.create_task(http.get("/v1/feed", **request))  # type: ignore[arg-type]
     handle = await send.enqueue(1)
     [event] = (await waiting).json()["events"]
     assert event["job_id"] == str(handle.job_id)
@@ -87,8 +87,8 @@ async def test_an_expired_cursor_is_gone_and_an_invalid_one_is_refused(
         assert (await http.get("/v1/feed", params={"after": text})).status_code == 422, text
 
 
-async def told(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
-    """The events of a stream, and what only moves its place."""
+async def read_events(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    """Yield the events of a stream, and the ids that only advance the cursor."""
     part: dict[str, Any] = {}
     async for line in lines:
         if line.startswith(":"):
@@ -101,11 +101,11 @@ async def told(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
             part = {}
 
 
-async def happened(events: AsyncIterator[dict[str, Any]]) -> dict[str, Any]:
-    """The next event; a transaction that is still open may hold it back, while the place moves on."""
-    while "data" not in (seen := await anext(events)):
-        assert set(seen) == {"id"}
-    return seen
+async def next_event(events: AsyncIterator[dict[str, Any]]) -> dict[str, Any]:
+    """Return the next event; an open transaction may hold it back while the cursor advances."""
+    while "data" not in (event := await anext(events)):
+        assert set(event) == {"id"}
+    return event
 
 
 async def test_a_feed_stream_resumes_and_ends_when_its_key_is_revoked(
@@ -118,25 +118,25 @@ async def test_a_feed_stream_resumes_and_ends_when_its_key_is_revoked(
         served(api) as address,
         httpx.AsyncClient(base_url=address, headers=headers, timeout=30) as near,
     ):
-        async with near.stream("GET", "/v1/feed") as answer:
-            assert answer.headers["content-type"].startswith("text/event-stream")
-            events = told(answer.aiter_lines())
+        async with near.stream("GET", "/v1/feed") as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+            events = read_events(response.aiter_lines())
             assert await anext(events) == {"retry": "1000"}
-            seen = await happened(events)
-            assert (seen["event"], json.loads(seen["data"])["job_id"]) == ("job.queued", str(first.job_id))
-            assert seen["id"] == json.loads(seen["data"])["cursor"]
-            assert set(await anext(events)) == {"id"}  # nothing happens, and the place moves on
+            event = await next_event(events)
+            assert (event["event"], json.loads(event["data"])["job_id"]) == ("job.queued", str(first.job_id))
+            assert event["id"] == json.loads(event["data"])["cursor"]
+            assert set(await anext(events)) == {"id"}  # no event, and the cursor advances
             full = await near.get("/v1/feed")
             assert (full.status_code, full.json()["code"]) == (429, "limit.exceeded")
         second = await send.enqueue(2)
         while (wrong := await near.get("/v1/feed", headers={"last-event-id": "x"})).status_code == 429:
-            pass  # until it is seen that they left
+            pass  # until the service notices that the client left
         assert wrong.status_code == 422
-        async with near.stream("GET", "/v1/feed", headers={"last-event-id": seen["id"]}) as answer:
-            events = told(answer.aiter_lines())
+        async with near.stream("GET", "/v1/feed", headers={"last-event-id": event["id"]}) as response:
+            events = read_events(response.aiter_lines())
             await anext(events)
-            seen = await happened(events)
-            assert json.loads(seen["data"])["job_id"] == str(second.job_id)
+            event = await next_event(events)
+            assert json.loads(event["data"])["job_id"] == str(second.job_id)
             await ApiKeys(app).revoke(org, key.split("_")[2], actor=ANNA, reason="lost")
-            async for event in events:
-                assert set(event) == {"id"}
+            async for rest in events:
+                assert set(rest) == {"id"}

@@ -1,4 +1,4 @@
-"""What the relay and the deliverer read does not grow with what others do, or with what waits."""
+"""What the relay and the deliverer read does not grow with other orgs or with the backlog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from duly.db.statements import statement
 from tests.db.settling import settle
 from tests.plans.test_listing import nodes
 
-NOBODY = uuid.UUID(int=0)
+NIL = uuid.UUID(int=0)
 FILLINGS = """
     insert into duly.organizations (org_id, name) values (%(org)s, 'o');
 
@@ -44,11 +44,11 @@ FILLINGS = """
         'job.started', now() - interval '1 minute', s > 1
     from (select n, duly.uuid7() as id from generate_series(1, 3000) n) j, generate_series(1, 10) s
 """
-"""One event in a hundred is the org's; most of the messages wait for one of its endpoints."""
+"""One event in a hundred is of the org; most deliveries are pending for one of its endpoints."""
 
 
 @pytest.mark.parametrize("analyzed", [False, True], ids=["without statistics", "analyzed"])
-def test_relay_and_deliverer_read_only_their_batch_however_much_there_is(
+def test_relay_and_deliverer_read_only_their_batch_of_any_backlog(
     sql: psycopg.Connection[Any], analyzed: bool
 ) -> None:
     org = uuid.uuid4()
@@ -58,20 +58,20 @@ def test_relay_and_deliverer_read_only_their_batch_however_much_there_is(
     if analyzed:
         sql.execute("vacuum analyze duly.event_log, duly.webhook_deliveries, duly.webhook_endpoints")
 
-    look = {"xid": "20", "job_id": NOBODY, "event_seq": 0, "max_scanned": 500, "system_org": SYSTEM_ORG}
-    looked = read(sql, "relay/scan", look)
-    assert 500 <= looked["event_log"] <= 700
-    assert looked["webhook_endpoints"] <= 25
+    scan = {"xid": "20", "job_id": NIL, "event_seq": 0, "max_scanned": 500, "system_org": SYSTEM_ORG}
+    scanned = read(sql, "relay/scan", scan)
+    assert 500 <= scanned["event_log"] <= 700
+    assert scanned["webhook_endpoints"] <= 25
     assert read(sql, "relay/lock_mark", {})["event_log"] <= 20
     found = sql.execute("select org_id, job_id, 1, 1 from duly.job_records limit 100").fetchall()
     columns = zip(
         ("org_ids", "job_ids", "first_seqs", "last_seqs"), map(list, zip(*found, strict=True)), strict=True
     )
-    mark = {"xid": "20", "job_id": NOBODY, "event_seq": 0}
+    mark = {"xid": "20", "job_id": NIL, "event_seq": 0}
     assert 100 <= read(sql, "relay/read_events", {**mark, **dict(columns)})["event_log"] <= 200
 
     claim = {
-        "after_org": NOBODY, "after_endpoint": NOBODY, "org_ids": [], "endpoint_ids": [], "in_flight": [],
+        "after_org": NIL, "after_endpoint": NIL, "org_ids": [], "endpoint_ids": [], "in_flight": [],
         "limit": 64, "max_failing": 32, "per_endpoint": 8,
         "per_org": 160, "holder": uuid.uuid4(), "lease": timedelta(minutes=1),
         "breaker_threshold": 5, "max_walk": 200,
@@ -83,21 +83,21 @@ def test_relay_and_deliverer_read_only_their_batch_however_much_there_is(
         sql.execute(ENGINE_ROLE_SQL)
         assert sql.execute(statement("relay/lock_mark")).fetchall() == []
         written = sql.execute("select pg_current_xact_id_if_assigned()").fetchone()
-        assert written == (None,), "whoever finds nothing to do has locked nothing"
+        assert written == (None,), "a relay without work locks nothing"
 
 
 def read(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> Counter[str]:
-    """How many rows of each table the statement looked at; partitions count as their table."""
+    """Count the rows of each table that a statement reads; partitions count as their table."""
     plan: dict[str, Any] = {}
     with sql.transaction(force_rollback=True):
         sql.execute(f"{ENGINE_ROLE_SQL}; {PREFER_INDEX_ORDER}")
         for _ in range(2):
             found = sql.execute(f"explain (analyze, format json) {statement(name)}", values, prepare=True)
             [([plan],)] = found.fetchall()
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for node in nodes(plan["Plan"]):
         if "Scan" in node["Node Type"] and "Relation Name" in node:
             dropped = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
             table = re.sub(r"_(\d{8}|default)$", "", node["Relation Name"])
-            seen[table] += round((node["Actual Rows"] + dropped) * node["Actual Loops"])
-    return seen
+            counts[table] += round((node["Actual Rows"] + dropped) * node["Actual Loops"])
+    return counts

@@ -37,12 +37,16 @@ async def test_a_message_has_the_event_and_is_signed_by_every_secret(
     assert got.headers["content-type"].startswith("application/cloudevents+json")
     assert len(got.headers["webhook-signature"].split()) == 2, "an expired secret does not sign"
     both = (SECRET, "whsec_bmV3ZXIgbmV3ZXIgbmV3ZXIgbmV3ZXI=")
-    said, again = [Webhook(secret).verify(got.body, got.headers) for secret in both]
-    assert said == again == got.message
-    assert said["id"] == got.headers["webhook-id"] == f"evt_{one.hex}_1"
-    assert (said["type"], said["subject"], said["data"]["job_type"]) == ("job.queued", str(one), "step.take")
-    assert said["data"]["status_url"] == f"https://duly.example/v1/jobs/{one}"
-    assert (said["data"]["request_id"], said["data"]["correlation_id"]) == ("req-1", "cor-1")
+    message, again = [Webhook(secret).verify(got.body, got.headers) for secret in both]
+    assert message == again == got.message
+    assert message["id"] == got.headers["webhook-id"] == f"evt_{one.hex}_1"
+    assert (message["type"], message["subject"], message["data"]["job_type"]) == (
+        "job.queued",
+        str(one),
+        "step.take",
+    )
+    assert message["data"]["status_url"] == f"https://duly.example/v1/jobs/{one}"
+    assert (message["data"]["request_id"], message["data"]["correlation_id"]) == ("req-1", "cor-1")
     [(status, tries, log, held)] = messages(sql, "status, tries, try_log, held_by")
     assert (status, tries, held, log[0]["status"], log[0]["error"]) == ("delivered", 1, None, 200, None)
     assert log[0]["at"].endswith("Z")
@@ -198,12 +202,12 @@ async def test_a_resent_delivery_and_a_notification_are_sent_like_any_other(
         [org, at, note[0]],
     )
     await deliver(sql, app, chore)
-    said = [
+    seqs = [
         got.message["data"]["event_seq"]
         for got in receiver.received
         if got.message.get("subject") == str(one)
     ]
-    assert (said[:2], sorted(said[2:])) == ([1, 2], [1, 3]), "the resent one, and the next"
+    assert (seqs[:2], sorted(seqs[2:])) == ([1, 2], [1, 3]), "the resent one, and the next"
     assert [got.message["data"] for got in receiver.received if got.message["type"] == "notification"] == [
         {"subject": "Hi"}
     ]

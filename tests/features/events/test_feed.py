@@ -67,16 +67,16 @@ def keys(events: Iterable[Any]) -> list[Key]:
 async def test_every_event_of_the_org_comes_once_with_its_job(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
-    made = await enqueue(step, org, range(3))
+    jobs = await enqueue(step, org, range(3))
     async with app.worker():
-        for job_id in made:
+        for job_id in jobs:
             await app.handle(job_id, org_id=org).wait(timeout=30)
     settle(sql)
     events = await whole(app.feed, org, size=2)
     stored = sql.execute("select job_id, event_seq from duly.event_log where org_id = %s", [org]).fetchall()
     assert sorted(keys(events)) == sorted(stored)
     assert len(stored) == 9
-    for job_id in made:
+    for job_id in jobs:
         own = [event for event in events if event.job_id == job_id]
         assert [event.event_type for event in own] == ["job.queued", "job.started", "job.completed"]
     first = events[0]
@@ -87,12 +87,12 @@ async def test_every_event_of_the_org_comes_once_with_its_job(
 async def test_a_page_continues_after_the_previous_one_also_later(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
-    made = await enqueue(step, org, range(5))
+    jobs = await enqueue(step, org, range(5))
     settle(sql)
     first = await app.feed.read(org, limit=3)
-    assert (keys(first.events), first.more) == ([(job, 1) for job in made[:3]], True)
+    assert (keys(first.events), first.more) == ([(job, 1) for job in jobs[:3]], True)
     second = await app.feed.read(org, first.after, limit=3)
-    assert (keys(second.events), second.more) == ([(job, 1) for job in made[3:]], False)
+    assert (keys(second.events), second.more) == ([(job, 1) for job in jobs[3:]], False)
     third = await app.feed.read(org, second.after)
     assert (third.events, third.more) == ((), False)
     later = await enqueue(step, org, [5])
@@ -100,7 +100,7 @@ async def test_a_page_continues_after_the_previous_one_also_later(
     assert keys((await app.feed.read(org, third.after)).events) == [(later[0], 1)]
     # The cursor of an event is as good as that of a page.
     assert keys((await app.feed.read(org, first.events[1].cursor)).events) == [
-        (job, 1) for job in [*made[2:], *later]
+        (job, 1) for job in [*jobs[2:], *later]
     ]
 
 
@@ -239,16 +239,16 @@ async def test_row_level_security_protects_the_events_of_other_orgs(
 async def test_follow_yields_existing_and_new_events(
     app: Duly, org: uuid.UUID, step: Job[[int], int]
 ) -> None:
-    made = await enqueue(step, org, range(2))
-    seen: list[uuid.UUID] = []
+    jobs = await enqueue(step, org, range(2))
+    followed: list[uuid.UUID] = []
     async with asyncio.timeout(60):
         async for event in app.feed.follow(org):
-            seen.append(event.job_id)
-            if len(seen) == 2:
-                made += await enqueue(step, org, [2])
-            if len(seen) == 3:
+            followed.append(event.job_id)
+            if len(followed) == 2:
+                jobs += await enqueue(step, org, [2])
+            if len(followed) == 3:
                 break
-    assert seen == made
+    assert followed == jobs
     assert (await app.feed.read(org, event.cursor)).events == ()
 
 
