@@ -20,7 +20,7 @@ from duly.features.alerts import store
 from duly.features.alerts.models import Alert, AlertKind, Severity
 from duly.features.alerts.store import AlertScanCursor
 from duly.features.alerts.thresholds import Measurements, QueueMeasurement, Thresholds, find_firing
-from duly.features.metrics.store import read_totals
+from duly.features.metrics.service import read_totals
 from duly.features.notifications.service import NewNotification, add_notifications
 from duly.features.queues import store as queues
 from duly.jobs import stale_jobs

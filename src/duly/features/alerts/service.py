@@ -10,10 +10,13 @@ from duly.core.errors import ContractError
 from duly.core.job import SYSTEM_ORG
 from duly.features.alerts import store
 from duly.features.alerts.models import AlertKind, AlertPage, Severity
+from duly.features.alerts.store import list_open
 from duly.features.alerts.thresholds import Measurements, check_workers
 from duly.features.arguments import org_uuid
 from duly.features.pagination import decode_cursor, read_org_page, time_cursor
 from duly.jobs.application import App
+
+__all__ = ["Alerts", "list_open"]
 
 _MAX_CRITICAL = 100
 _NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))

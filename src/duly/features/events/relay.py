@@ -21,8 +21,8 @@ from duly.db.database import retry_transaction
 from duly.db.pool import Connection
 from duly.features.events import relay_store
 from duly.features.events.models import RelayedEvent
-from duly.features.subscriptions import store as subscriptions
-from duly.features.webhooks import delivery_store as deliveries
+from duly.features.subscriptions.service import notify_subscribers
+from duly.features.webhooks.deliveries import create_deliveries
 from duly.jobs.application import App
 
 log = logging.getLogger("duly.maintenance")
@@ -87,17 +87,17 @@ class Relay:
                 return 0
             batch = await relay_store.read_batch(conn, locked.mark, max_scanned=self._batch_size)
             if batch.events:
-                await deliveries.create(conn, batch.events)
-                await _notify_subscribers(conn, batch.events)
+                await create_deliveries(conn, batch.events)
+                await _notify_each_org(conn, batch.events)
             await relay_store.move_mark(conn, batch.end)
             return batch.scanned
 
 
-async def _notify_subscribers(conn: Connection, events: Sequence[RelayedEvent]) -> None:
+async def _notify_each_org(conn: Connection, events: Sequence[RelayedEvent]) -> None:
     """Write the notifications of subscribers. Those that fail for one org do not hold up other orgs."""
     try:
         async with conn.transaction():
-            await subscriptions.notify(conn, events)
+            await notify_subscribers(conn, events)
         return
     except _PERMANENT_ERRORS:
         orgs = sorted({event.org_id for event in events})
@@ -105,4 +105,4 @@ async def _notify_subscribers(conn: Connection, events: Sequence[RelayedEvent]) 
             log.exception("could not notify subscribers of org %s of %s events", orgs[0], len(events))
             return
     for org_id in orgs:
-        await _notify_subscribers(conn, [event for event in events if event.org_id == org_id])
+        await _notify_each_org(conn, [event for event in events if event.org_id == org_id])

@@ -15,7 +15,7 @@ from duly.features.members.models import Member, MemberPage
 from duly.features.members.store import list_admins
 from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, read_org_page, text_cursor
-from duly.features.subscriptions import store as subscriptions
+from duly.features.subscriptions.service import delete_of_user
 from duly.jobs.application import App
 
 __all__ = ["Member", "MemberPage", "Members", "list_admins"]
@@ -54,7 +54,7 @@ class Members:
 
         async def change(conn: Connection) -> Member:
             removed = _require_member(await store.remove_member(conn, org, user), user)
-            await subscriptions.delete_of_user(conn, org, user)
+            await delete_of_user(conn, org, user)
             await record_entry(conn, request, org, "member.removed", user, role=removed.role)
             return removed
 

@@ -27,6 +27,8 @@ from duly.jobs import stale_jobs
 from duly.jobs.application import App
 from duly.observability.metrics import alert_kinds
 
+__all__ = ["DatabaseGauge", "DatabaseMetrics", "InstallationTotals", "read_totals"]
+
 log = logging.getLogger("duly.metrics")
 MAX_COUNT = 100_000
 """Counts end here."""

@@ -13,10 +13,10 @@ from duly.core.states import Status
 from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.server import ServerStats, read_server_stats
-from duly.features.alerts import store as alerts
 from duly.features.alerts.models import Alert, Severity
+from duly.features.alerts.service import list_open
 from duly.features.dead_letters import store as dead_letters
-from duly.features.metrics.store import read_totals
+from duly.features.metrics.service import read_totals
 from duly.features.overview import store
 from duly.features.overview.models import (
     HOUR,
@@ -77,7 +77,7 @@ class DashboardReader:
     ) -> Dashboard:
         """Return the dashboard of the installation, on an engine session."""
         totals = await read_totals(conn, limit=_MAX_COUNT)
-        open_alerts = await alerts.list_open(conn, None, limit=_MAX_ALERTS)
+        open_alerts = await list_open(conn, None, limit=_MAX_ALERTS)
         failures = await dead_letters.list_failure_groups(
             conn, None, limit=_MAX_FAILURES, max_count=_MAX_DEAD_LETTERS
         )
@@ -127,7 +127,7 @@ class DashboardReader:
         async with self._app.tenant_session(org_id) as conn:
             await conn.execute(PREFER_INDEX_ORDER)
             ended = await queue_stats.list_ended(conn, org_id, HOUR, limit=_MAX_ENDED_JOBS)
-            open_alerts = await alerts.list_open(conn, org_id, limit=_MAX_ALERTS)
+            open_alerts = await list_open(conn, org_id, limit=_MAX_ALERTS)
             failures = await dead_letters.list_failure_groups(
                 conn, org_id, limit=_MAX_FAILURES, max_count=_MAX_DEAD_LETTERS
             )

@@ -13,7 +13,7 @@ from duly.core.states import Status
 from duly.db.server import ServerStats
 from duly.features.alerts.models import Alert
 from duly.features.dead_letters.models import FailureGroup
-from duly.features.metrics.store import InstallationTotals
+from duly.features.metrics.service import InstallationTotals
 from duly.features.pagination import Count
 from duly.features.queues.models import QueueStats, WorkerSnapshot
 from duly.worker.queue_stats import QueueActivity

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC
 from typing import Any
 from uuid import UUID
 
 from duly.core.errors import Conflict, ContractError, UnknownJob, UnknownSubscription
 from duly.core.job import Actor
+from duly.core.states import TERMINAL_EVENT
 from duly.db.pool import Connection
 from duly.features.arguments import check_org_active, org_uuid, required_uuid
 from duly.features.audit.entries import audited_transaction, change_request
+from duly.features.events.models import RelayedEvent
 from duly.features.notifications.recipients import IN_APP, Recipient, check_endpoints, in_app_address
+from duly.features.notifications.service import NewNotification, add_notifications
 from duly.features.pagination import decode_cursor, read_org_page
 from duly.features.subscriptions import store
 from duly.features.subscriptions.models import OUTCOMES, Subscription, SubscriptionPage
+from duly.features.subscriptions.store import delete_of_user
 from duly.features.system_jobs import is_system_job
 from duly.features.templates.models import DEFAULT_LOCALE, checked_locale
 from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
 
+__all__ = ["Subscriptions", "delete_of_user", "is_of", "notify_subscribers", "unknown_subscription"]
+
 MAX_PER_JOB = 100
 MAX_WITHOUT_JOB = 100
 """Subscriptions of an org to job types, or to all its jobs."""
 MAX_PER_CREATOR = 20
 """Of these, by the same actor: no actor can take all of them."""
+_MAX_NOTIFICATIONS = 1_000
+_TERMINAL_EVENTS = frozenset(TERMINAL_EVENT.values())
 
 
 class Subscriptions:
@@ -65,13 +74,9 @@ class Subscriptions:
                 "job_id and job_type exclude each other", field="job_type", fix="pass one of them"
             )
         created = await audited_transaction(self._app, lambda conn: _find_or_create(conn, values))
-        job = created.job_id
-        if job is not None:
+        if created.job_id is not None:
             # After the commit: the relay notifies of whatever ends the job from now on.
-            await audited_transaction(
-                self._app,
-                lambda conn: store.notify_now(conn, created.org_id, job, created.subscription_id),
-            )
+            await audited_transaction(self._app, lambda conn: _notify_if_ended(conn, created))
         return created
 
     async def list(
@@ -115,6 +120,54 @@ class Subscriptions:
             return _known(await store.delete(conn, org, subscription))
 
         return await audited_transaction(self._app, delete)
+
+
+async def notify_subscribers(conn: Connection, events: Sequence[RelayedEvent]) -> None:
+    """Write the notifications of the jobs that ended by these events, on the session of the relay."""
+    ended = [event for event in events if event.event_type in _TERMINAL_EVENTS]
+    if ended:
+        jobs = [(event.org_id, event.job_id) for event in ended]
+        xids = [str(event.commit_xid) for event in ended]
+        await _notify(conn, await store.match(conn, jobs, xids))
+
+
+async def _notify_if_ended(conn: Connection, subscription: Subscription) -> None:
+    """Notify one subscriber if the job has ended: the relay may have passed its event already.
+
+    If the relay notifies too, both write the same notification, and it is sent once.
+    """
+    assert subscription.job_id is not None
+    jobs = [(subscription.org_id, subscription.job_id)]
+    await _notify(conn, await store.match(conn, jobs, [None], only=subscription.subscription_id))
+
+
+async def _notify(conn: Connection, matches: Sequence[Mapping[str, Any]]) -> None:
+    for start in range(0, len(matches), _MAX_NOTIFICATIONS):
+        batch = matches[start : start + _MAX_NOTIFICATIONS]
+        await add_notifications(conn, [_notification(match) for match in batch])
+    if matches:
+        await store.mark_notified(conn, {(match["org_id"], match["subscription_id"]) for match in matches})
+
+
+def _notification(match: Mapping[str, Any]) -> NewNotification:
+    # No value of the payload changes later: the end of a job is notified once.
+    finished_at = match["finished_at"].astimezone(UTC).isoformat(timespec="microseconds")
+    payload = {
+        **{name: match[name] for name in ("job_type", "subject_id", "status", "outcome", "error_code")},
+        "job_id": str(match["job_id"]),
+        "finished_at": finished_at.replace("+00:00", "Z"),
+    }
+    return NewNotification(
+        org_id=match["org_id"],
+        channel=match["channel"],
+        recipient=match["recipient"],
+        template_key=f"job.{match['ended']}",
+        payload=payload,
+        created_by=match["created_by"],
+        locale=match["locale"],
+        job_id=match["job_id"],
+        bucket=str(match["subscription_id"]),
+    )
 
 
 def is_of(subscription: Subscription, actor: Actor) -> bool:

@@ -1,22 +1,15 @@
-"""The table of subscriptions, and the notifications of subscribers when jobs end."""
+"""The table of subscriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from duly.core.states import TERMINAL_EVENT
 from duly.db.pool import Connection
 from duly.db.rows import read_all, read_first, rows
 from duly.db.statements import statement
-from duly.features.events.models import RelayedEvent
-from duly.features.notifications.service import NewNotification, add_notifications
 from duly.features.subscriptions.models import Subscription
-
-_TERMINAL_EVENTS = frozenset(TERMINAL_EVENT.values())
-_MAX_BATCH = 1_000
 
 
 async def create(conn: Connection, values: Mapping[str, Any]) -> Subscription:
@@ -58,61 +51,25 @@ async def delete_of_user(conn: Connection, org_id: UUID, user_id: str) -> None:
     await conn.execute(statement("subscriptions/delete_of_user"), {"org_id": org_id, "user_id": user_id})
 
 
-async def notify(conn: Connection, events: Sequence[RelayedEvent]) -> None:
-    """Write the notifications of the jobs that ended by these events, on the session of the relay."""
-    ended = [event for event in events if event.event_type in _TERMINAL_EVENTS]
-    if ended:
-        values = {
-            "org_ids": [event.org_id for event in ended],
-            "job_ids": [event.job_id for event in ended],
-            "xids": [str(event.commit_xid) for event in ended],
-            "only": None,
-        }
-        await _notify(conn, values)
-
-
-async def notify_now(conn: Connection, org_id: UUID, job_id: UUID, subscription_id: UUID) -> None:
-    """Notify one subscriber if the job has ended: the relay may have passed its event already.
-
-    If the relay notifies too, both write the same notification, and it is sent once.
-    """
-    values = {"org_ids": [org_id], "job_ids": [job_id], "xids": [None], "only": subscription_id}
-    await _notify(conn, values)
-
-
-async def _notify(conn: Connection, values: Mapping[str, Any]) -> None:
-    matches = await rows(conn, "subscriptions/match", values)
-    if not matches:
-        return
-    for start in range(0, len(matches), _MAX_BATCH):
-        batch = matches[start : start + _MAX_BATCH]
-        await add_notifications(conn, [_notification(match) for match in batch])
-    org_ids, subscription_ids = zip(
-        *{(match["org_id"], match["subscription_id"]) for match in matches}, strict=True
-    )
-    keys = {"org_ids": [*org_ids], "subscription_ids": [*subscription_ids]}
-    await conn.execute(statement("subscriptions/mark_notified"), keys)
-
-
-def _notification(match: Mapping[str, Any]) -> NewNotification:
-    return NewNotification(
-        org_id=match["org_id"],
-        channel=match["channel"],
-        recipient=match["recipient"],
-        template_key=f"job.{match['ended']}",
-        payload=_payload(match),
-        created_by=match["created_by"],
-        locale=match["locale"],
-        job_id=match["job_id"],
-        bucket=str(match["subscription_id"]),
-    )
-
-
-def _payload(match: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values for the template. None of them changes later: one end is notified once."""
-    finished_at = match["finished_at"].astimezone(UTC).isoformat(timespec="microseconds")
-    return {
-        **{name: match[name] for name in ("job_type", "subject_id", "status", "outcome", "error_code")},
-        "job_id": str(match["job_id"]),
-        "finished_at": finished_at.replace("+00:00", "Z"),
+async def match(
+    conn: Connection,
+    jobs: Sequence[tuple[UUID, UUID]],
+    xids: Sequence[str | None],
+    *,
+    only: UUID | None = None,
+) -> list[dict[str, Any]]:
+    """Return the subscriptions that match ended jobs, with the outcome; with `only`, of one subscription."""
+    values = {
+        "org_ids": [org_id for org_id, _ in jobs],
+        "job_ids": [job_id for _, job_id in jobs],
+        "xids": [*xids],
+        "only": only,
     }
+    return await rows(conn, "subscriptions/match", values)
+
+
+async def mark_notified(conn: Connection, keys: Collection[tuple[UUID, UUID]]) -> None:
+    """Record that the recipients of subscriptions were notified."""
+    org_ids, subscription_ids = zip(*keys, strict=True)
+    values = {"org_ids": [*org_ids], "subscription_ids": [*subscription_ids]}
+    await conn.execute(statement("subscriptions/mark_notified"), values)

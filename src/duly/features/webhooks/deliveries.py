@@ -15,6 +15,7 @@ from duly.features.arguments import org_uuid, require, required_text, required_u
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.pagination import decode_cursor, encode_cursor, page_size
 from duly.features.webhooks import delivery_store, store
+from duly.features.webhooks.delivery_store import create_deliveries
 from duly.features.webhooks.models import (
     NEWEST,
     OLDEST,
@@ -30,6 +31,8 @@ from duly.features.webhooks.models import (
 )
 from duly.jobs.application import App
 from duly.jobs.request_context import as_uuid, checked_text
+
+__all__ = ["MAX_PENDING", "MAX_RESENT", "Deliveries", "create_deliveries"]
 
 T = TypeVar("T")
 _Read = Callable[[Connection, UUID, UUID], Awaitable[Endpoint | None]]

@@ -44,7 +44,7 @@ class DeliveryClaim(NamedTuple):
     continue_after: tuple[UUID, UUID] | None
 
 
-async def create(conn: Connection, events: Sequence[RelayedEvent]) -> None:
+async def create_deliveries(conn: Connection, events: Sequence[RelayedEvent]) -> None:
     """Write the deliveries of events to the endpoints that select them, on the session of the relay."""
     values = {
         "org_ids": [event.org_id for event in events],
