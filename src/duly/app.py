@@ -46,10 +46,10 @@ from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.request_context import RequestContext
 from duly.jobs.resources import Resources
-from duly.maintenance import maintenance_jobs as maintenance
+from duly.maintenance import retention
 from duly.maintenance.loop import run_chores
-from duly.maintenance.maintenance_jobs import MAINTENANCE_SCHEDULES
 from duly.maintenance.reconcile import Reconciliation, reconcile
+from duly.maintenance.retention import MAINTENANCE_SCHEDULES
 from duly.settings import Settings
 from duly.settings_sources import SettingArguments
 from duly.worker.options import WorkerConnections, WorkerOptions
@@ -365,7 +365,7 @@ class Duly(App):
 
     def _declare_maintenance(self) -> None:
         if MAINTENANCE_SCHEDULES[0].job_type not in self.registry:
-            maintenance.declare(self, self.settings.retention)
+            retention.declare(self, self.settings.retention)
         enrichment.declare(self)
         verification.declare(self, self.audit)
         from duly.features.bulk import job as bulk_job

@@ -21,9 +21,9 @@ from duly.jobs.application import App
 from duly.maintenance.adapter_sync import AdapterSync
 from duly.maintenance.failure_callbacks import FailureCallbackRetrier
 from duly.maintenance.loop import Chore
-from duly.maintenance.maintenance_jobs import MAINTENANCE_SCHEDULES
 from duly.maintenance.reaper import Reaper
 from duly.maintenance.reconciler import Reconciler
+from duly.maintenance.retention import MAINTENANCE_SCHEDULES
 from duly.maintenance.vacuum import QueueVacuum
 from duly.settings import Settings
 

@@ -11,7 +11,7 @@ ORG = UUID("0190b6a0-0000-7000-8000-000000000001")
 SHA = "ab" + "0" * 62
 
 
-def test_a_ref_survives_the_trip_through_text() -> None:
+def test_a_ref_is_parsed_from_its_text() -> None:
     ref = BlobRef(ORG, SHA, 12)
     assert str(ref) == f"blob:{ORG}/{SHA}/12"
     assert BlobRef.parse(str(ref)) == ref

@@ -1,4 +1,4 @@
-"""The same promises hold on a local disk and in memory."""
+"""The blob store, on a local disk and in memory."""
 
 import asyncio
 import hashlib
@@ -37,7 +37,7 @@ async def tamper(store: BlobStore, ref: BlobRef, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"hello" * 1000, bytes(3 * MEGABYTE + 1)])
-async def test_what_was_put_comes_back(store: BlobStore, data: bytes) -> None:
+async def test_get_returns_the_put_content(store: BlobStore, data: bytes) -> None:
     ref = await store.put(ORG, data)
     assert ref == BlobRef(ORG, hashlib.sha256(data).hexdigest(), len(data))
     assert await store.exists(ref, org_id=ORG)
@@ -56,13 +56,13 @@ async def test_an_empty_stream_is_the_empty_blob(store: BlobStore) -> None:
     assert await store.put_stream(ORG, chunked()) == await store.put(ORG, b"")
 
 
-async def test_the_same_content_is_kept_once_per_organisation(store: BlobStore) -> None:
+async def test_equal_content_is_stored_once_per_organisation(store: BlobStore) -> None:
     first, again, other = [await store.put(org, b"same") for org in (ORG, ORG, OTHER)]
     assert first == again != other
     assert sorted(await keys(store)) == sorted([first.key, other.key])
 
 
-async def test_twenty_puts_of_the_same_content_at_once_agree(store: BlobStore) -> None:
+async def test_concurrent_puts_of_equal_content_agree(store: BlobStore) -> None:
     puts = [store.put(ORG, b"same") for _ in range(10)]
     streams = [store.put_stream(ORG, chunked(b"sa", b"me")) for _ in range(10)]
     refs = set(await asyncio.gather(*puts, *streams))
@@ -82,7 +82,7 @@ async def test_a_blob_on_disk_is_read_piece_by_piece(tmp_path: Path) -> None:
     assert max(map(len, pieces)) <= 2 * MEGABYTE
 
 
-async def test_another_organisations_blob_looks_exactly_like_an_unknown_one(store: BlobStore) -> None:
+async def test_a_blob_of_another_organisation_is_unknown(store: BlobStore) -> None:
     theirs = await store.put(ORG, b"secret")
     unknown = BlobRef(OTHER, hashlib.sha256(b"never put").hexdigest(), 9)
     complaints = []
@@ -105,7 +105,7 @@ async def test_another_organisation_cannot_delete(store: BlobStore) -> None:
     assert await store.get(ref, org_id=ORG) == b"mine"
 
 
-async def test_deleting_twice_is_deleting_once(store: BlobStore) -> None:
+async def test_deleting_is_idempotent(store: BlobStore) -> None:
     ref = await store.put(ORG, b"gone")
     await store.delete(ref, org_id=ORG)
     await store.delete(ref, org_id=ORG)
@@ -147,7 +147,7 @@ async def test_the_last_chunk_of_a_changed_blob_is_withheld(store: BlobStore) ->
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_putting_again_heals_a_truncated_blob(store: BlobStore, streamed: bool) -> None:
+async def test_putting_again_repairs_a_truncated_blob(store: BlobStore, streamed: bool) -> None:
     ref = await store.put(ORG, b"original")
     await tamper(store, ref, b"orig")
     assert not await store.exists(ref, org_id=ORG)
@@ -207,7 +207,7 @@ async def read(store: BlobStore, name: str, org_id: UUID = ORG) -> bytes:
     return b"".join([chunk async for chunk in store.read_file(org_id, name)])
 
 
-async def test_a_tenants_file_is_found_by_its_name_and_replaced_by_the_next(store: BlobStore) -> None:
+async def test_a_tenants_file_is_read_by_name_and_replaced_by_the_next_write(store: BlobStore) -> None:
     kept = await store.write_file(ORG, chunked(b"one ", b"two"), "derived/d1/elements.json")
     assert kept == ("derived/d1/elements.json", hashlib.sha256(b"one two").hexdigest(), 7)
     assert await keys(store) == [f"tenant/{ORG}/derived/d1/elements.json"]
@@ -225,7 +225,7 @@ async def test_the_name_of_a_tenants_file_may_be_its_hash(store: BlobStore) -> N
     assert len(await keys(store)) == 1
 
 
-async def test_the_files_of_a_tenant_are_listed_and_removed_by_their_folder(store: BlobStore) -> None:
+async def test_the_files_of_a_tenant_are_listed_by_folder_and_deleted(store: BlobStore) -> None:
     for name in ("derived/d1/a", "derived/d1/b/c", "derived/d2/a"):
         await store.write_file(ORG, chunked(b"x"), name)
     await store.write_file(OTHER, chunked(b"x"), "derived/d1/a")
@@ -235,7 +235,7 @@ async def test_the_files_of_a_tenant_are_listed_and_removed_by_their_folder(stor
     assert await store.file_size(OTHER, "derived/d1/a") == 1
 
 
-async def test_another_tenants_file_is_as_unknown_as_none(store: BlobStore) -> None:
+async def test_a_file_of_another_tenant_is_unknown(store: BlobStore) -> None:
     await store.write_file(ORG, chunked(b"x"), "a")
     for org_id, name in ((OTHER, "a"), (ORG, "b")):
         with pytest.raises(BlobNotFound):
@@ -244,13 +244,13 @@ async def test_another_tenants_file_is_as_unknown_as_none(store: BlobStore) -> N
 
 
 @pytest.mark.parametrize("name", ["../other/a", "a/../../b", "/a", "a//b", "", ".", "a\0b"])
-async def test_a_name_cannot_lead_out_of_the_tenants_folder(store: BlobStore, name: str) -> None:
+async def test_a_file_name_cannot_leave_the_folder_of_its_tenant(store: BlobStore, name: str) -> None:
     with pytest.raises(ValueError, match="below its folder"):
         await store.write_file(ORG, chunked(b"x"), name)
     assert await keys(store) == []
 
 
-async def test_a_file_that_breaks_off_is_not_kept(store: BlobStore) -> None:
+async def test_an_interrupted_file_is_not_stored(store: BlobStore) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield b"half"
         raise ConnectionError

@@ -36,7 +36,7 @@ from duly.features.sessions.service import Sessions
 from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.maintenance.failure_callbacks import FailureCallbackRetrier
-from duly.maintenance.maintenance_jobs import MAINTENANCE_SCHEDULES
+from duly.maintenance.retention import MAINTENANCE_SCHEDULES
 from duly.testing import DatabaseCluster
 from tests.apps.documents.stage import add, pieces
 from tests.db.release import Conn, dump

@@ -1,4 +1,4 @@
-"""A home of its own for each test, and the certainty that nothing of it outlives the test."""
+"""A home per test; nothing of it outlives the test."""
 
 import shutil
 from collections.abc import Callable, Iterator

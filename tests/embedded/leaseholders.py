@@ -1,4 +1,4 @@
-"""Other processes that hold leases, and ways to see what runs for a home."""
+"""Processes that hold leases, and functions that list the processes of a home."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""PostgreSQL refuses root; root, and users without a name, are served all the same."""
+"""Accounts: PostgreSQL refuses root and unknown users, and the embedded server works for both."""
 
 import os
 import shutil
@@ -59,7 +59,7 @@ def answer(dsn: str) -> object:
 
 
 @pytest.mark.parametrize("user", [NOBODY, UNNAMED])
-def test_an_ordinary_user_is_served_as_itself(open_home: Path, user: int) -> None:
+def test_the_server_of_an_ordinary_user_runs_as_that_user(open_home: Path, user: int) -> None:
     if user == UNNAMED and subprocess.run(["unshare", "--user", "true"], user=user).returncode != 0:
         pytest.skip("this kernel gives ordinary users no namespaces")
     open_home.mkdir()
@@ -74,7 +74,7 @@ def test_an_ordinary_user_is_served_as_itself(open_home: Path, user: int) -> Non
         holder.kill()
 
 
-def test_root_in_the_home_of_another_user_serves_as_that_user(open_home: Path) -> None:
+def test_root_runs_the_server_as_the_owner_of_the_home(open_home: Path) -> None:
     open_home.mkdir(0o700)
     os.chown(open_home, NOBODY, NOBODY)
     with open_server(open_home) as server:
@@ -83,7 +83,7 @@ def test_root_in_the_home_of_another_user_serves_as_that_user(open_home: Path) -
 
 
 @pytest.mark.usefixtures("without_namespaces")
-def test_without_namespaces_nobody_serves_a_home_it_can_reach(
+def test_without_namespaces_the_account_nobody_runs_the_server_in_a_reachable_home(
     open_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_server(open_home) as server:
@@ -97,7 +97,7 @@ def test_without_namespaces_nobody_serves_a_home_it_can_reach(
 
 
 @pytest.mark.usefixtures("without_namespaces")
-def test_without_namespaces_nobody_gets_a_shelter_and_a_copy_of_the_programs(
+def test_without_namespaces_the_account_nobody_gets_a_fallback_directory_and_a_copy_of_the_programs(
     home: Path, tmp_path: Path
 ) -> None:
     package = find_bindir().parents[1]

@@ -1,4 +1,4 @@
-"""Homes of every kind, and directories that are left as they were."""
+"""Home directories of every kind; their parents do not change."""
 
 import importlib.util
 import os
@@ -22,7 +22,7 @@ def test_a_home_too_long_for_a_socket_works(home: Path) -> None:
         assert len(os.fsencode(server.socket_dir / ".s.PGSQL.5432")) < 104
 
 
-async def test_the_dsn_serves_asyncpg_and_sqlalchemy_too(home: Path) -> None:
+async def test_the_dsn_works_for_asyncpg_and_sqlalchemy(home: Path) -> None:
     with open_server(home) as server:
         connection = await asyncpg.connect(server.dsn())
         assert await connection.fetchval("select 1") == 1
@@ -89,7 +89,7 @@ def test_the_home_follows_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
     assert prepare_home(None) == tmp_path / "mine"
 
 
-def test_a_directory_that_others_could_have_planted_is_refused(tmp_path: Path) -> None:
+def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)

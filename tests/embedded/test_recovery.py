@@ -1,4 +1,4 @@
-"""Any process may be killed at any moment."""
+"""Recovery from the kill of any process at any moment."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def replaced(listing: Callable[[Path], list[int]], home: Path, old: list[int]) -
     return len(listing(home)) == 1 and listing(home) != old
 
 
-def test_a_killed_postmaster_is_started_again_with_its_data(home: Path) -> None:
+def test_a_killed_postmaster_is_restarted_with_its_data(home: Path) -> None:
     with open_server(home) as server:
         commit_three_rows(server)
         old = postmasters(home)
@@ -92,7 +92,7 @@ def test_a_half_made_data_directory_is_ignored(home: Path) -> None:
         assert sorted(path.name for path in home.glob("pg18*")) == ["pg18", "pg18.log"]
 
 
-def test_a_pid_file_that_names_a_stranger_is_not_believed(home: Path) -> None:
+def test_a_pid_file_with_the_pid_of_another_process_is_removed(home: Path) -> None:
     with open_server(home) as server:
         commit_three_rows(server)
     wait_until(lambda: not supervisors(home))

@@ -1,4 +1,4 @@
-"""One server per home, for as long as anyone uses it."""
+"""One server per home, which runs while any process holds a lease."""
 
 import shutil
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def ask(dsn: str, question: str) -> object:
     return row[0] if row else None
 
 
-def test_the_first_start_gives_a_working_postgresql_18(home: Path) -> None:
+def test_the_first_start_creates_a_working_postgresql_18(home: Path) -> None:
     with open_server(home) as server:
         assert str(ask(server.dsn(), "show server_version")).startswith("18")
         assert ask(server.dsn(), "show listen_addresses") == ""
@@ -54,7 +54,7 @@ def test_the_server_stops_when_its_last_user_leaves(home: Path, hold: Hold) -> N
     assert not server.socket_dir.exists()
 
 
-def test_a_killed_user_leaves_the_others_served_and_no_lease_behind(home: Path, hold: Hold) -> None:
+def test_a_killed_process_releases_its_lease_and_others_keep_the_server(home: Path, hold: Hold) -> None:
     doomed, survivor = hold(), hold()
     dsn = doomed.dsn()
     assert survivor.dsn() == dsn
@@ -64,7 +64,7 @@ def test_a_killed_user_leaves_the_others_served_and_no_lease_behind(home: Path, 
     wait_until(lambda: not supervisors(home) and not postmasters(home))
 
 
-def test_a_user_who_comes_while_the_server_stops_gets_a_working_one(home: Path) -> None:
+def test_a_lease_taken_while_the_server_stops_gets_a_working_server(home: Path) -> None:
     for _ in range(4):
         with open_server(home) as server:
             assert ask(server.dsn(), "select 1") == 1
@@ -73,7 +73,7 @@ def test_a_user_who_comes_while_the_server_stops_gets_a_working_one(home: Path) 
         assert ask(server.dsn(), "select 1") == 1
 
 
-def test_the_options_of_the_first_starter_hold_for_all(home: Path) -> None:
+def test_the_options_of_the_first_process_apply_to_all(home: Path) -> None:
     with (
         open_server(home, options={"work_mem": "7MB"}),
         open_server(home, options={"work_mem": "9MB"}) as second,
@@ -81,7 +81,7 @@ def test_the_options_of_the_first_starter_hold_for_all(home: Path) -> None:
         assert ask(second.dsn(), "show work_mem") == "7MB"
 
 
-def test_the_last_user_can_wait_for_the_end_and_remove_the_home(home: Path) -> None:
+def test_the_last_process_can_wait_for_the_stop_and_remove_the_home(home: Path) -> None:
     open_server(home).wait_until_stopped()
     assert postmasters(home) == []
     shutil.rmtree(home)

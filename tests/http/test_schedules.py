@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from duly import Duly
 from duly.core.policy import Retention
-from duly.maintenance import maintenance_jobs as maintenance
+from duly.maintenance import retention
 from tests.http.conftest import caller, key_of
 from tests.http.requests import NOT_TEXTS, WHY, check_blind
 
@@ -28,7 +28,7 @@ def _declared(app: Duly) -> None:
     @app.job("report.build", queue="q:exports")
     async def build(region: str) -> None: ...
 
-    maintenance.declare(app, Retention())
+    retention.declare(app, Retention())
 
 
 async def test_a_schedule_is_created_updated_run_and_deleted(

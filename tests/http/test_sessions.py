@@ -21,7 +21,7 @@ from duly.http import rate_limit
 from duly.http.application import create_app
 from duly.http.options import HttpOptions
 from duly.http.rate_limit import SignInThrottle
-from duly.maintenance import maintenance_jobs as maintenance
+from duly.maintenance import retention
 from tests.http.conftest import ANNA, key_of
 
 HOME = "http://localhost"
@@ -165,7 +165,7 @@ async def test_a_session_ends_with_its_key_or_member_and_at_its_expiry(
     sql.execute("update duly.sessions set expires_at = now()")
     assert await is_over(last.token)
     resources = await app.resources()
-    counts = await maintenance.run_clean_up(resources.database, resources.blobs, app.settings.retention)
+    counts = await retention.run_clean_up(resources.database, resources.blobs, app.settings.retention)
     assert counts["sessions"] == 2
     assert sql.execute("select count(*) from duly.sessions").fetchone() == (0,)
 

@@ -1,4 +1,4 @@
-"""Jobs of long ago, each with a row in every table, in partitions of their time."""
+"""Create old jobs, with a row in every table, in the partitions of their time."""
 
 from __future__ import annotations
 

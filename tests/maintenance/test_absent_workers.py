@@ -1,4 +1,4 @@
-"""Workers whose connection is gone: who is found so, how often one looks, and what is said of it."""
+"""Absent workers: which are found, when they are confirmed, and what is recorded."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def test_a_worker_with_a_new_id_is_no_longer_present_under_the_old_one(
         assert sql.execute(held, [conn.info.backend_pid]).fetchone() == (1,)
 
 
-async def test_of_those_that_were_found_absent_only_the_silent_are_lost(
+async def test_only_silent_workers_of_the_absent_ones_are_lost(
     app: Duly, sql: psycopg.Connection[Any]
 ) -> None:
     gone, back, unknown = (silent_worker(sql, silence) for silence in (NONE, SOME, None))
@@ -222,7 +222,7 @@ async def test_after_an_outage_absent_workers_have_time_to_reconnect(
     assert (await handle.status()).status == "running"
 
 
-def test_a_worker_that_stands_still_in_its_heartbeat_holds_its_row_no_longer_than_its_lease(
+def test_a_worker_that_hangs_in_its_heartbeat_locks_its_row_no_longer_than_its_lease(
     sql: psycopg.Connection[Any], fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     who = silent_worker(sql)

@@ -1,4 +1,4 @@
-"""Adapters: the product's own records and their jobs are made to say the same."""
+"""Adapter sync: domain records and the status of their jobs agree."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_records_of_ended_jobs_are_settled(
     assert await AdapterSync(app).sweep() == []
 
 
-async def test_a_record_that_is_over_ends_its_job_while_it_waits(
+async def test_an_ended_record_fails_its_queued_job(
     app: Duly, extract: Any, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     handle = await extract.enqueue(1)
@@ -115,7 +115,7 @@ async def test_a_record_that_is_over_ends_its_job_while_it_waits(
     assert await AdapterSync(app).sweep() == []
 
 
-async def test_a_record_that_is_over_ends_its_job_while_a_worker_holds_it(
+async def test_an_ended_record_fails_its_running_job(
     app: Duly, extract: Any, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     handle = await extract.enqueue(1)
@@ -129,7 +129,7 @@ async def test_a_record_that_is_over_ends_its_job_while_a_worker_holds_it(
     assert await events(handle) == ["queued", "started", "reconciled", "failed"]
 
 
-async def test_a_dry_run_only_tells(
+async def test_a_dry_run_changes_nothing(
     app: Duly, extract: Any, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     waiting = await extract.enqueue(1)
@@ -142,7 +142,7 @@ async def test_a_dry_run_only_tells(
     assert (picture(sql), states(sql)) == before
 
 
-async def test_every_org_has_its_turn_and_sees_only_its_own(
+async def test_adapters_run_for_every_org_and_see_only_its_records(
     app: Duly, extract: Any, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duly.maintenance.adapter_sync._MAX_ORGS_PER_SWEEP", 2)
@@ -187,7 +187,7 @@ async def test_an_adapter_that_finds_records_of_another_org_is_refused(
     assert states(sql) == [("running", None)]
 
 
-def test_a_name_is_given_once(app: Duly) -> None:
+def test_the_name_of_an_adapter_is_unique(app: Duly) -> None:
     with pytest.raises(errors.ConfigurationError, match="extractions"):
         app.adapt(Extractions())
 
@@ -210,12 +210,12 @@ class _Short(Extractions):
 
 
 @pytest.mark.parametrize("wrong", [_Nameless(), Extractions, object(), _Plain(), _Short()])
-def test_what_is_no_adapter_is_refused(app: Duly, wrong: Any) -> None:
+def test_an_invalid_adapter_is_refused(app: Duly, wrong: Any) -> None:
     with pytest.raises(errors.ConfigurationError):
         app.adapt(wrong)
 
 
-async def test_a_record_whose_job_is_at_work_is_left_alone(
+async def test_a_record_of_a_running_job_does_not_change(
     app: Duly, extract: Any, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     handle = await extract.enqueue(1)

@@ -1,4 +1,4 @@
-"""The reaper after trouble: who could not send heartbeats is not judged by their absence."""
+"""The reaper after an outage: it waits for heartbeats before it declares workers lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.worker.working import claim_and_vanish
 GRACE = timedelta(seconds=7)
 
 
-async def test_after_trouble_heartbeats_have_time_to_come_in(
+async def test_after_an_outage_the_reaper_waits_for_heartbeats(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("step.take")
@@ -40,7 +40,7 @@ async def test_after_trouble_heartbeats_have_time_to_come_in(
     assert lost()
 
 
-async def test_without_an_outage_no_worker_gets_more_time(
+async def test_without_an_outage_the_reaper_does_not_wait(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("step.take")

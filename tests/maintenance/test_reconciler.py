@@ -1,4 +1,4 @@
-"""The reconciler: what cannot be believed is ended once, with its evidence; nothing else is touched."""
+"""The reconciler: stale jobs are failed once, with their evidence; no other job changes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def since(sql: psycopg.Connection[Any], job_id: uuid.UUID, hours: float) -> None
     sql.execute("update duly.claims set claimed_at = now() - %s where %s = any (job_ids)", values)
 
 
-async def test_a_job_that_waits_for_too_long_is_failed_with_its_record(
+async def test_a_stale_queued_job_is_failed_with_a_record(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     take = declare(app)
@@ -79,7 +79,7 @@ async def test_a_job_that_waits_for_too_long_is_failed_with_its_record(
     balance(sql)
 
 
-async def test_a_second_sweep_and_three_at_once_add_nothing(
+async def test_repeated_and_concurrent_sweeps_change_nothing_more(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     take = declare(app)
@@ -137,7 +137,7 @@ async def test_a_paused_org_keeps_its_jobs(
 
 
 @pytest.mark.parametrize("switch", ["covered", "supports_reconciliation"])
-async def test_a_type_that_is_exempt_is_left_alone(
+async def test_an_exempt_job_type_is_not_reconciled(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], switch: str
 ) -> None:
     take = declare(app, lifecycle=STRICT.model_copy(update={switch: False}))
@@ -145,7 +145,7 @@ async def test_a_type_that_is_exempt_is_left_alone(
     assert await Reconciler(app).sweep() == []
 
 
-async def test_waiting_counts_from_run_at_and_not_from_the_enqueue(
+async def test_the_age_of_a_queued_job_counts_from_run_at(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job(
@@ -220,7 +220,7 @@ async def test_an_orphaned_job_is_failed_when_its_time_is_over(
     assert await Reconciler(app).sweep() == []
 
 
-async def test_what_a_lost_worker_held_is_left_to_be_tried_again(
+async def test_jobs_of_a_lost_worker_are_left_to_the_reaper(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     take = declare(app)
@@ -252,7 +252,7 @@ async def test_a_cancel_request_is_kept(app: Duly, acting: uuid.UUID, sql: psyco
 
 
 @pytest.mark.parametrize("attempts", [0, 1])
-async def test_a_job_that_no_queue_has_is_failed(
+async def test_a_job_that_is_in_no_queue_is_failed(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], attempts: int
 ) -> None:
     @app.job("step.flaky", retry=RetryPolicy(max_attempts=3, delays=(HOUR,)))
@@ -272,7 +272,7 @@ async def test_a_job_that_no_queue_has_is_failed(
     balance(sql)
 
 
-async def test_a_run_identity_is_free_again_after_the_healing(
+async def test_a_run_identity_is_free_again_after_the_reconciliation(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     take = declare(app)
@@ -333,7 +333,7 @@ async def test_ended_jobs_are_never_touched(
     assert picture(sql) == seen
 
 
-async def test_the_walk_goes_around_everything_bounded_at_each_sweep(
+async def test_sweeps_are_bounded_and_reach_every_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duly.maintenance.reconciler._MAX_STEPS", 7)

@@ -1,4 +1,4 @@
-"""Old partitions go, one at a time, and never one that somebody needs."""
+"""Dropping expired partitions: one at a time, and never one that is needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def aged(sql: Conn) -> Conn:
     return sql
 
 
-def test_every_partitioned_table_has_its_decision(sql: Conn) -> None:
+def test_every_partitioned_table_has_a_retention(sql: Conn) -> None:
     """A new one needs a time in `kept_for`, and to say how old its rows are."""
     tables = [name for (name,) in sql.execute("select parent from duly.partitioned_tables")]
     assert set(retention.retention_by_table(Retention())) == set(tables)
@@ -62,7 +62,7 @@ def _has_column(sql: Conn, table: str, column: str) -> bool:
     return bool(one(sql, query, f"duly.{table}", column))
 
 
-def test_every_table_that_knows_jobs_is_thought_of(sql: Conn) -> None:
+def test_every_table_with_jobs_is_covered_by_retention(sql: Conn) -> None:
     """One that makes a job active must be part of the view `kept_back`."""
     query = """
         select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -82,7 +82,7 @@ def test_every_table_that_knows_jobs_is_thought_of(sql: Conn) -> None:
     assert [t for t in keeps if f"duly.{t}" not in view and f"FROM {t}" not in view] == []
 
 
-def test_the_defaults_are_those_that_were_promised() -> None:
+def test_the_default_retention_is_as_documented() -> None:
     days = {name: kept and kept.days for name, kept in retention.retention_by_table(Retention()).items()}
     assert days == {
         "event_log": 30, "result_partials": 14, "result_finals": 90, "job_records": 400, "job_states": 400,
@@ -96,20 +96,20 @@ def test_the_defaults_are_those_that_were_promised() -> None:
      ("final_results", {"final_results": timedelta(days=40_000)}),
      ("jobs", {"jobs": timedelta(days=60)}), ("jobs", {"events": timedelta(days=500)})],
 )  # fmt: skip
-def test_a_time_that_cannot_work_is_refused_by_name(field: str, given: dict[str, timedelta]) -> None:
+def test_an_invalid_retention_is_refused_by_name(field: str, given: dict[str, timedelta]) -> None:
     with pytest.raises(ValidationError) as caught:
         Retention(**given)
     assert caught.value.errors()[0]["loc"] == (field,)
 
 
-def test_the_oldest_partition_goes_first_and_one_a_call(aged: Conn) -> None:
+def test_one_partition_is_dropped_per_call_oldest_first(aged: Conn) -> None:
     before = partitions(aged, "event_log")
     assert drop(aged, "event_log") == [(before[0], "dropped")]
     assert drop(aged, "event_log") == [(before[1], "dropped")]
     assert partitions(aged, "event_log") == before[2:]
 
 
-def test_a_partition_goes_when_its_whole_range_is_old(aged: Conn) -> None:
+def test_a_partition_is_dropped_when_its_whole_range_is_expired(aged: Conn) -> None:
     assert "event_log_20240122" in partitions(aged, "event_log")  # up to the 29th
     for now, left in (("2024-02-27T23:59:59Z", "20240122"), ("2024-02-28T00:00:00Z", "20240129")):
         while drop(aged, "event_log", "30 days", now):
@@ -117,7 +117,7 @@ def test_a_partition_goes_when_its_whole_range_is_old(aged: Conn) -> None:
         assert partitions(aged, "event_log")[0] == f"event_log_{left}"
 
 
-def test_what_is_needed_for_new_jobs_is_never_dropped(sql: Conn) -> None:
+def test_current_and_coming_partitions_are_never_dropped(sql: Conn) -> None:
     for parent in retention.retention_by_table(Retention()):
         assert drop(sql, parent, "1 second") == []
     assert one(sql, "select duly.ensure_partitions()") == 0
@@ -137,7 +137,7 @@ def test_nothing_but_the_old_partition_is_touched(aged: Conn, parent: str) -> No
     assert everything(aged, table, "event_drops") == before
 
 
-def test_a_state_goes_only_after_its_record(aged: Conn) -> None:
+def test_states_are_dropped_only_after_their_records(aged: Conn) -> None:
     job = ended(aged, ORG)
     assert why(aged, "job_states") == "its job_records are still there"
     while partitions(aged, "job_records"):
@@ -181,7 +181,7 @@ def test_an_active_job_holds_its_partitions_back(aged: Conn, state: str, parent:
 
 
 @pytest.mark.parametrize("parent", ["event_log", "result_partials", "result_finals", "job_records"])
-def test_a_job_that_ended_lately_is_kept_its_time_however_old_its_id(aged: Conn, parent: str) -> None:
+def test_retention_of_a_job_counts_from_its_end_not_its_id(aged: Conn, parent: str) -> None:
     job = ended(aged, ORG, ended_at="2024-12-20T00:00:00Z")
     for now, there in (("2025-01-18T00:00:00Z", 1), ("2025-01-20T00:00:00Z", 0)):
         for _ in range(20):
@@ -190,7 +190,7 @@ def test_a_job_that_ended_lately_is_kept_its_time_however_old_its_id(aged: Conn,
 
 
 @pytest.mark.parametrize("parent", ["schedule_ticks", "audit_entries"])
-def test_tables_by_time_go_by_their_time(aged: Conn, parent: str) -> None:
+def test_tables_partitioned_by_time_are_dropped_by_time(aged: Conn, parent: str) -> None:
     column = {"schedule_ticks": "tick_at", "audit_entries": "occurred_at"}[parent]
     insert(aged, "schedules", ORG)
     for at in (LONG_AGO, "2024-03-20T00:00:00Z"):
@@ -219,7 +219,7 @@ def test_old_rows_of_the_default_partition_are_deleted_in_batches(sql: Conn) -> 
     assert one(sql, "select count(*) from duly.partitions where partition = 'event_log_default'") == 1
 
 
-def test_the_default_partition_keeps_what_is_needed_job_by_job(sql: Conn) -> None:
+def test_rows_of_active_jobs_stay_in_the_default_partition(sql: Conn) -> None:
     insert(sql, "organizations", ORG)
     old, lately = ended(sql, ORG), ended(sql, ORG, ended_at=str(one(sql, "select now()")))
     running, answering = record(sql, ORG), ended(sql, ORG)
@@ -296,7 +296,9 @@ def test_an_expired_key_holds_nothing_back(aged: Conn) -> None:
 
 @pytest.mark.parametrize("parent", ["job_records", "result_partials", "result_finals"])
 @pytest.mark.parametrize("stray", [False, True])
-def test_the_blobs_of_what_goes_are_released_but_no_other_orgs(sql: Conn, parent: str, stray: bool) -> None:
+def test_blobs_of_dropped_rows_are_released_but_not_of_other_orgs(
+    sql: Conn, parent: str, stray: bool
+) -> None:
     if not stray:
         make_partitions(sql)
     insert(sql, "organizations", ORG)
@@ -358,7 +360,7 @@ async def test_expired_keys_are_found_by_their_block_ranges(database: Database, 
     assert one(sql, "select count(*) from duly.ledger") == 19_000
 
 
-async def test_a_key_that_is_just_taken_over_is_left_alone(
+async def test_an_expired_key_that_is_being_reused_is_not_deleted(
     database: Database, sql: Conn, fresh: FreshDatabase
 ) -> None:
     for key in ("a", "b"):

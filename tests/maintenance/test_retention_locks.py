@@ -1,4 +1,4 @@
-"""Dropping partitions gets in nobody's way, and only the engine may ask for it."""
+"""Locks and rights of dropping partitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def aged(sql: Conn) -> Conn:
 
 
 @pytest.mark.parametrize("mode", ["access share", "row exclusive"])
-def test_a_lock_in_the_way_is_waited_for_two_seconds(aged: Conn, fresh: FreshDatabase, mode: str) -> None:
+def test_a_drop_waits_two_seconds_for_a_lock(aged: Conn, fresh: FreshDatabase, mode: str) -> None:
     ended(aged, ORG)
     before, names = everything(aged), partitions(aged, "event_log")
     with psycopg.connect(fresh.direct_url) as other:
@@ -39,7 +39,7 @@ def test_a_lock_in_the_way_is_waited_for_two_seconds(aged: Conn, fresh: FreshDat
     assert drop(aged, "event_log") == [(names[0], "dropped")]
 
 
-def test_a_vacuum_of_the_partition_is_not_waited_for(aged: Conn, fresh: FreshDatabase) -> None:
+def test_a_drop_does_not_wait_for_a_vacuum(aged: Conn, fresh: FreshDatabase) -> None:
     name = partitions(aged, "event_log")[0]
     with psycopg.connect(fresh.direct_url) as other:
         other.execute(f"lock table duly.{name} in share update exclusive mode")
@@ -47,7 +47,7 @@ def test_a_vacuum_of_the_partition_is_not_waited_for(aged: Conn, fresh: FreshDat
         assert drop(aged, "event_log") == [(name, "busy")]
 
 
-def test_one_process_at_a_time(aged: Conn, fresh: FreshDatabase) -> None:
+def test_one_process_drops_at_a_time(aged: Conn, fresh: FreshDatabase) -> None:
     with psycopg.connect(fresh.direct_url) as other:
         other.execute("select duly.ensure_partitions()")
         assert drop(aged, "event_log") == [("event_log", "busy")]
@@ -71,7 +71,7 @@ def test_many_processes_at_once_drop_each_partition_once(aged: Conn, fresh: Fres
     assert sorted(dropped) == names
 
 
-def test_a_caller_that_hangs_with_the_lock_is_cut_off(aged: Conn) -> None:
+def test_a_process_that_hangs_with_the_lock_is_terminated(aged: Conn) -> None:
     with aged.transaction():
         drop(aged, "event_log")
         assert one(aged, "show idle_in_transaction_session_timeout") == "5s"
@@ -113,7 +113,7 @@ def test_only_the_engine_may_drop(aged: Conn, role: str) -> None:
     ["why_kept(t, 'x', now(), now(), now())", "drop_partition(t, 'event_log_20240115')",
      "delete_strays(t, now(), now())"],
 )  # fmt: skip
-def test_the_engine_cannot_go_around_the_checks(aged: Conn, call: str) -> None:
+def test_the_engine_cannot_bypass_the_checks(aged: Conn, call: str) -> None:
     with aged.transaction(force_rollback=True), pytest.raises(psycopg.errors.InsufficientPrivilege):
         aged.execute("set local role duly_engine")
         aged.execute(f"select duly.{call} from duly.partitioned_tables t")
@@ -134,7 +134,7 @@ BATCHES = {
 
 
 @pytest.mark.parametrize("verb", BATCHES)
-async def test_a_tenant_can_do_nothing_of_this(database: Database, verb: str) -> None:
+async def test_a_tenant_may_not_drop_partitions(database: Database, verb: str) -> None:
     async with database.engine() as conn:
         await conn.execute(statement(f"retention/{verb}"), BATCHES[verb])
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -150,7 +150,7 @@ async def test_a_table_without_partitions_is_refused(database: Database) -> None
 
 
 @pytest.mark.parametrize("keep", [None, timedelta(0), timedelta(days=-1), timedelta(days=30_000)])
-async def test_a_time_that_would_drop_too_much_is_refused(database: Database, keep: Any) -> None:
+async def test_a_retention_that_would_drop_too_much_is_refused(database: Database, keep: Any) -> None:
     with pytest.raises(ContractError) as caught:
         async with database.engine() as conn:
             await retention.drop_expired_partitions(conn, "event_log", keep)

@@ -1,4 +1,4 @@
-"""What was claimed is cleaned up soon."""
+"""Vacuum of the queue tables."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ async def test_dead_rows_of_the_queue_are_removed(app: Duly, sql: psycopg.Connec
 
 
 @pytest.mark.usefixtures("bloated")
-async def test_a_few_are_left_alone(app: Duly, sql: psycopg.Connection) -> None:
+async def test_a_few_dead_rows_cause_no_vacuum(app: Duly, sql: psycopg.Connection) -> None:
     before = sql.execute(VACUUMED).fetchone()
     await QueueVacuum(app, max_dead_rows=1_000).once()
     assert sql.execute(VACUUMED).fetchone() == before
 
 
 @pytest.mark.usefixtures("bloated")
-async def test_what_an_old_transaction_still_sees_is_tried_less_and_less(
+async def test_vacuum_backs_off_while_an_old_transaction_holds_dead_rows(
     app: Duly, fresh: FreshDatabase, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     vacuum = QueueVacuum(app, max_dead_rows=100)

@@ -1,4 +1,4 @@
-"""As much of PromQL as our rules and dashboards use, read to say which metrics and labels are needed.
+"""A parser of the PromQL that our rules and dashboards use: returns the metrics and labels they need.
 
 Whatever it does not know is an error: an expression that cannot be read here is one that nobody has checked.
 """

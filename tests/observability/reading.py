@@ -1,4 +1,4 @@
-"""What `/metrics` says, as values."""
+"""Read the values of `/metrics`."""
 
 from __future__ import annotations
 

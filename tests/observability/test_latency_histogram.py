@@ -1,4 +1,4 @@
-"""Times in buckets: what was asked for comes back, nearly."""
+"""Latency histograms: quantiles are accurate to a bucket."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from duly.observability.latency_histogram import BOUNDS, count_buckets, count_in
 
 
 @pytest.mark.parametrize("seconds", [0.0015, 0.02, 0.7, 1.0, 42.0, 3600.0, 100_000.0])
-def test_a_quantile_is_as_near_as_its_bucket_is_wide(seconds: float) -> None:
+def test_a_quantile_is_accurate_to_its_bucket(seconds: float) -> None:
     for part in (0.01, 0.5, 0.95, 1.0):
         found = quantile(count_buckets([seconds] * 7), part)
         assert found is not None
         assert seconds / 1.42 <= found <= seconds * 1.42
 
 
-def test_quantiles_are_in_order_and_of_merged_counts_as_of_all_together() -> None:
+def test_quantiles_are_ordered_and_merging_counts_does_not_change_them() -> None:
     some, others = [0.01 * n for n in range(1, 90)], [5.0] * 11
     merged = count_buckets(some)
     for more in (others[:1], others[1:], []):
@@ -30,7 +30,7 @@ def test_quantiles_are_in_order_and_of_merged_counts_as_of_all_together() -> Non
     assert 3.5 < most <= 5.7
 
 
-def test_of_nothing_there_is_no_quantile_and_the_shortest_and_the_longest_have_a_place() -> None:
+def test_an_empty_histogram_has_no_quantile_and_extreme_times_have_a_bucket() -> None:
     assert quantile(Counter(), 0.5) is None
     assert count_buckets([0.0, 0.0005, 1e9]) == {0: 2, len(BOUNDS): 1}
     assert quantile(count_buckets([0.0]), 0.5) == pytest.approx(0.0005)

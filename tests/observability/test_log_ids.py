@@ -1,4 +1,4 @@
-"""Whose a line is: work that serves many is nobody's, whoever asked for it first."""
+"""The ids of log lines: work that is shared by many jobs logs the ids of none."""
 
 from __future__ import annotations
 

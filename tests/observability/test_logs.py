@@ -1,4 +1,4 @@
-"""A line is its message, the ids, and what the allow-list names: nothing else of what it was given."""
+"""A log line has its message, its ids and the fields of the allow-list, and nothing else."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_an_import_sets_nothing_up() -> None:
+def test_an_import_does_not_configure_logging() -> None:
     program = (
         "import logging, structlog, duly, duly.observability.logs\n"
         "assert not logging.getLogger().handlers and not structlog.is_configured()"
@@ -47,7 +47,7 @@ def test_an_import_sets_nothing_up() -> None:
 
 
 @pytest.mark.usefixtures("configured")
-def test_lines_have_the_ids_of_where_they_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_have_the_ids_of_their_context(capsys: pytest.CaptureFixture[str]) -> None:
     Logs(as_json=True, level="info", filters=(LogContextFilter(),)).configure()
     shop.info("outside")
     whose = {"org_id": ORG, "project_id": PROJECT, "actor": Actor.user("u1")}
@@ -99,7 +99,7 @@ def test_nothing_secret_is_written(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("configured")
-def test_for_people_no_message_looks_like_another_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_breaks_in_messages_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     Logs(as_json=False, level="info").configure()
     shop.info("done\n2026-01-01 [error] \x1b[31mall is lost", extra={"job_id": JOB, "route": "a\nb"})
     try:

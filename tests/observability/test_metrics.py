@@ -1,4 +1,4 @@
-"""Metrics: what they say, that nobody's name is in them, and that no caller can make series."""
+"""Metrics: their values, bounded labels, and no org in any label."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.observability.reading import here, of, told
 from tests.worker.working import working
 
 
-def test_the_names_and_labels_of_the_specification_are_there() -> None:
+def test_the_metrics_and_labels_of_the_specification_exist() -> None:
     said = {
         "jobs_enqueued": ("job_type", "queue"),
         "jobs_started": ("job_type", "queue"),
@@ -47,13 +47,13 @@ def test_the_names_and_labels_of_the_specification_are_there() -> None:
         assert f"# TYPE {name}_total counter" in exposition.render().decode()
 
 
-def test_more_names_than_a_metric_can_bear_become_one() -> None:
+def test_names_beyond_the_cap_become_other() -> None:
     names = CappedNames(2)
     assert [names(name) for name in ("a", "b", "c", "a", "", "d")] == ["a", "b", OTHER, "a", NONE, OTHER]
     assert [FixedNames(("GET",))(name) for name in ("GET", "BREW")] == ["GET", OTHER]
 
 
-def test_no_caller_can_make_series_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_callers_cannot_add_series_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "routes", CappedNames(3))
     monkeypatch.setattr(metrics, "job_types", CappedNames(3))
     before = set(here())
@@ -69,7 +69,7 @@ def test_no_caller_can_make_series_without_end(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(st.lists(st.floats(0, 1e4, allow_nan=False), max_size=40))
-def test_many_values_at_once_are_the_same_as_one_by_one(values: list[float]) -> None:
+def test_a_batch_is_observed_like_single_values(values: list[float]) -> None:
     one = BatchHistogram("one", "", registry=None, buckets=(0.1, 1, 10, 1000))
     many = BatchHistogram("many", "", registry=None, buckets=(0.1, 1, 10, 1000))
     for value in values:
@@ -97,9 +97,7 @@ def _count_and_end(number: int) -> None:
     os._exit(0)
 
 
-def test_what_ended_processes_counted_is_added_up_in_one_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_counts_of_ended_processes_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(exposition.MULTIPROCESS_DIR, str(tmp_path))
     spawn = multiprocessing.get_context("spawn")
     for number in (1, 2, 3):

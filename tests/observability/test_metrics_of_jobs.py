@@ -1,4 +1,4 @@
-"""Counting jobs: every number is what the database says, whatever became of them."""
+"""Metrics of jobs agree with the database."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def facts(sql: psycopg.Connection[Any], tag: str) -> Counter[tuple[str, str, str
     return Counter({(str(event).removeprefix("job."), kind, queue): n for event, kind, queue, n in rows})
 
 
-async def test_what_was_settled_is_counted_exactly(
+async def test_settled_attempts_are_counted_exactly(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     tag = f"t{uuid.uuid4().hex[:8]}"
@@ -165,7 +165,7 @@ async def test_a_lost_attempt_is_counted_by_the_process_that_takes_it_over(
     assert of(counted, "jobs_attempts_histogram_sum", job_type=last) == 2
 
 
-async def test_an_ending_that_comes_too_late_is_counted_as_fenced_and_as_nothing_else(
+async def test_a_late_ending_is_counted_only_as_fenced(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     name = f"t{uuid.uuid4().hex[:8]}.late"
@@ -185,7 +185,7 @@ async def test_an_ending_that_comes_too_late_is_counted_as_fenced_and_as_nothing
     assert of(counted, "jobs_duration_seconds_count", job_type=name) == 0
 
 
-async def test_what_a_schedule_or_an_operator_enqueues_is_counted(
+async def test_jobs_of_schedules_and_operators_are_counted(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     name = f"t{uuid.uuid4().hex[:8]}.tick"

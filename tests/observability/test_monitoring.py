@@ -1,4 +1,4 @@
-"""The rules and the dashboard that are shipped ask for nothing that Duly does not tell."""
+"""The shipped rules and dashboard query only metrics that Duly exports."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_every_rule_has_a_summary_severity_action_and_delay() -> None:
         assert re.fullmatch(r"[1-9]\d*m", rule["for"]), rule["alert"]
 
 
-def test_rules_fire_where_duly_itself_would() -> None:
+def test_rules_have_the_thresholds_of_dulys_own_alerts() -> None:
     expressions = {rule["alert"]: rule["expr"] for rule in rules()}
     settings = Settings.load(environ={})
     waits = {*settings.alert_waits.values(), settings.alert_wait}
@@ -169,20 +169,20 @@ def test_the_dashboard_can_be_imported_as_it_is() -> None:
         ("-(a + 2) * topk(3, b)", [("a", set()), ("b", set())]),
     ],
 )
-def test_expressions_are_read(expression: str, needs: list[tuple[str, set[str]]]) -> None:
+def test_promql_expressions_are_parsed(expression: str, needs: list[tuple[str, set[str]]]) -> None:
     assert [(need.metric, set(need.labels)) for need in read(expression)] == needs
 
 
 @pytest.mark.parametrize(
     "text", ["sum(", "a{b}", "nonsense(a)", "a b", "rate(a[5])", "a ? b", "sum by (x (a)"]
 )
-def test_what_cannot_be_read_is_refused(text: str) -> None:
+def test_invalid_promql_is_refused(text: str) -> None:
     with pytest.raises(Unreadable):
         read(text)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
-def test_promtool_takes_the_rules() -> None:
+def test_promtool_accepts_the_rules() -> None:
     done = subprocess.run(
         ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Spans hang below the right parents, and tell nothing but ids, names and codes."""
+"""Spans have the right parents, and contain only ids, names and codes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def spans(app: Duly, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Spa
     provider.shutdown()
 
 
-async def test_jobs_go_on_below_the_enqueue_in_the_trace_that_is_at_hand_or_named(
+async def test_attempts_continue_the_trace_of_their_enqueue(
     app: Duly, acting: uuid.UUID, spans: Spans, fresh: FreshDatabase
 ) -> None:
     @app.job("a.one")
@@ -101,9 +101,7 @@ async def test_jobs_go_on_below_the_enqueue_in_the_trace_that_is_at_hand_or_name
     assert [parent(span) for span in spans.named("jobs/enqueue")] == [traceparent(s) for s in enqueued[:5]]
 
 
-async def test_who_meets_in_the_outbox_has_a_span_of_their_own(
-    app: Duly, acting: uuid.UUID, spans: Spans
-) -> None:
+async def test_batched_enqueues_have_spans_of_their_own(app: Duly, acting: uuid.UUID, spans: Spans) -> None:
     @app.job("a.one")
     async def one(n: int) -> None: ...
 
@@ -146,9 +144,7 @@ async def test_errors_are_recorded_by_their_code_alone(app: Duly, acting: uuid.U
     assert not [span for name in spans.names for span in spans.named(name) if "hunter2" in span.to_json()]
 
 
-async def test_a_worker_traces_its_attempts_whatever_is_around_it_and_nothing_else(
-    app: Duly, acting: uuid.UUID, spans: Spans
-) -> None:
+async def test_a_worker_traces_only_its_attempts(app: Duly, acting: uuid.UUID, spans: Spans) -> None:
     @app.job("a.one")
     async def one() -> None:
         assert trace.get_current_span().is_recording()
@@ -194,7 +190,7 @@ async def test_no_job_depends_on_its_span(
     assert "broken at the end" in caplog.text
 
 
-async def test_requests_are_named_by_their_routes_also_where_the_service_is_mounted(
+async def test_request_spans_are_named_by_route_also_when_mounted(
     app: Duly, org: uuid.UUID, spans: Spans
 ) -> None:
     outer, permalink = FastAPI(), str(uuid.uuid4())
@@ -210,7 +206,7 @@ async def test_requests_are_named_by_their_routes_also_where_the_service_is_moun
     assert not [text for text in said if permalink in text or "hunter2" in text]
 
 
-async def test_where_spans_go_nowhere_a_trace_that_was_given_goes_on_as_it_came(
+async def test_without_a_provider_a_traceparent_is_passed_on_unchanged(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @app.job("a.one")

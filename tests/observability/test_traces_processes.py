@@ -1,4 +1,4 @@
-"""Traces lead from process to process: the service, the worker, its isolated process, the collector."""
+"""Traces across processes: the service, the worker, its isolated process, the collector."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _read(found: dict[str, Any]) -> Span:
     )
 
 
-async def test_one_trace_leads_from_the_request_to_every_attempt_in_whatever_process(
+async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
     app: Duly, acting: uuid.UUID, environment: dict[str, str], tmp_path: Path, sql: psycopg.Connection[Any]
 ) -> None:
     written = tmp_path / "spans"
@@ -182,7 +182,7 @@ class Collector(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
-async def test_a_collector_gets_the_spans_of_a_worker(
+async def test_a_collector_receives_the_spans_of_a_worker(
     app: Duly, acting: uuid.UUID, environment: dict[str, str], sql: psycopg.Connection[Any]
 ) -> None:
     took: list[tuple[str, ExportTraceServiceRequest]] = []

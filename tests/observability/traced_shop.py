@@ -1,4 +1,4 @@
-"""An application whose program has a tracer provider of its own: each of its processes writes to one file."""
+"""An application with its own tracer provider: its processes write spans to one file."""
 
 from __future__ import annotations
 

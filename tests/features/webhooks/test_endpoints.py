@@ -19,7 +19,7 @@ from duly.core.redaction import redact
 from duly.features.webhooks import delivery_store as deliveries
 from duly.features.webhooks.models import DeliveryKey, Endpoint
 from duly.features.webhooks.service import MAX_ENDPOINTS, MAX_SECRETS, Webhooks
-from duly.maintenance.maintenance_jobs import run_clean_up
+from duly.maintenance.retention import run_clean_up
 from tests.features.schedules.ticking import NOON, Clock
 from tests.features.webhooks.administering import HOUR, URL, WHY, audited, state, write
 

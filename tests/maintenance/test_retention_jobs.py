@@ -1,4 +1,4 @@
-"""Maintenance jobs: bounded, repeatable, and out of everybody's way."""
+"""Retention jobs: bounded, repeatable, and without long locks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from duly.blobs import BlobRef, BlobStore
 from duly.core.job import SYSTEM_ORG
 from duly.core.policy import Retention
 from duly.db.database import Database
-from duly.maintenance import maintenance_jobs, retention
-from duly.maintenance.maintenance_jobs import MAINTENANCE_SCHEDULES, Pace
+from duly.maintenance import retention
+from duly.maintenance.retention import MAINTENANCE_SCHEDULES, Pace
 from duly.testing import FreshDatabase
 from duly.worker import claim as claims
 from tests.db.tenancy import insert
@@ -44,14 +44,14 @@ async def blobs(app: Duly) -> BlobStore:
 # --- partitions
 
 
-async def test_a_run_drops_all_that_is_old_and_keeps_the_rest(
+async def test_a_run_drops_expired_partitions_and_keeps_the_others(
     aged: Conn, database: Database, org: uuid.UUID
 ) -> None:
     ended(aged, org)
     insert(aged, "audit_entries", org, occurred_at=LONG_AGO)
     young = ended(aged, org, str(one(aged, "select now()")))
     old = sum(len(partitions(aged, parent)) for parent in EVERY)
-    counts = await maintenance_jobs.run_partitions(database, KEEP, FAST)
+    counts = await retention.run_partitions(database, KEEP, FAST)
     assert counts == {"made": 0, "dropped": old, "deleted": 0, "answers": 0, "kept": 0, "busy": 0}
     assert [partitions(aged, parent) for parent in EVERY] == [[]] * len(EVERY)
     for table in EVERY[:-1]:
@@ -64,14 +64,14 @@ async def test_audit_entries_are_dropped_only_with_a_retention(
     aged: Conn, database: Database, org: uuid.UUID
 ) -> None:
     insert(aged, "audit_entries", org, occurred_at=LONG_AGO)
-    await maintenance_jobs.run_partitions(database, Retention(audit=timedelta(days=365)), FAST)
+    await retention.run_partitions(database, Retention(audit=timedelta(days=365)), FAST)
     assert one(aged, "select count(*) from duly.audit_entries") == 0
 
 
-async def test_a_run_is_bounded_and_the_next_goes_on(aged: Conn, database: Database) -> None:
+async def test_a_run_is_bounded_and_the_next_run_continues(aged: Conn, database: Database) -> None:
     before = {parent: partitions(aged, parent) for parent in EVERY}
     for done in (2, 4):
-        await maintenance_jobs.run_partitions(database, KEEP, Pace(batches=2, per_second=1e6))
+        await retention.run_partitions(database, KEEP, Pace(batches=2, per_second=1e6))
         assert {parent: partitions(aged, parent) for parent in EVERY} == {
             parent: names[done:] for parent, names in before.items()
         }
@@ -83,12 +83,12 @@ async def test_a_run_logs_which_partitions_stay(
     job = record(aged, org)
     insert(aged, "scheduled", org, job_id=job)
     with caplog.at_level("INFO", "duly.maintenance"):
-        counts = await maintenance_jobs.run_partitions(database, KEEP, FAST)
+        counts = await retention.run_partitions(database, KEEP, FAST)
     assert (counts["kept"], counts["busy"]) == (7, 0)
     assert f"partition event_log_20240115 is not dropped, kept: job {job} waits for its time" in caplog.text
 
 
-async def test_live_keys_get_their_answer_and_hold_nothing_back(
+async def test_the_answers_of_live_keys_are_stored_so_that_their_jobs_can_be_dropped(
     aged: Conn, app: Duly, database: Database, acting: uuid.UUID
 ) -> None:
     @app.job("report.build", ledger_ttl=timedelta(days=10_000))
@@ -98,7 +98,7 @@ async def test_live_keys_get_their_answer_and_hold_nothing_back(
     job = ended(aged, acting)
     aged.execute("update duly.ledger set job_id = %s", [job])
     aged.execute("delete from duly.ready")
-    counts = await maintenance_jobs.run_partitions(database, KEEP, FAST)
+    counts = await retention.run_partitions(database, KEEP, FAST)
     assert (counts["answers"], counts["kept"]) == (1, 0)
     again = await build.options(idempotency_key="k").enqueue("DE")
     assert (again.job_id, again.created) == (job, False)
@@ -115,18 +115,18 @@ def drop_last(sql: Conn) -> str:
     return name
 
 
-async def test_partitions_that_are_missing_are_made(sql: Conn, database: Database) -> None:
+async def test_missing_partitions_are_created(sql: Conn, database: Database) -> None:
     name = drop_last(sql)
-    assert (await maintenance_jobs.run_partitions(database, KEEP, FAST))["made"] == 1
+    assert (await retention.run_partitions(database, KEEP, FAST))["made"] == 1
     assert one(sql, "select to_regclass(%s) is not null", f"duly.{name}")
 
 
-async def test_a_table_that_is_locked_delays_no_other(
+async def test_a_locked_table_does_not_delay_the_others(
     aged: Conn, database: Database, fresh: FreshDatabase
 ) -> None:
     with psycopg.connect(fresh.direct_url) as reader:
         reader.execute("select count(*) from duly.event_log")
-        counts = await maintenance_jobs.run_partitions(database, KEEP, FAST)
+        counts = await retention.run_partitions(database, KEEP, FAST)
     assert counts["busy"] == 1
     assert [len(partitions(aged, parent)) for parent in EVERY] == [10, 0, 0, 0, 0, 0, 0, 0]
 
@@ -137,11 +137,11 @@ async def test_creating_partitions_does_not_wait_long_for_locks(
     drop_last(sql)
     with psycopg.connect(fresh.direct_url) as reader:
         reader.execute("select count(*) from duly.event_log")
-        counts = await maintenance_jobs.run_partitions(database, KEEP, FAST)
+        counts = await retention.run_partitions(database, KEEP, FAST)
     assert (counts["made"], counts["busy"]) == (0, 1)
 
 
-async def test_jobs_are_enqueued_and_claimed_while_partitions_go(
+async def test_jobs_are_enqueued_and_claimed_while_partitions_are_dropped(
     aged: Conn, app: Duly, database: Database, acting: uuid.UUID
 ) -> None:
     @app.job("step.take")
@@ -165,7 +165,7 @@ async def test_jobs_are_enqueued_and_claimed_while_partitions_go(
     async with asyncio.TaskGroup() as group:
         group.create_task(claim(group.create_task(enqueue())))
         while any(partitions(aged, parent) for parent in EVERY):
-            await maintenance_jobs.run_partitions(database, KEEP, FAST)
+            await retention.run_partitions(database, KEEP, FAST)
         stop.set()
     assert len(enqueued) > 10
     assert one(aged, "select count(*) from duly.job_states where status = 'running'") == len(enqueued)
@@ -185,15 +185,15 @@ def fill_ledger(sql: Conn, org: uuid.UUID, count: int) -> None:
     )
 
 
-async def test_expired_keys_go_batch_by_batch(sql: Conn, database: Database, org: uuid.UUID) -> None:
+async def test_expired_keys_are_deleted_in_batches(sql: Conn, database: Database, org: uuid.UUID) -> None:
     fill_ledger(sql, org, 1200)
     insert(sql, "ledger", org, idempotency_key="alive", expires_at="infinity")
-    assert await maintenance_jobs.run_expire_ledger(database, Pace(2, 1e6)) == {"deleted": 1000}
-    assert await maintenance_jobs.run_expire_ledger(database, Pace(2, 1e6)) == {"deleted": 200}
+    assert await retention.run_expire_ledger(database, Pace(2, 1e6)) == {"deleted": 1000}
+    assert await retention.run_expire_ledger(database, Pace(2, 1e6)) == {"deleted": 200}
     assert sql.execute("select idempotency_key from duly.ledger").fetchall() == [("alive",)]
 
 
-async def test_a_forgotten_key_is_free_again(
+async def test_a_deleted_key_can_be_used_again(
     app: Duly, database: Database, acting: uuid.UUID, sql: Conn
 ) -> None:
     @app.job("step.take")
@@ -201,7 +201,7 @@ async def test_a_forgotten_key_is_free_again(
 
     first = await take.enqueue(1)
     sql.execute("update duly.ledger set expires_at = now() - interval '1 second'")
-    await maintenance_jobs.run_expire_ledger(database, FAST)
+    await retention.run_expire_ledger(database, FAST)
     assert (await first.status()).status == "queued"
     second = await take.enqueue(1)
     assert second.created
@@ -212,14 +212,14 @@ async def test_batches_are_paced(sql: Conn, database: Database, org: uuid.UUID) 
     fill_ledger(sql, org, 1100)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await maintenance_jobs.run_expire_ledger(database, Pace(batches=10, per_second=10))
+    await retention.run_expire_ledger(database, Pace(batches=10, per_second=10))
     assert loop.time() - began >= 0.2
 
 
 # --- clean-up
 
 
-async def test_workers_that_are_long_gone_are_forgotten(
+async def test_workers_that_stopped_long_ago_are_deleted(
     sql: Conn, database: Database, blobs: BlobStore
 ) -> None:
     query = """
@@ -235,17 +235,17 @@ async def test_workers_that_are_long_gone_are_forgotten(
     holding = one(sql, query, "left jobs behind", None, ago[8])
     claim = "insert into duly.claims values (gen_random_uuid(), %s, now(), '{}', '{}')"
     sql.execute(claim, [holding])
-    counts = await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST)
+    counts = await retention.run_clean_up(database, blobs, KEEP, FAST)
     assert counts["workers"] == 2
     left = {name for (name,) in sql.execute("select name from duly.workers")}
     assert left == {"stopped lately", "working", "left jobs behind"}
 
 
-async def test_an_expired_artifact_goes_with_its_blob(
+async def test_an_expired_artifact_is_deleted_with_its_blob(
     sql: Conn, database: Database, blobs: BlobStore, org: uuid.UUID
 ) -> None:
     expired, alive = [await _artifact(sql, blobs, org, at) for at in ("2024-01-01T00:00:00Z", "infinity")]
-    counts = await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST)
+    counts = await retention.run_clean_up(database, blobs, KEEP, FAST)
     assert (counts["artifacts"], counts["blobs"]) == (1, 1)
     assert not await blobs.exists(expired, org_id=org)
     assert await blobs.exists(alive, org_id=org)
@@ -285,26 +285,26 @@ def _as_result(sql: Conn, org: uuid.UUID, ref: BlobRef) -> None:
 
 
 @pytest.mark.parametrize("name_it", [_as_artifact, _as_payload, _as_result])
-async def test_a_blob_stays_while_anything_names_it(
+async def test_a_referenced_blob_is_not_removed(
     sql: Conn, database: Database, blobs: BlobStore, org: uuid.UUID, name_it: Callable[..., None]
 ) -> None:
     ref = await _artifact(sql, blobs, org, "2024-01-01T00:00:00Z")
     name_it(sql, org, ref)
-    counts = await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST)
+    counts = await retention.run_clean_up(database, blobs, KEEP, FAST)
     assert (counts["artifacts"], counts["blobs"]) == (1, 0)
     assert await blobs.exists(ref, org_id=org)
     assert one(sql, "select count(*) from duly.released_blobs") == 0
 
 
-async def test_the_artifacts_of_a_dropped_job_go_after_it(
+async def test_the_artifacts_of_a_dropped_job_are_deleted(
     aged: Conn, database: Database, blobs: BlobStore, org: uuid.UUID
 ) -> None:
     gone, there = ended(aged, org), record(aged, org)
     insert(aged, "ready", org, job_id=there)
     refs = [await _artifact(aged, blobs, org, at, job) for job in (gone, there) for at in (None,)]
-    assert (await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST))["artifacts"] == 0
+    assert (await retention.run_clean_up(database, blobs, KEEP, FAST))["artifacts"] == 0
     aged.execute("delete from duly.job_records where job_id = %s", [gone])
-    assert (await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST))["artifacts"] == 1
+    assert (await retention.run_clean_up(database, blobs, KEEP, FAST))["artifacts"] == 1
     assert [await blobs.exists(ref, org_id=org) for ref in refs] == [False, True]
 
 
@@ -313,15 +313,15 @@ async def test_the_large_payload_of_a_dropped_job_is_removed(
 ) -> None:
     ref = await blobs.put(org, b"x" * 100_000)
     record(aged, org, payload_ref=str(ref))
-    await maintenance_jobs.run_partitions(database, KEEP, FAST)
+    await retention.run_partitions(database, KEEP, FAST)
     assert await blobs.exists(ref, org_id=org)
-    assert (await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST))["blobs"] == 1
+    assert (await retention.run_clean_up(database, blobs, KEEP, FAST))["blobs"] == 1
     assert not await blobs.exists(ref, org_id=org)
 
 
-async def test_a_made_up_reference_is_forgotten(sql: Conn, database: Database, blobs: BlobStore) -> None:
+async def test_an_invalid_blob_reference_is_deleted(sql: Conn, database: Database, blobs: BlobStore) -> None:
     sql.execute("insert into duly.released_blobs values (%s)", [f"blob:{uuid.uuid4()}/../../etc"])
-    await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST)
+    await retention.run_clean_up(database, blobs, KEEP, FAST)
     assert one(sql, "select count(*) from duly.released_blobs") == 0
 
 
@@ -330,10 +330,10 @@ async def test_many_blobs_are_removed_in_one_run(
 ) -> None:
     for n in range(120):
         sql.execute("insert into duly.released_blobs values (%s)", [str(await blobs.put(org, bytes([n])))])
-    assert (await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST))["blobs"] == 120
+    assert (await retention.run_clean_up(database, blobs, KEEP, FAST))["blobs"] == 120
 
 
-async def test_the_dead_letters_of_dropped_jobs_go_and_open_ones_are_noted(
+async def test_dead_letters_of_dropped_jobs_are_deleted_and_open_ones_are_audited(
     aged: Conn, database: Database, blobs: BlobStore, org: uuid.UUID
 ) -> None:
     solved, undecided = ended(aged, org, how="dead"), ended(aged, org, how="dead")
@@ -344,9 +344,9 @@ async def test_the_dead_letters_of_dropped_jobs_go_and_open_ones_are_noted(
     insert(aged, "dead_letters", org, job_id=solved, **closed)
     for job in (undecided, kept, young):
         insert(aged, "dead_letters", org, job_id=job)
-    assert (await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST))["dead_letters"] == 0
+    assert (await retention.run_clean_up(database, blobs, KEEP, FAST))["dead_letters"] == 0
     aged.execute("delete from duly.job_records where job_id in (%s, %s)", [solved, undecided])
-    assert (await maintenance_jobs.run_clean_up(database, blobs, KEEP, FAST))["dead_letters"] == 2
+    assert (await retention.run_clean_up(database, blobs, KEEP, FAST))["dead_letters"] == 2
     assert {job for (job,) in aged.execute("select job_id from duly.dead_letters")} == {kept, young}
     noted = aged.execute("select action, actor_id, target_id from duly.audit_entries").fetchall()
     assert noted == [("dead_letter.expired", "retention", str(undecided))]
@@ -355,8 +355,8 @@ async def test_the_dead_letters_of_dropped_jobs_go_and_open_ones_are_noted(
 # --- as jobs
 
 
-def test_the_job_types_are_maintenance_of_their_own_queue(app: Duly) -> None:
-    maintenance_jobs.declare(app, KEEP)
+def test_the_job_types_have_the_category_and_queue_of_maintenance(app: Duly) -> None:
+    retention.declare(app, KEEP)
     declared = {job.name: (job.policy.category, job.policy.queue) for job in app.registry}
     names = ("duly.partitions", "duly.expire_ledger", "duly.clean_up")
     assert declared == dict.fromkeys(names, ("maintenance", "q:maintenance"))
@@ -364,8 +364,8 @@ def test_the_job_types_are_maintenance_of_their_own_queue(app: Duly) -> None:
     assert all(len(due.cron.split()) == 5 for due in MAINTENANCE_SCHEDULES)
 
 
-async def test_they_belong_to_the_system_org(app: Duly, sql: Conn) -> None:
-    maintenance_jobs.declare(app, KEEP)
+async def test_maintenance_jobs_belong_to_the_system_org(app: Duly, sql: Conn) -> None:
+    retention.declare(app, KEEP)
     with context(org_id=SYSTEM_ORG, actor=Actor.system("scheduler")):
         for name in ("duly.partitions", "duly.expire_ledger", "duly.clean_up"):
             assert (await app.registry.get(name).enqueue()).created
@@ -379,8 +379,8 @@ async def test_they_belong_to_the_system_org(app: Duly, sql: Conn) -> None:
     ("duly.clean_up", {"artifacts", "blobs", "dead_letters", "alerts", "notifications", "subscriptions",
                        "secrets", "sessions", "minutes", "workers"}),
 ])  # fmt: skip
-async def test_each_handler_does_its_work_and_counts(app: Duly, name: str, counted: set[str]) -> None:
-    maintenance_jobs.declare(app, KEEP)
+async def test_each_handler_returns_its_counts(app: Duly, name: str, counted: set[str]) -> None:
+    retention.declare(app, KEEP)
     handler: Callable[[], Awaitable[dict[str, Any]]] = app.registry.get(name).handler
     counts = await handler()
     assert set(counts) == counted
@@ -388,11 +388,11 @@ async def test_each_handler_does_its_work_and_counts(app: Duly, name: str, count
     assert set(counts.values()) == {0}
 
 
-async def test_two_at_once_do_no_harm(aged: Conn, database: Database, org: uuid.UUID) -> None:
+async def test_concurrent_runs_do_no_harm(aged: Conn, database: Database, org: uuid.UUID) -> None:
     fill_ledger(aged, org, 700)
     old = sum(len(partitions(aged, parent)) for parent in EVERY)
-    runs = await asyncio.gather(*(maintenance_jobs.run_partitions(database, KEEP, FAST) for _ in range(2)))
-    runs += await asyncio.gather(*(maintenance_jobs.run_expire_ledger(database, FAST) for _ in range(2)))
+    runs = await asyncio.gather(*(retention.run_partitions(database, KEEP, FAST) for _ in range(2)))
+    runs += await asyncio.gather(*(retention.run_expire_ledger(database, FAST) for _ in range(2)))
     async with database.engine() as conn:
         left = await retention.run_batch(conn, "delete_expired_ledger")
     assert sum(run["deleted"] for run in runs) + left == 700
