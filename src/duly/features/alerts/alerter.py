@@ -22,7 +22,7 @@ from duly.features.alerts.store import AlertScanCursor
 from duly.features.alerts.thresholds import Measurements, QueueMeasurement, Thresholds, find_firing
 from duly.features.metrics.service import read_totals
 from duly.features.notifications.service import NewNotification, add_notifications
-from duly.features.queues import store as queues
+from duly.features.queues import service as queues
 from duly.jobs import stale_jobs
 from duly.jobs.application import App
 from duly.observability import metrics

@@ -18,7 +18,7 @@ from duly.features.doctor import store
 from duly.features.doctor.models import CheckOutcome, CheckProblem, result_of, skipped
 from duly.features.doctor.store import Row
 from duly.features.doctor.target import Target
-from duly.features.queues import store as queues
+from duly.features.queues import service as queues
 from duly.features.queues.models import QueueStats, WorkerSnapshot, WorkerState
 
 _MAX_COUNT = 1_000

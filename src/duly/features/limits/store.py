@@ -7,21 +7,19 @@ from typing import Any
 from uuid import UUID
 
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import read_all, read_first
 from duly.db.statements import statement
 from duly.features.limits.models import Limit, LimitKey
 
 
 async def read_limit(conn: Connection, key: LimitKey) -> Limit | None:
     """Read a limit; None if it was never set."""
-    row = await first(conn, "limits/read", key._asdict())
-    return Limit.model_validate(row) if row else None
+    return await read_first(conn, Limit, "limits/read", key._asdict())
 
 
 async def lock_limit(conn: Connection, key: LimitKey) -> Limit | None:
     """Lock a limit for a change; claims and settlements of its jobs wait meanwhile."""
-    row = await first(conn, "limits/lock", key._asdict())
-    return Limit.model_validate(row) if row else None
+    return await read_first(conn, Limit, "limits/lock", key._asdict())
 
 
 async def create_limit(conn: Connection, key: LimitKey) -> None:
@@ -44,5 +42,4 @@ async def list_limits(
 ) -> list[Limit]:
     """Return the limits after a key, by key; of one org or one job type if named."""
     values = {"after_org": after.org_id, "after_type": after.job_type, "org_id": org_id}
-    found = await rows(conn, "limits/list", {**values, "job_type": job_type, "limit": limit})
-    return [Limit.model_validate(row) for row in found]
+    return await read_all(conn, Limit, "limits/list", {**values, "job_type": job_type, "limit": limit})

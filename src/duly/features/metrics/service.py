@@ -21,7 +21,7 @@ from duly.core.freshness import Freshness
 from duly.core.policy import DEAD_LETTER_QUEUE
 from duly.db.pool import Connection
 from duly.features.metrics.store import InstallationTotals, read_totals
-from duly.features.queues import store as queues
+from duly.features.queues import service as queues
 from duly.features.queues.models import QueueStats
 from duly.jobs import stale_jobs
 from duly.jobs.application import App

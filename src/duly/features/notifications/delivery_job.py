@@ -38,6 +38,7 @@ _DELAYS = (
 RETRY = RetryPolicy(max_attempts=len(_DELAYS) + 1, delays=_DELAYS)
 """For more than a day, so that a mail server may be down that long."""
 _MAX_ERROR_LENGTH = 500
+_MESSAGE_FIELDS = {"org_id", "notification_id", "recipient", "locale", "template_key", "payload", "job_id"}
 
 
 def declare(app: App, notifications: Notifications) -> Job[..., Any]:
@@ -82,7 +83,8 @@ class _DeliveryAttempt:
 
     async def _send(self, due: DueNotification, message: MessageText) -> None:
         try:
-            await self._notifications.channels.send(due.channel, _message(due, message))
+            fields = due.model_dump(include=_MESSAGE_FIELDS)
+            await self._notifications.channels.send(due.channel, Message(**fields, **message._asdict()))
         except (LeaseLost, Snooze):
             raise
         except Fail as error:
@@ -112,20 +114,6 @@ class _DeliveryAttempt:
         async with (await self._app.resources()).database.engine() as conn:
             if await store.settle(conn, {due.key: update}, job_id=self._ctx.job.job_id):
                 metrics.count_notifications(channel_label(due.channel), result)
-
-
-def _message(due: DueNotification, message: MessageText) -> Message:
-    return Message(
-        org_id=due.org_id,
-        notification_id=due.notification_id,
-        recipient=due.recipient,
-        subject=message.subject,
-        body=message.body,
-        locale=due.locale,
-        template_key=due.template_key,
-        payload=due.payload,
-        job_id=due.job_id,
-    )
 
 
 def _error_text(error: BaseException) -> str:

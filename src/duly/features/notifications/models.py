@@ -51,12 +51,18 @@ class AddedNotification(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SendResult:
-    """The notification of one recipient, and whether it is new: the same one is sent once per bucket."""
+class SentNotification:
+    """A notification to one recipient."""
 
     notification_id: UUID
     recipient: Recipient
     created: bool
+    """False if it existed already; it is not delivered again."""
+
+    @property
+    def to(self) -> str:
+        """The recipient as a text."""
+        return str(self.recipient)
 
 
 class Notification(BaseModel):

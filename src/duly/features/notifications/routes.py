@@ -15,6 +15,7 @@ from duly.features.notifications.models import (
     Notification,
     NotificationPage,
     Preference,
+    SentNotification,
     Suppression,
     SuppressionPage,
 )
@@ -86,14 +87,6 @@ class NewSuppression(ReasonBody):
     to: To
 
 
-class SentNotification(ResponseModel):
-    """A notification to one recipient."""
-
-    notification_id: UUID
-    to: str
-    created: bool = Field(description="False if it existed already; it is not delivered again.")
-
-
 class MarkReadResponse(ResponseModel):
     """How many notifications were unread."""
 
@@ -108,7 +101,9 @@ class RenderedMessage(ResponseModel):
 
 
 _SUBJECT = {"subject": "As it was sent; null before."}
-SentResponse = list_model("notifications", SentNotification, "SentNotifications")
+SentResponse = list_model(
+    "notifications", response_model(SentNotification, exclude=("recipient",), to=str), "SentNotifications"
+)
 NotificationResponse = response_model(
     Notification, descriptions={**_SUBJECT, "delivery_job_id": "The job that delivers it."}
 )
@@ -209,11 +204,7 @@ def _notification_routes(service: Service) -> APIRouter:
             job = (await service.jobs.status(requester.org_id, request.job_id)).job
             await service.check_subject(requester, job)
         sent = await notifications.send(requester.org_id, actor=requester.actor, **dict(request))
-        items = [
-            SentNotification(notification_id=one.notification_id, to=str(one.recipient), created=one.created)
-            for one in sent
-        ]
-        return {"notifications": items}
+        return {"notifications": sent}
 
     @api.post(
         "/notifications/preview",

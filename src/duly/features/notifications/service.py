@@ -29,7 +29,7 @@ from duly.features.notifications.models import (
     NewNotification,
     Notification,
     NotificationPage,
-    SendResult,
+    SentNotification,
 )
 from duly.features.notifications.preferences import Preferences, Suppressions
 from duly.features.notifications.recipients import (
@@ -109,7 +109,7 @@ class Notifications:
         bucket: str | None = None,
         job_id: UUID | str | None = None,
         actor: Actor,
-    ) -> list[SendResult]:
+    ) -> list[SentNotification]:
         """Send a notification to some recipients, now or at a time: to all of them, or to none.
 
         A recipient gets the same payload once per bucket; by default once per day in UTC.
@@ -128,12 +128,12 @@ class Notifications:
             scheduled_at=_checked_time(scheduled_for),
         )
 
-        async def change(conn: Connection) -> list[SendResult]:
+        async def change(conn: Connection) -> list[SentNotification]:
             await _check_sendable(conn, template, recipients)
             new = [replace(template, channel=to.channel, recipient=to.address) for to in recipients]
             added = await add_notifications(conn, new)
             return [
-                SendResult(one.notification_id, recipient, one.created)
+                SentNotification(one.notification_id, recipient, one.created)
                 for one, recipient in zip(added, recipients, strict=True)
             ]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from duly.core.payload import canonical_json
 from duly.db.pool import Connection
-from duly.db.rows import PREFER_INDEX_ORDER, first, rows
+from duly.db.rows import PREFER_INDEX_ORDER, first, read_all, read_first, rows
 from duly.db.statements import statement
 from duly.features.notifications.models import (
     AddedNotification,
@@ -35,7 +36,8 @@ async def add_notifications(conn: Connection, new: Sequence[NewNotification]) ->
     """
     if not new:
         return []
-    document = {"rows": json.dumps([_document(position, one) for position, one in enumerate(new)])}
+    documents = [_document(position, one) for position, one in enumerate(new)]
+    document = {"rows": json.dumps(documents, default=str)}
     created = {row["notification_id"] for row in await rows(conn, "notifications/add", document)}
     existing = await rows(conn, "notifications/find_existing", document)
     ids = {row["position"]: row["notification_id"] for row in existing}
@@ -51,13 +53,13 @@ async def list_due(
 ) -> list[DueNotification]:
     """Return due notifications without a delivery job, up to a number per org."""
     values = {"excluded_orgs": [*excluded_orgs], "max_per_org": max_per_org, "max_rows": _MAX_DUE_ROWS}
-    return [DueNotification.model_validate(row) for row in await rows(conn, "notifications/list_due", values)]
+    return await read_all(conn, DueNotification, "notifications/list_due", values)
 
 
 async def read_pending(conn: Connection, org_id: UUID, notification_id: UUID) -> DueNotification | None:
     """Read a pending notification; None if it was delivered or is unknown."""
-    row = await first(conn, "notifications/read_pending", _key(org_id, notification_id))
-    return DueNotification.model_validate(row) if row else None
+    key = {"org_id": org_id, "notification_id": notification_id}
+    return await read_first(conn, DueNotification, "notifications/read_pending", key)
 
 
 async def settle(
@@ -108,14 +110,14 @@ async def fail_lost(conn: Connection, *, limit: int) -> int:
 
 async def read_notification(conn: Connection, org_id: UUID, notification_id: UUID) -> Notification | None:
     """Read a notification of an org."""
-    row = await first(conn, "notifications/read", _key(org_id, notification_id))
-    return Notification.model_validate(row) if row else None
+    key = {"org_id": org_id, "notification_id": notification_id}
+    return await read_first(conn, Notification, "notifications/read", key)
 
 
 async def resend(conn: Connection, org_id: UUID, notification_id: UUID) -> Notification | None:
     """Make a failed or suppressed notification pending again; None if it is not one of these."""
-    row = await first(conn, "notifications/resend", _key(org_id, notification_id))
-    return Notification.model_validate(row) if row else None
+    key = {"org_id": org_id, "notification_id": notification_id}
+    return await read_first(conn, Notification, "notifications/resend", key)
 
 
 async def find_scan_end(conn: Connection, org_id: UUID, before: UUID, *, max_rows: int) -> UUID | None:
@@ -131,12 +133,12 @@ async def find_scan_end(conn: Connection, org_id: UUID, before: UUID, *, max_row
 
 async def list_notifications(conn: Connection, values: Mapping[str, Any]) -> list[Notification]:
     """Return the notifications of an org, newest first."""
-    return [Notification.model_validate(row) for row in await rows(conn, "notifications/list", values)]
+    return await read_all(conn, Notification, "notifications/list", values)
 
 
 async def list_inbox(conn: Connection, values: Mapping[str, Any]) -> list[Notification]:
     """Return the in-app notifications of a user, newest first."""
-    return [Notification.model_validate(row) for row in await rows(conn, "notifications/list_inbox", values)]
+    return await read_all(conn, Notification, "notifications/list_inbox", values)
 
 
 async def count_unread(conn: Connection, org_id: UUID, user_id: str) -> int:
@@ -160,7 +162,7 @@ async def mark_read(conn: Connection, org_id: UUID, user_id: str, ids: Sequence[
 
 async def list_preferences(conn: Connection, values: Mapping[str, Any]) -> list[Preference]:
     """Return the preferences of a recipient by template."""
-    return [Preference.model_validate(row) for row in await rows(conn, "preferences/list", values)]
+    return await read_all(conn, Preference, "preferences/list", values)
 
 
 async def set_preference(conn: Connection, values: Mapping[str, Any]) -> None:
@@ -171,17 +173,17 @@ async def set_preference(conn: Connection, values: Mapping[str, Any]) -> None:
 
 async def add_suppression(conn: Connection, values: Mapping[str, Any]) -> Suppression | None:
     """Suppress a recipient; None if it was suppressed already."""
-    return _suppression(await first(conn, "suppressions/add", values))
+    return await read_first(conn, Suppression, "suppressions/add", values)
 
 
 async def read_suppression(conn: Connection, values: Mapping[str, Any]) -> Suppression | None:
     """Read the suppression of a recipient."""
-    return _suppression(await first(conn, "suppressions/read", values))
+    return await read_first(conn, Suppression, "suppressions/read", values)
 
 
 async def remove_suppression(conn: Connection, values: Mapping[str, Any]) -> Suppression | None:
     """End the suppression of a recipient; None if it was not suppressed."""
-    return _suppression(await first(conn, "suppressions/remove", values))
+    return await read_first(conn, Suppression, "suppressions/remove", values)
 
 
 async def list_suppressions(
@@ -189,29 +191,10 @@ async def list_suppressions(
 ) -> list[Suppression]:
     """Return the suppressed recipients of an org after a channel and recipient, in that order."""
     values = {"org_id": org_id, "channel": after[0], "recipient": after[1], "limit": limit}
-    return [Suppression.model_validate(row) for row in await rows(conn, "suppressions/list", values)]
+    return await read_all(conn, Suppression, "suppressions/list", values)
 
 
-def _suppression(row: Mapping[str, Any] | None) -> Suppression | None:
-    return Suppression.model_validate(row) if row else None
-
-
-def _key(org_id: UUID, notification_id: UUID) -> dict[str, UUID]:
-    return {"org_id": org_id, "notification_id": notification_id}
-
-
-def _document(position: int, one: NewNotification) -> dict[str, Any]:
-    return {
-        "position": position,
-        "org_id": str(one.org_id),
-        "job_id": one.job_id and str(one.job_id),
-        "channel": one.channel,
-        "recipient": one.recipient,
-        "template_key": one.template_key,
-        "locale": one.locale,
-        "payload": one.payload,
-        "payload_hash": hashlib.sha256(canonical_json(one.payload).encode()).hexdigest(),
-        "bucket": one.bucket,
-        "scheduled_at": one.scheduled_at and one.scheduled_at.isoformat(),
-        "created_by": one.created_by,
-    }
+def _document(position: int, new: NewNotification) -> dict[str, Any]:
+    values = {field.name: getattr(new, field.name) for field in fields(new)}
+    payload_hash = hashlib.sha256(canonical_json(new.payload).encode()).hexdigest()
+    return {**values, "position": position, "payload_hash": payload_hash}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from duly.db.pool import Connection
 from duly.features.orgs import store
 from duly.features.orgs.models import ActiveShares, OrgStatus, Share, SharePage
-from duly.features.orgs.store import Activity, OrgBacklog
+from duly.features.orgs.store import Activity
 from duly.features.pagination import capped_count, decode_cursor, encode_cursor, page_size
 from duly.jobs.application import App
 
@@ -17,6 +18,10 @@ _MAX_COUNT = 1_000
 _MAX_STEPS, _MAX_CLAIMED = 1_000, 10_000
 _MAX_ACTIVE_SHARES = 100
 _FIRST_ID = UUID(int=0)
+_BACKLOG_FIELDS = (
+    *("org_id", "name", "oldest_waiting_at", "max_running", "starts_per_second", "max_waiting"),
+    *("paused_at", "pause_reason"),
+)
 
 
 class FairShares:
@@ -60,20 +65,16 @@ async def _read_shares(conn: Connection, org_ids: Sequence[UUID], activity: Acti
     return [_share(backlog, activity) for backlog in backlogs]
 
 
-def _share(backlog: OrgBacklog, activity: Activity) -> Share:
-    values = backlog._asdict()
-    read_at, oldest = values.pop("read_at"), backlog.oldest_waiting_at
-    running = activity.running.get(backlog.org_id, 0)
+def _share(backlog: Mapping[str, Any], activity: Activity) -> Share:
+    running, oldest = activity.running.get(backlog["org_id"], 0), backlog["oldest_waiting_at"]
     return Share(
-        **{
-            **values,
-            "status": OrgStatus(backlog.status),
-            "running": running,
-            "part": running / activity.slots if activity.slots else 0.0,
-            "fair_part": 1 / len(activity.running) if activity.running else 1.0,
-            "waiting": capped_count(backlog.waiting, _MAX_COUNT),
-            "oldest_waiting_age": None if oldest is None else read_at - oldest,
-        }
+        **{name: backlog[name] for name in _BACKLOG_FIELDS},
+        status=OrgStatus(backlog["status"]),
+        running=running,
+        part=running / activity.slots if activity.slots else 0.0,
+        fair_part=1 / len(activity.running) if activity.running else 1.0,
+        waiting=capped_count(backlog["waiting"], _MAX_COUNT),
+        oldest_waiting_age=None if oldest is None else backlog["read_at"] - oldest,
     )
 
 

@@ -30,7 +30,7 @@ from duly.features.overview.models import (
     sum_counts,
 )
 from duly.features.pagination import Count, capped_count
-from duly.features.queues import store as queues
+from duly.features.queues import service as queues
 from duly.features.ttl_cache import TtlCache
 from duly.jobs.application import App
 from duly.worker import queue_stats

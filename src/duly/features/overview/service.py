@@ -16,7 +16,7 @@ from duly.features.overview.dashboard import DashboardReader
 from duly.features.overview.models import Dashboard, OrgOverview, PlatformOverview, QueueShare
 from duly.features.overview.store import QueuedLane
 from duly.features.pagination import Count, capped_count
-from duly.features.queues import store as queues
+from duly.features.queues import service as queues
 from duly.features.queues.service import MAX_COUNT
 from duly.features.ttl_cache import KeyedTtlCache, TtlCache
 from duly.jobs import stale_jobs

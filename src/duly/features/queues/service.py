@@ -24,10 +24,11 @@ from duly.features.audit.entries import (
 from duly.features.limits.models import UNCHANGED, Unchanged
 from duly.features.queues import store
 from duly.features.queues.models import Queue, QueueStats, WorkerSnapshot
+from duly.features.queues.store import list_workers, read_stats
 from duly.jobs.application import App
 from duly.worker import workers_store
 
-__all__ = ["Queue", "QueueStats", "Queues", "WorkerSnapshot"]
+__all__ = ["MAX_COUNT", "Queue", "QueueStats", "Queues", "WorkerSnapshot", "list_workers", "read_stats"]
 
 MAX_COUNT = 10_000
 """How far the jobs of a queue are counted."""
@@ -52,12 +53,12 @@ class Queues:
     async def stats(self) -> list[QueueStats]:
         """Return the queues with their queued, scheduled and running jobs, highest weight first."""
         async with (await self._app.resources()).database.engine() as conn:
-            return await store.read_stats(conn, max_count=MAX_COUNT, max_heads=_MAX_HEADS)
+            return await read_stats(conn, max_count=MAX_COUNT, max_heads=_MAX_HEADS)
 
     async def workers(self) -> list[WorkerSnapshot]:
         """Return the workers that have not stopped, newest first."""
         async with (await self._app.resources()).database.engine() as conn:
-            return await store.list_workers(conn, limit=_MAX_WORKERS)
+            return await list_workers(conn, limit=_MAX_WORKERS)
 
     async def drain(self, worker_id: UUID | str, *, actor: Actor, reason: str) -> WorkerSnapshot:
         """Drain a worker, as SIGTERM does: it claims no more jobs, finishes or returns its own, and stops.
@@ -68,7 +69,7 @@ class Queues:
 
         async def change(conn: Connection) -> WorkerSnapshot:
             is_new = await workers_store.request_drain(conn, worker, by=request.by, reason=request.reason)
-            workers = await store.list_workers(conn, limit=_MAX_WORKERS)
+            workers = await list_workers(conn, limit=_MAX_WORKERS)
             snapshot = next((one for one in workers if one.worker_id == worker), None)
             if is_new is None or snapshot is None:
                 raise UnknownWorker(

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import read_all, read_first, rows
 from duly.features.pagination import Count
 from duly.features.queues.models import Queue, QueueStats, WorkerSnapshot
 
 
 async def list_queues(conn: Connection) -> list[Queue]:
     """Return the queues, highest weight first."""
-    return [Queue.model_validate(row) for row in await rows(conn, "queues/list", {})]
+    return await read_all(conn, Queue, "queues/list", {})
 
 
 async def read_stats(conn: Connection, *, max_count: int, max_heads: int) -> list[QueueStats]:
@@ -24,28 +24,23 @@ async def read_stats(conn: Connection, *, max_count: int, max_heads: int) -> lis
 
 async def list_workers(conn: Connection, *, limit: int) -> list[WorkerSnapshot]:
     """Return the workers that have not stopped, including lost ones until retention deletes them."""
-    return [WorkerSnapshot.model_validate(row) for row in await rows(conn, "workers/list", {"limit": limit})]
+    return await read_all(conn, WorkerSnapshot, "workers/list", {"limit": limit})
 
 
 async def lock_queue(conn: Connection, queue: str) -> Queue | None:
     """Lock a queue for a change."""
-    return await _queue(conn, "queues/lock", {"queue": queue})
+    return await read_first(conn, Queue, "queues/lock", {"queue": queue})
 
 
 async def create_queue(conn: Connection, queue: str, weight: int) -> Queue | None:
     """Create a queue; None if one of that name exists."""
-    return await _queue(conn, "queues/create", {"queue": queue, "weight": weight})
+    return await read_first(conn, Queue, "queues/create", {"queue": queue, "weight": weight})
 
 
 async def change_queue(conn: Connection, queue: Queue) -> Queue:
     """Write the fields of a locked queue; the database sets the time of a pause."""
-    [row] = await rows(conn, "queues/change", queue.model_dump())
-    return Queue.model_validate(row)
-
-
-async def _queue(conn: Connection, name: str, values: Mapping[str, Any]) -> Queue | None:
-    row = await first(conn, name, values)
-    return Queue.model_validate(row) if row else None
+    [changed] = await read_all(conn, Queue, "queues/change", queue.model_dump())
+    return changed
 
 
 def _stats(row: Mapping[str, Any], max_count: int) -> QueueStats:

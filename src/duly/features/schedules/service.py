@@ -38,7 +38,6 @@ from duly.features.schedules.scheduler import schedule_job_spec
 from duly.jobs import store as job_store
 from duly.jobs.application import App
 from duly.jobs.handle import Handle
-from duly.jobs.job import Job
 from duly.jobs.request_context import as_uuid, current_context
 from duly.observability import metrics
 
@@ -72,14 +71,10 @@ class Schedules:
 
         A changed expression or zone counts from now on: due ticks of the old one are recorded as missed.
         """
-        times, job = Cron.parse(cron, timezone), self._schedulable_job(job_type)
+        times = Cron.parse(cron, timezone)
         values = {
             **_key(org_id, name),
-            "cron": times.expression,
-            "timezone": times.zone.key,
-            "job_type": job.name,
-            "payload": await self._checked_payload(job, {} if payload is None else payload),
-            "missed_policy": _checked_missed(missed),
+            **await self._checked_definition(times, job_type, {} if payload is None else payload, missed),
             "project_id": as_uuid("project_id", project_id),
         }
         request = change_request(actor, reason, optional=True)
@@ -105,16 +100,13 @@ class Schedules:
             times = Cron.parse(
                 current.cron if cron is None else cron, current.timezone if timezone is None else timezone
             )
-            job = self._schedulable_job(current.job_type if job_type is None else job_type)
             _first_tick(times, current.read_at)
-            values = {
-                **{field: getattr(current, field) for field in ("org_id", "name", "project_id")},
-                "cron": times.expression,
-                "timezone": times.zone.key,
-                "job_type": job.name,
-                "payload": await self._checked_payload(job, current.payload if payload is None else payload),
-                "missed_policy": current.missed_policy if missed is None else _checked_missed(missed),
-            }
+            values = await self._checked_definition(
+                times,
+                current.job_type if job_type is None else job_type,
+                current.payload if payload is None else payload,
+                current.missed_policy if missed is None else missed,
+            )
             return await _update(conn, current, values, times, request)
 
         return await self._change_locked(org_id, name, change)
@@ -270,7 +262,9 @@ class Schedules:
                 await _record(conn, created, "created", request, **_definition(values))
             return created
 
-    def _schedulable_job(self, job_type: str) -> Job[..., Any]:
+    async def _checked_definition(
+        self, times: Cron, job_type: str, payload: Mapping[str, Any], missed: Missed | str
+    ) -> dict[str, Any]:
         job = self._app.registry.get(job_type)
         if not job.policy.schedulable:
             raise Unschedulable(
@@ -278,9 +272,6 @@ class Schedules:
                 field="job_type",
                 fix="declare it with schedulable=True, or as maintenance or notification",
             )
-        return job
-
-    async def _checked_payload(self, job: Job[..., Any], payload: Mapping[str, Any]) -> Any:
         encoded = job.codec.encode_mapping(payload)
         max_bytes = (await self._app.resources()).payload_inline_max
         if len(encoded.encode()) > max_bytes:
@@ -289,7 +280,13 @@ class Schedules:
                 field="payload",
                 fix="store it as a blob and pass its reference",
             )
-        return json.loads(encoded)
+        return {
+            "cron": times.expression,
+            "timezone": times.zone.key,
+            "job_type": job.name,
+            "payload": json.loads(encoded),
+            "missed_policy": _checked_missed(missed),
+        }
 
 
 async def _update(

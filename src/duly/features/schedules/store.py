@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from duly.core.errors import ContractError
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import first, read_all, read_first, rows
 from duly.db.statements import statement
 from duly.features.schedules.models import ScheduleSnapshot, Tick
 
@@ -26,7 +26,7 @@ async def take_due(
 ) -> list[ScheduleSnapshot]:
     """Lock schedules of these job types whose tick is due, without the excluded ones."""
     values = {"job_types": list(job_types), "excluded": list(excluded), "limit": limit}
-    return [ScheduleSnapshot.model_validate(row) for row in await rows(conn, "schedules/take_due", values)]
+    return await read_all(conn, ScheduleSnapshot, "schedules/take_due", values)
 
 
 async def time_to_next_tick(conn: Connection, job_types: Collection[str]) -> timedelta | None:
@@ -78,22 +78,24 @@ async def postpone(conn: Connection, schedule: ScheduleSnapshot, *, pause: timed
 
 async def create_schedule(conn: Connection, values: Mapping[str, Any]) -> ScheduleSnapshot | None:
     """Create a schedule; None if the org has one of that name."""
-    return await _first(conn, "schedules/create", {**values, "payload": Jsonb(values["payload"])})
+    return await read_first(conn, ScheduleSnapshot, "schedules/create", _with_json(values))
 
 
 async def update_schedule(
     conn: Connection, schedule: ScheduleSnapshot, values: Mapping[str, Any]
 ) -> ScheduleSnapshot | None:
-    """Replace the definition of a locked schedule."""
-    values = {**values, **schedule.key, "payload": Jsonb(values["payload"])}
-    return await _first(conn, "schedules/update", values)
+    """Replace the definition of a locked schedule; its project stays unless `values` has one."""
+    values = {"project_id": schedule.project_id, **values, **schedule.key}
+    return await read_first(conn, ScheduleSnapshot, "schedules/update", _with_json(values))
 
 
 async def set_pause(
     conn: Connection, schedule: ScheduleSnapshot, *, by: str | None, reason: str | None
 ) -> ScheduleSnapshot | None:
     """Pause a locked schedule; resume it if `by` is None."""
-    return await _first(conn, "schedules/set_pause", {**schedule.key, "paused_by": by, "reason": reason})
+    return await read_first(
+        conn, ScheduleSnapshot, "schedules/set_pause", {**schedule.key, "paused_by": by, "reason": reason}
+    )
 
 
 async def delete_schedule(conn: Connection, schedule: ScheduleSnapshot) -> None:
@@ -103,20 +105,21 @@ async def delete_schedule(conn: Connection, schedule: ScheduleSnapshot) -> None:
 
 async def lock_schedule(conn: Connection, org_id: UUID, name: str) -> ScheduleSnapshot | None:
     """Lock a schedule for a change."""
-    return await _first(conn, "schedules/lock", {"org_id": org_id, "name": name})
+    return await read_first(conn, ScheduleSnapshot, "schedules/lock", {"org_id": org_id, "name": name})
 
 
 async def read_schedule(conn: Connection, org_id: UUID, name: str) -> ScheduleSnapshot | None:
     """Read a schedule of an org."""
-    return await _first(conn, "schedules/read", {"org_id": org_id, "name": name})
+    return await read_first(conn, ScheduleSnapshot, "schedules/read", {"org_id": org_id, "name": name})
 
 
 async def list_schedules(
     conn: Connection, org_id: UUID, after: str, *, limit: int | None
 ) -> list[ScheduleSnapshot]:
     """Return the schedules of an org after a name, by name; all of them without a limit."""
-    found = await rows(conn, "schedules/list", {"org_id": org_id, "after": after, "limit": limit})
-    return [ScheduleSnapshot.model_validate(row) for row in found]
+    return await read_all(
+        conn, ScheduleSnapshot, "schedules/list", {"org_id": org_id, "after": after, "limit": limit}
+    )
 
 
 async def read_ticks(
@@ -130,6 +133,5 @@ async def read_ticks(
     return ticks
 
 
-async def _first(conn: Connection, name: str, values: Mapping[str, Any]) -> ScheduleSnapshot | None:
-    row = await first(conn, name, values)
-    return ScheduleSnapshot.model_validate(row) if row else None
+def _with_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {**values, "payload": Jsonb(values["payload"])}

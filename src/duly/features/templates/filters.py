@@ -103,8 +103,8 @@ def rounded(_: str, value: Any, digits: Any = 0) -> Any:
     """Round a number to some decimal places."""
     if not _is_number(value):
         return value
-    places = _decimal_places(digits)
-    return round(float(value), places) if places else round(value)
+    decimals = _decimals(digits)
+    return round(float(value), decimals) if decimals else round(value)
 
 
 def number(locale: str, value: Any, digits: Any = None) -> str:
@@ -112,8 +112,8 @@ def number(locale: str, value: Any, digits: Any = None) -> str:
     if not _is_number(value):
         return to_text(value)
     whole = isinstance(value, int) and digits is None
-    places = _decimal_places(digits) if digits is not None else 2
-    text = f"{value:,}" if whole else f"{value:,.{places}f}"
+    decimals = _decimals(digits) if digits is not None else 2
+    text = f"{value:,}" if whole else f"{value:,.{decimals}f}"
     return text.translate({ord(","): ".", ord("."): ","}) if _is_german(locale) else text
 
 
@@ -149,7 +149,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _decimal_places(digits: Any) -> int:
+def _decimals(digits: Any) -> int:
     return min(max(digits, 0), _MAX_DIGITS) if _is_number(digits) else 0
 
 

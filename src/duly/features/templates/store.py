@@ -7,14 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from duly.db.pool import Connection
-from duly.db.rows import first, rows
+from duly.db.rows import read_all, read_first, rows
 from duly.features.templates.models import OrgTemplate
 
 
 async def find_templates(conn: Connection, org_id: UUID, keys: Collection[str]) -> list[OrgTemplate]:
     """Return the templates of an org with these keys, in all locales."""
-    found = await rows(conn, "templates/find", {"org_id": org_id, "keys": [*keys]})
-    return [OrgTemplate.model_validate(row) for row in found]
+    return await read_all(conn, OrgTemplate, "templates/find", {"org_id": org_id, "keys": [*keys]})
 
 
 async def list_templates(
@@ -22,7 +21,7 @@ async def list_templates(
 ) -> list[OrgTemplate]:
     """Return the templates of an org after a key and locale, by key and locale."""
     values = {"org_id": org_id, "key": after[0], "locale": after[1], "limit": limit}
-    return [OrgTemplate.model_validate(row) for row in await rows(conn, "templates/list", values)]
+    return await read_all(conn, OrgTemplate, "templates/list", values)
 
 
 async def count_templates(conn: Connection, org_id: UUID) -> int:
@@ -33,12 +32,11 @@ async def count_templates(conn: Connection, org_id: UUID) -> int:
 
 async def set_template(conn: Connection, values: Mapping[str, Any]) -> OrgTemplate:
     """Create or replace a template."""
-    [row] = await rows(conn, "templates/set", values)
-    return OrgTemplate.model_validate(row)
+    [changed] = await read_all(conn, OrgTemplate, "templates/set", values)
+    return changed
 
 
 async def remove_template(conn: Connection, org_id: UUID, key: str, locale: str) -> OrgTemplate | None:
     """Remove a template; return the removed row."""
     values = {"org_id": org_id, "template_key": key, "locale": locale}
-    row = await first(conn, "templates/remove", values)
-    return OrgTemplate.model_validate(row) if row else None
+    return await read_first(conn, OrgTemplate, "templates/remove", values)
