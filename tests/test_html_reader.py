@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duly import html_reader
-from duly.apps.analyze.markup import text_of_html
+from duly.apps.analyze.decoding import html_text
 from duly.apps.documents.engines.reader.text_formats import read_html_page as read
 from duly.html_reader import Block, TooDeep, read_html
-from tests.apps.analyze.test_reading import PAGE
+from tests.apps.analyze.test_decoding import PAGE
 
 
 def _numbered(unit: str) -> Callable[[int], str]:
@@ -172,4 +172,4 @@ def test_an_analysis_and_a_document_have_the_same_words_of_any_page(page: str) -
 
 
 def _check_words(page: str) -> None:
-    assert text_of_html(page).split() == [word for e in read(page, 1_000) for word in e.text.split()]
+    assert html_text(page).split() == [word for e in read(page, 1_000) for word in e.text.split()]

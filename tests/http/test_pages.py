@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from duly.apps.analyze.modules.figures import figures
+from duly.apps.analyze.modules.figures import find_figures
 from duly.core.job import SUMMARY_KEYS, SYSTEM_ORG
 from duly.core.principal import Principal
 from duly.core.states import Status
@@ -69,11 +69,11 @@ def test_every_count_and_status_has_a_message() -> None:
 
 
 def test_every_reason_of_an_analysis_is_said_in_both_languages() -> None:
-    room = resources.files("duly.apps.analyze")
-    code = "".join(room.joinpath(name).read_text() for name in ("reading.py", "documents.py"))
-    given = set(re.findall(r'(?:Unreadable\(|unreadable=|b"[^"]+", )"([^"]*[ ][^"]*)"', code))
+    package = resources.files("duly.apps.analyze")
+    code = "".join(package.joinpath(name).read_text() for name in ("decoding.py", "sources.py"))
+    given = set(re.findall(r'(?:UnreadableSource\(|unreadable=|b"[^"]+", )"([^"]*[ ][^"]*)"', code))
     assert "an image" in given
-    found = figures("31.02.2026, 03/04/2026, DE00 3704 0044 0532 0130 00, XX11 2222 3333 4444 55")
+    found = find_figures("31.02.2026, 03/04/2026, DE00 3704 0044 0532 0130 00, XX11 2222 3333 4444 55")
     given |= {one.problem for one in (*found.dates.items, *found.ibans.items) if one.problem}
     english, german = messages("en"), messages("de")
     known = {key for key in english if key.startswith("reason.")}

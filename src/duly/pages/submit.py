@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from duly.apps.analyze.job import JOB_TYPE as ANALYZE
-from duly.apps.analyze.request import LARGEST_BLOB, MOST_INLINE, MOST_SOURCES, Module
+from duly.apps.analyze.request import MAX_BLOB_BYTES, MAX_INLINE_BYTES, MAX_SOURCES, Module
 from duly.core.principal import Scope
 from duly.features.job_submission.routes import offered_job_types
 from duly.http.requester import Requester
@@ -28,7 +28,7 @@ _EMPTY: dict[str, Any] = {
 async def page(pages: Pages, request: Request, service: Service, requester: Requester) -> Response:
     """Show the forms for any job type, and for analyses where the application includes them."""
     schemas = {job.name: job.codec.schema() for job in offered_job_types(service.app.registry)}
-    limits = {"sources": MOST_SOURCES, "inline": MOST_INLINE, "file": LARGEST_BLOB}
+    limits = {"sources": MAX_SOURCES, "inline": MAX_INLINE_BYTES, "file": MAX_BLOB_BYTES}
     return pages.page(
         request,
         "submit",

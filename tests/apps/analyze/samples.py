@@ -1,4 +1,4 @@
-"""The sample texts, and texts that are made to take for ever."""
+"""The sample texts, and texts that make a bad regular expression backtrack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = (
     "1 Billion Euro |1,500 € |3. bis |de89 3704 |June 3-|$3-4"
 )
 HOSTILE = {unit: (unit * 80_000)[:80_000] for unit in _UNITS.split("|")}
-"""Each of one piece, again and again: a search that goes back and forth does not come back from these."""
+"""Repetitions of one unit: a search that backtracks takes quadratic or exponential time."""
 
 
 def sample(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Dates, amounts, percentages, addresses and accounts."""
+"""Dates, amounts, percentages, email addresses and IBANs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duly.apps.analyze.modules.figures import MOST_OF_A_KIND, Figure, figures
-from duly.apps.analyze.modules.ibans import checksum, problem
+from duly.apps.analyze.modules.figures import MAX_FIGURES_PER_KIND, Figure, find_figures
+from duly.apps.analyze.modules.ibans import checksum, iban_problem
 from tests.apps.analyze.samples import sample
 
 MONTHS = "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
@@ -52,12 +52,12 @@ def values(found: Sequence[Figure]) -> list[str]:
         ("Version 1.2.34, 10.12.20.1, v17.03.2026, 99.99.2026, 17.3., 2026-13-40, Nr. 1-2026-03-17", []),
     ],
 )
-def test_dates_are_found_and_written_alike(text: str, expected: list[str]) -> None:
-    assert values(figures(text).dates.items) == expected
+def test_dates_are_found_and_normalized(text: str, expected: list[str]) -> None:
+    assert values(find_figures(text).dates.items) == expected
 
 
-def test_a_day_that_cannot_be_or_may_be_another_is_told_so() -> None:
-    impossible, either, same = figures("31.02.2026, 03/04/2026, 05/05/2026").dates.items
+def test_impossible_and_ambiguous_dates_have_a_problem() -> None:
+    impossible, either, same = find_figures("31.02.2026, 03/04/2026, 05/05/2026").dates.items
     assert (impossible.value, impossible.problem) == ("2026-02-31", "no calendar has this day")
     assert (either.value, either.problem) == ("2026-04-03", "day and month may be the other way round")
     assert same.problem is None
@@ -98,7 +98,7 @@ def test_a_day_that_cannot_be_or_may_be_another_is_told_so() -> None:
     ],
 )
 def test_amounts_are_decimals_with_their_currency(text: str, expected: list[str]) -> None:
-    assert [f"{one.value} {one.currency}" for one in figures(text).money.items] == expected
+    assert [f"{one.value} {one.currency}" for one in find_figures(text).money.items] == expected
 
 
 @pytest.mark.parametrize(
@@ -107,15 +107,15 @@ def test_amounts_are_decimals_with_their_currency(text: str, expected: list[str]
         ("$3x", "3", "the letters behind it are not understood"),
         ("für € 3 M. Müller", "3000000", "the letters behind it are not understood"),
         ("1 Billion Euro", "1000000000000", "German and English mean different numbers by this word"),
-        ("a fee of 10 cents", "0.10", "nobody says of which currency"),
+        ("a fee of 10 cents", "0.10", "the currency is not stated"),
         ("Das kostet 1,500 EUR", "1500", "the mark may be for thousands or for decimals"),
         ("this is 1.500 EUR", "1500", "the mark may be for thousands or for decimals"),
         ("Das kostet 1.500 EUR", "1500", None),
         ("Der Preis ist so.\n\nAnd this is 1,500 EUR", "1500", None),
     ],
 )
-def test_an_amount_that_may_be_another_is_told_so(text: str, value: str, problem: str | None) -> None:
-    [found] = figures(text).money.items
+def test_ambiguous_amounts_have_a_problem(text: str, value: str, problem: str | None) -> None:
+    [found] = find_figures(text).money.items
     assert (found.value, found.problem) == (value, problem)
 
 
@@ -129,14 +129,14 @@ def test_an_amount_that_may_be_another_is_told_so(text: str, value: str, problem
     ],
 )
 def test_percentages_are_decimals(text: str, expected: list[str]) -> None:
-    assert values(figures(text).percentages.items) == expected
+    assert values(find_figures(text).percentages.items) == expected
 
 
-def test_addresses_are_found_whole() -> None:
+def test_email_addresses_are_found_completely() -> None:
     text = (
         "Mail an Max.Muster+x@Firma-Süd.Example.COM, <info@müller.de>; nicht @home, a@b, a@b.c1 oder x@-y.de"
     )
-    assert values(figures(text).emails.items) == ["Max.Muster+x@firma-süd.example.com", "info@müller.de"]
+    assert values(find_figures(text).emails.items) == ["Max.Muster+x@firma-süd.example.com", "info@müller.de"]
 
 
 @pytest.mark.parametrize(
@@ -152,29 +152,31 @@ def test_addresses_are_found_whole() -> None:
         ("XX89 3704 0044 0532 0130 00", "XX89370400440532013000", "no country has this code"),
     ],
 )
-def test_accounts_are_checked_and_wrong_ones_kept(text: str, value: str, wrong: str | None) -> None:
-    [found] = figures(text).ibans.items
+def test_ibans_are_checked_and_invalid_ones_have_a_problem(text: str, value: str, wrong: str | None) -> None:
+    [found] = find_figures(text).ibans.items
     assert (found.value, found.problem) == (value, wrong)
-    assert figures("Auftrag AB12 3456, Raum DE12, PO12 AB, de89 3704 0044 0532 0130 01").ibans.items == ()
+    assert (
+        find_figures("Auftrag AB12 3456, Raum DE12, PO12 AB, de89 3704 0044 0532 0130 01").ibans.items == ()
+    )
 
 
 @given(
     st.sampled_from(["DE", "AT", "GB", "NO", "MT"]),
     st.text("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", min_size=40),
 )
-def test_the_right_check_digits_are_the_only_right_ones(country: str, account: str) -> None:
+def test_exactly_one_pair_of_check_digits_is_valid(country: str, account: str) -> None:
     length = {"DE": 22, "AT": 20, "GB": 22, "NO": 15, "MT": 31}[country]
     account = account[: length - 4]
     right = 98 - checksum(f"{country}00{account}")
     good = f"{country}{right:02}{account}"
-    assert problem(good) is None
-    assert values(figures(f"Konto {good}, bitte").ibans.items) == [good]
+    assert iban_problem(good) is None
+    assert values(find_figures(f"Konto {good}, bitte").ibans.items) == [good]
     for other in range(2, 99):
-        assert (problem(f"{country}{other:02}{account}") is None) == (other == right)
+        assert (iban_problem(f"{country}{other:02}{account}") is None) == (other == right)
 
 
 @given(st.dates(min_value=date(1900, 1, 1), max_value=date(2199, 12, 31)))
-def test_a_date_means_the_same_however_it_is_written(day: date) -> None:
+def test_all_notations_of_a_date_give_the_same_value(day: date) -> None:
     months = MONTHS.split()
     written = [
         day.isoformat(),
@@ -182,21 +184,21 @@ def test_a_date_means_the_same_however_it_is_written(day: date) -> None:
         f"{day.day}. {months[day.month - 1]} {day.year}",
         f"{day.strftime('%B')} {day.day}, {day.year}",
     ]
-    found = figures("; ".join(written))
+    found = find_figures("; ".join(written))
     assert values(found.dates.items) == [day.isoformat()] * 4
     assert found.money.total == found.percentages.total == 0
 
 
 @given(st.decimals(min_value=0, max_value=10**9, places=2))
-def test_an_amount_means_the_same_in_both_spellings(amount: Decimal) -> None:
+def test_german_and_english_notations_of_an_amount_give_the_same_value(amount: Decimal) -> None:
     english = f"{amount:,.2f}"
     german = english.translate(str.maketrans(",.", ".,"))
-    assert values(figures(f"{german} € oder EUR {english}").money.items) == [f"{amount:.2f}"] * 2
+    assert values(find_figures(f"{german} € oder EUR {english}").money.items) == [f"{amount:.2f}"] * 2
 
 
-def test_each_find_says_where_it_is_and_what_is_around() -> None:
+def test_a_figure_has_its_offset_and_context() -> None:
     text = sample("rechnung-mail.txt")
-    found = figures(text)
+    found = find_figures(text)
     for kind, listed in found:
         for one in listed.items:
             assert " ".join(text[one.offset :].split()).startswith(one.text), kind
@@ -207,6 +209,10 @@ def test_each_find_says_where_it_is_and_what_is_around() -> None:
     assert [one.problem for one in found.ibans.items] == [None, "the check digits are wrong"]
 
 
-def test_many_are_counted_though_only_the_first_are_kept() -> None:
-    found = figures("5 % " * 1000).percentages
-    assert (len(found.items), found.left_out, found.total) == (MOST_OF_A_KIND, 1000 - MOST_OF_A_KIND, 1000)
+def test_figures_above_the_limit_are_counted() -> None:
+    found = find_figures("5 % " * 1000).percentages
+    assert (len(found.items), found.left_out, found.total) == (
+        MAX_FIGURES_PER_KIND,
+        1000 - MAX_FIGURES_PER_KIND,
+        1000,
+    )

@@ -1,4 +1,4 @@
-"""The job type, with a worker at work."""
+"""The job type `analyze.run` with a running worker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from duly import Duly, Outcome, Status, errors
 from duly.apps.analyze import AnalyzeRequest, Part, Report, analyze_now, declare
-from duly.apps.analyze.documents import Document
+from duly.apps.analyze.analysis import Analysis
 from duly.apps.analyze.request import Module
-from duly.apps.analyze.work import Desk
+from duly.apps.analyze.sources import SourceText
 from tests.apps.analyze.samples import samples
 from tests.worker.working import PATIENCE, brief, deaf, done, events, lose_everything, working
 
@@ -23,20 +23,20 @@ Meanwhile = Callable[[str], Awaitable[None]]
 
 
 def observe(monkeypatch: pytest.MonkeyPatch, meanwhile: Meanwhile) -> list[str]:
-    """The chunks as they are begun; the real work goes on when `meanwhile` is over."""
-    begun: list[str] = []
-    real = Desk.part
+    """Record the chunks as they start; `meanwhile` runs before each of them."""
+    started: list[str] = []
+    real = Analysis.analyze
 
-    async def part(self: Desk, document: Document, module: Module) -> Part:
-        begun.append(f"{document.name}/{module}")
-        await meanwhile(begun[-1])
-        return await real(self, document, module)
+    async def analyze(self: Analysis, source: SourceText, module: Module) -> Part:
+        started.append(f"{source.name}/{module}")
+        await meanwhile(started[-1])
+        return await real(self, source, module)
 
-    monkeypatch.setattr(Desk, "part", part)
-    return begun
+    monkeypatch.setattr(Analysis, "analyze", analyze)
+    return started
 
 
-async def test_every_chunk_leaves_its_part_and_the_whole_a_summary_and_two_files(
+async def test_chunks_are_partial_results_and_the_job_stores_a_report_in_two_files(
     app: Duly, acting: uuid.UUID
 ) -> None:
     job = declare(app)
@@ -54,7 +54,7 @@ async def test_every_chunk_leaves_its_part_and_the_whole_a_summary_and_two_files
     assert ended.summary_counts["warnings"] == 1
 
     partials = {one.chunk_key: one.value for one in await handle.partials()}
-    assert list(partials) == [piece.key for piece in request.pieces], "source by source"
+    assert list(partials) == [chunk.key for chunk in request.chunks], "source by source"
     assert partials["seite.html/figures"]["figures"]["dates"]["items"][0]["value"] == "2026-03-17"
     assert partials["bild.png/terms"] == {"schema_version": 1, "source": "bild.png", "unreadable": "an image"}
     assert max(len(json.dumps(value)) for value in partials.values()) < 10_000
@@ -76,7 +76,7 @@ async def test_every_chunk_leaves_its_part_and_the_whole_a_summary_and_two_files
     }
 
 
-async def test_a_cancel_between_two_chunks_keeps_the_parts(
+async def test_canceling_between_two_chunks_keeps_the_partial_results(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached, go_on = asyncio.Event(), asyncio.Event()
@@ -86,7 +86,7 @@ async def test_a_cancel_between_two_chunks_keeps_the_parts(
             reached.set()
             await go_on.wait()
 
-    begun = observe(monkeypatch, meanwhile)
+    started = observe(monkeypatch, meanwhile)
     handle = await declare(app).enqueue(samples(), ["size"])
     async with working(app) as worker:
         await reached.wait()
@@ -95,14 +95,14 @@ async def test_a_cancel_between_two_chunks_keeps_the_parts(
         go_on.set()
         ended = await handle.wait(PATIENCE)
     assert (ended.status, ended.partial_count) == (Status.CANCELED, 2)
-    assert begun == ["angebot-reinigung.txt/size", "board-minutes.md/size"]
+    assert started == ["angebot-reinigung.txt/size", "board-minutes.md/size"]
     assert [Part.model_validate(one.value).source for one in await handle.partials()] == [
         "angebot-reinigung.txt",
         "board-minutes.md",
     ]
 
 
-async def test_who_takes_over_does_only_what_is_missing(
+async def test_a_second_attempt_runs_only_the_missing_chunks(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached = asyncio.Event()
@@ -112,7 +112,7 @@ async def test_who_takes_over_does_only_what_is_missing(
             reached.set()
             await asyncio.Event().wait()
 
-    begun = observe(monkeypatch, meanwhile)
+    started = observe(monkeypatch, meanwhile)
     handle = await declare(app).enqueue(samples()[:4], ["terms"], "de")
     async with deaf(app, sql, drain=brief(0)):
         await reached.wait()
@@ -120,7 +120,7 @@ async def test_who_takes_over_does_only_what_is_missing(
     ended = await done(app, handle)
     assert (ended.outcome, ended.attempt, ended.partial_count) == (Outcome.SUCCEEDED, 2, 4)
     names = [one["name"] for one in samples()[:4]]
-    assert begun == [f"{name}/terms" for name in (*names[:3], names[2], names[3])]
+    assert started == [f"{name}/terms" for name in (*names[:3], names[2], names[3])]
     assert "lease_lost" in await events(handle)
     assert (await handle.result()).totals.sources == 4
 
@@ -129,22 +129,22 @@ async def test_another_orgs_upload_is_refused_like_an_unknown_one(app: Duly, act
     job, blobs = declare(app), (await app.resources()).blobs
     foreign = str(await blobs.put(uuid.uuid4(), b"geheim"))
     unknown = f"blob:{acting}/{'0' * 64}/6"
-    said = []
+    messages = []
     for blob in (foreign, unknown):
         handle = await job.enqueue([{"name": "a", "text": "x"}, {"name": "b", "blob": blob}], ["size"], "de")
         ended = await done(app, handle)
         assert (ended.outcome, ended.attempt, ended.partial_count) == (Outcome.FAILED, 1, 0)
-        said.append((ended.error_code, ended.error_message))
-    assert said[0] == said[1]
-    assert "sources.1.blob" in str(said[0])
+        messages.append((ended.error_code, ended.error_message))
+    assert messages[0] == messages[1]
+    assert "sources.1.blob" in str(messages[0])
 
 
-async def test_a_module_that_breaks_on_one_text_leaves_the_others(
+async def test_a_module_that_fails_for_one_source_does_not_stop_the_others(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def meanwhile(key: str) -> None:
         if key == "board-minutes.md/size":
-            raise ValueError("nobody thought of this")
+            raise ValueError("unexpected")
 
     observe(monkeypatch, meanwhile)
     handle = await declare(app).enqueue(samples()[:3], ["size", "likeness"])

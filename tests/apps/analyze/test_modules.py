@@ -1,4 +1,4 @@
-"""Language, size, terms and likeness."""
+"""Language, statistics, key terms and similarity."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duly import errors
-from duly.apps.analyze.documents import Document
+from duly.apps.analyze.analysis import analyze_source
 from duly.apps.analyze.modules import language
-from duly.apps.analyze.modules.likeness import alike, sketch
-from duly.apps.analyze.modules.size import label, measure
-from duly.apps.analyze.modules.syllables import in_english, in_german
-from duly.apps.analyze.modules.terms import key_terms
+from duly.apps.analyze.modules.key_terms import key_terms
+from duly.apps.analyze.modules.similarity import find_similar, sketch_text
+from duly.apps.analyze.modules.statistics import readability_label, text_statistics
+from duly.apps.analyze.modules.syllables import count_english, count_german
 from duly.apps.analyze.request import Module
+from duly.apps.analyze.sources import SourceText
 from duly.apps.analyze.text import sentences, windows, words
-from duly.apps.analyze.work import part_of
 from tests.apps.analyze.samples import HOSTILE, sample, samples
 
 GERMAN = """
@@ -37,8 +37,8 @@ society:4 area:3 usual:3 solely:2 don't:1 days:1 security:4 quarterly:3
 """
 
 
-@pytest.mark.parametrize(("count", "table"), [(in_german, GERMAN), (in_english, ENGLISH)])
-def test_syllables_are_counted_as_they_are_spoken(count: object, table: str) -> None:
+@pytest.mark.parametrize(("count", "table"), [(count_german, GERMAN), (count_english, ENGLISH)])
+def test_syllables_are_counted(count: object, table: str) -> None:
     expected = {word: int(n) for word, _, n in (entry.partition(":") for entry in table.split())}
     assert {word: count(word) for word in expected} == expected  # type: ignore[operator]
 
@@ -55,35 +55,35 @@ def test_syllables_are_counted_as_they_are_spoken(count: object, table: str) -> 
         ("...", 0),
     ],
 )
-def test_sentences_end_where_readers_stop(text: str, number: int) -> None:
+def test_sentences_are_split(text: str, number: int) -> None:
     assert len(list(sentences(text))) == number
 
 
-def test_size_counts_what_there_is_to_read() -> None:
+def test_statistics_count_words_sentences_paragraphs_and_lines() -> None:
     first, second = (
         "Das ist der erste Satz. Das ist der zweite.",
         "Ein Absatz, 17. März 2026, Müller-Straße 5.",
     )
     text = f"{first}\nNoch eine Zeile.\n\n{second}"
-    size = measure(text, "de")
+    size = text_statistics(text, "de")
     assert (size.words, size.sentences, size.paragraphs, size.lines) == (16, 4, 2, 4)
     assert (size.characters, size.reading_minutes, size.readability) == (len(text), 0.1, None)
 
 
-def test_readability_follows_the_formulas_and_orders_texts_as_people_do() -> None:
+def test_readability_follows_the_published_formulas() -> None:
     # Sentences of six words: by hand from the published formulas.
     easy = "The yellow cat sat on animals. " * 4
-    assert measure(easy, "en").readability.score == round(206.835 - 1.015 * 6 - 84.6 * 9 / 6, 1)  # type: ignore[union-attr]
+    assert text_statistics(easy, "en").readability.score == round(206.835 - 1.015 * 6 - 84.6 * 9 / 6, 1)  # type: ignore[union-attr]
     plain = "Der Kater ist Vertragsverlängerung Vertragsverlängerung satt. " * 4
     many, one, long = 200 / 6, 300 / 6, 200 / 6
-    read = measure(plain, "de").readability
+    read = text_statistics(plain, "de").readability
     assert read is not None
     assert read.score == round(180 - 6 - 58.5 * 17 / 6, 1)
     assert read.grade == round(0.1935 * many + 0.1672 * 6 + 0.1297 * long - 0.0327 * one - 0.875, 1)
-    assert measure(plain, "fr").readability is None
+    assert text_statistics(plain, "fr").readability is None
     short, endless = (
-        measure("Ich bin es. " * 9, "de").readability,
-        measure("Vertragsverlängerung " * 90, "de").readability,
+        text_statistics("Ich bin es. " * 9, "de").readability,
+        text_statistics("Vertragsverlängerung " * 90, "de").readability,
     )
     assert short is not None
     assert endless is not None
@@ -93,17 +93,17 @@ def test_readability_follows_the_formulas_and_orders_texts_as_people_do() -> Non
         "dieses Schriftformerfordernisses ausnahmslos der beiderseitigen schriftlichen Bestätigung durch "
         "vertretungsberechtigte Bevollmächtigte der Vertragsparteien."
     )
-    hard = measure(law, "de").readability
+    hard = text_statistics(law, "de").readability
     assert hard is not None
     assert hard.label == "very difficult"
     assert hard.grade is not None
     assert hard.grade == 15
-    assert [label(score) for score in (95, 85, 75, 65, 55, 40, 10)] == [
+    assert [readability_label(score) for score in (95, 85, 75, 65, 55, 40, 10)] == [
         *("very easy", "easy", "fairly easy", "plain", "fairly difficult", "difficult", "very difficult"),
     ]
 
 
-def test_the_language_of_every_sample_is_known_and_a_mix_is_told() -> None:
+def test_the_language_of_every_sample_and_of_a_mix_is_detected() -> None:
     english = {"board-minutes.md", "payment-reminder.txt", "service-agreement.txt"}
     for one in samples():
         found = language.detect(one["text"])
@@ -113,17 +113,19 @@ def test_the_language_of_every_sample_is_known_and_a_mix_is_told() -> None:
     assert {share.language for share in mixed.mix} == {"de", "en"}
     assert all(0.4 < share.share < 0.6 for share in mixed.mix)
     assert sum(share.share for share in mixed.mix) == pytest.approx(1, abs=0.01)
-    noise = Document("ibans", "de89 3704 0044 0532 0130 00\nGB29 NWBK 6016 1331 9268 19\nxy@zz.example ABCD")
+    noise = SourceText(
+        "ibans", "de89 3704 0044 0532 0130 00\nGB29 NWBK 6016 1331 9268 19\nxy@zz.example ABCD"
+    )
     assert noise.language == "und"
     for nothing in ("", "12 345", "€ % §"):
-        assert language.detect(nothing) == language.LanguageFound(
+        assert language.detect(nothing) == language.DetectedLanguage(
             language="und", confidence=0, letters=0, mix=()
         )
 
 
-def test_the_model_comes_with_the_package_and_is_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_is_never_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("somebody opens a connection")
+        raise AssertionError("a connection is opened")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
@@ -138,10 +140,10 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
         language.check_installed()
 
 
-def test_key_terms_are_what_a_reader_would_underline() -> None:
+def test_key_terms_of_the_samples() -> None:
     contract = key_terms(sample("mietvertrag-buero.txt"), "de").terms
     assert {"Vermieterin", "Kaution", "Mieterin", "Miete"} <= {term.term for term in contract[:8]}
-    assert min(term.count for term in contract) == 2, "what is said once is not what a long text is about"
+    assert min(term.count for term in contract) == 2, "terms of a long text occur more than once"
     minutes = key_terms(sample("board-minutes.md"), "en").terms
     assert {"board", "warehouse", "meeting"} <= {term.term for term in minutes[:5]}
     assert contract[0].score == 1
@@ -154,7 +156,7 @@ def test_terms_keep_their_spelling_pairs_and_compounds_but_not_their_endings() -
         "stehen. INFO: ladesäule. Schreiben Sie an info@ladepark.example oder www.ladepark.example/tarife."
     )
     found = {term.term: term.count for term in key_terms(text, "de").terms}
-    assert found["Ladesäule"] == 4, "with its plural, in the spelling that is used most"
+    assert found["Ladesäule"] == 4, "with its plural, in the most common spelling"
     assert found["neue Ladesäule"] == 2
     assert found["Ladesäulenbetreiber"] == 1
     assert not {"die", "ladepark", "example", "tarife"} & {term.lower() for term in found}
@@ -165,38 +167,41 @@ def test_days_measures_and_pieces_of_figures_are_no_terms() -> None:
         "Tel. 5, Sept. 2026, Montag: 3 Mio. EUR und 50 bps auf GB29 NWBK 6016 1331 9268 19, Art. 5, "
         "an kasse.nord@bank.example. Die Art der Kunst."
     )
-    part = part_of(Document("x", text, asked="de"), Module.TERMS)
+    part = analyze_source(SourceText("x", text, requested_language="de"), Module.TERMS)
     assert part.terms is not None
     assert {term.term for term in part.terms.terms} == {"Art", "Kunst"}
 
 
 def test_two_versions_are_nearly_the_same_and_others_are_not() -> None:
-    found = {one["name"]: sketch(one["text"]) for one in samples()}
-    [pair] = alike(found)
+    found = {one["name"]: sketch_text(one["text"]) for one in samples()}
+    [pair] = find_similar(found)
     assert (pair.first, pair.second) == ("richtlinie-homeoffice-v1.md", "richtlinie-homeoffice-v2.md")
     assert 0.7 < pair.likeness < 1
     assert pair.exact
     assert not pair.identical
-    again = {"a": sketch("Ein Text, der zweimal da ist."), "b": sketch("ein text der\n\nzweimal da ist")}
-    assert [(one.likeness, one.identical) for one in alike(again)] == [(1.0, True)]
-    assert alike({"a": sketch(""), "b": sketch("")}) == []
+    again = {
+        "a": sketch_text("Ein Text, der zweimal da ist."),
+        "b": sketch_text("ein text der\n\nzweimal da ist"),
+    }
+    assert [(one.likeness, one.identical) for one in find_similar(again)] == [(1.0, True)]
+    assert find_similar({"a": sketch_text(""), "b": sketch_text("")}) == []
 
 
 def test_long_texts_are_compared_by_a_close_estimate() -> None:
     many = [f"w{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{chr(97 + n // 676)}" for n in range(6000)]
     first, second = many[:5000], many[1000:]
     exact = (4000 - 2) / (6000 - 2)
-    [pair] = alike({"a": sketch(" ".join(first)), "b": sketch(" ".join(second))})
+    [pair] = find_similar({"a": sketch_text(" ".join(first)), "b": sketch_text(" ".join(second))})
     assert not pair.exact
     assert pair.likeness == pytest.approx(exact, abs=0.1)
 
 
 @settings(max_examples=60)
 @given(st.text(), st.sampled_from(["auto", "de", "en"]))
-def test_no_text_breaks_a_module_and_the_same_text_gives_the_same(text: str, asked: str) -> None:
+def test_no_text_breaks_a_module_and_the_same_text_gives_the_same(text: str, language_code: str) -> None:
     for module in Module:
-        part = part_of(Document("x", text, asked=asked), module)
-        assert part == part_of(Document("x", text, asked=asked), module)
+        part = analyze_source(SourceText("x", text, requested_language=language_code), module)
+        assert part == analyze_source(SourceText("x", text, requested_language=language_code), module)
         assert type(part).model_validate(part.as_json) == part
 
 
@@ -213,5 +218,5 @@ def test_windows_follow_one_another_and_leave_nothing_out(text: str) -> None:
 def test_no_text_takes_for_ever(unit: str) -> None:
     started = time.thread_time()
     for module in Module:
-        part_of(Document("x", HOSTILE[unit], asked="auto"), module)
+        analyze_source(SourceText("x", HOSTILE[unit], requested_language="auto"), module)
     assert time.thread_time() - started < 4

@@ -1,4 +1,4 @@
-"""What may be asked for, and how a refusal names its field."""
+"""Validation of requests: errors name the field and a fix."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FINE = {"name": "a.txt", "text": "Guten Tag."}
         (request(FINE, {"name": "b", "text": "x" * 100_001}), "sources.1.text"),
         (request({"name": "b", "text": "a\0b"}), "sources.0.text"),
         (request({"name": "b", "text": "a\ud800"}), "sources.0.text"),
-        (request({"name": "b", "blob": "blob:nobody"}), "sources.0.blob"),
+        (request({"name": "b", "blob": "blob:invalid"}), "sources.0.blob"),
         (request({"name": "b", "blob": BLOB + str(5 * 2**20 + 1)}), "sources.0.blob"),
         (request({"name": "", "text": "x"}), "sources.0.name"),
         (request({"name": "x" * 101, "text": "x"}), "sources.0.name"),
@@ -47,7 +47,7 @@ FINE = {"name": "a.txt", "text": "Guten Tag."}
         ("no object", "request"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_fix(values: Any, field: str) -> None:
+def test_an_error_names_its_field_and_a_fix(values: Any, field: str) -> None:
     with pytest.raises(errors.ContractError) as refused:
         AnalyzeRequest.read(values)
     assert refused.value.field == field
@@ -55,32 +55,32 @@ def test_what_is_wrong_is_named_with_its_fix(values: Any, field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
-        ({"sources": "x"}, "a list of sources is needed"),
-        (request({"name": "a"}), "exactly one of text and blob is needed"),
+        ({"sources": "x"}, "must be a list of sources"),
+        (request({"name": "a"}), "must have either text or blob"),
         (request({"name": "", "text": "x"}), "String should have at least 1 character"),
-        (request("x"), "an object is needed"),
+        (request("x"), "must be an object"),
         (request(FINE, modules=["foo"]), "no such module"),
     ],
 )
-def test_one_mistake_is_one_error(values: Any, said: str) -> None:
+def test_a_mistake_gives_a_single_error(values: Any, message: str) -> None:
     with pytest.raises(ValidationError) as refused:
         AnalyzeRequest.model_validate(values)
     [error] = refused.value.errors()
-    assert error["msg"] == said
+    assert error["msg"] == message
 
 
-def test_a_request_knows_its_chunks_and_its_cost() -> None:
-    asked = AnalyzeRequest.read(
+def test_a_request_has_chunks_and_a_cost() -> None:
+    parsed = AnalyzeRequest.read(
         request(
             {"name": "ü", "text": "äöü"},
             {"name": "b", "blob": BLOB + "1000"},
             modules=["terms", "size", "size"],
         )
     )
-    assert asked.modules == (Module.SIZE, Module.TERMS), "each once, in one order"
-    assert [piece.key for piece in asked.pieces] == ["ü/size", "ü/terms", "b/size", "b/terms"]
-    assert cost(asked) == 6 + 1000
+    assert parsed.modules == (Module.SIZE, Module.TERMS), "each once, in one order"
+    assert [chunk.key for chunk in parsed.chunks] == ["ü/size", "ü/terms", "b/size", "b/terms"]
+    assert cost(parsed) == 6 + 1000
     assert AnalyzeRequest.read(request(FINE)).modules == tuple(Module)
-    assert AnalyzeRequest.model_validate_json(asked.model_dump_json()) == asked
+    assert AnalyzeRequest.model_validate_json(parsed.model_dump_json()) == parsed

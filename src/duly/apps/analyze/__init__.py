@@ -1,22 +1,22 @@
-"""Texts analyzed: language, size, key terms, figures, likeness; as a job in chunks, or at once if small.
+"""Text analysis: language, statistics, key terms, figures, similarity; as a job, or at once for small texts.
 
-The modules are pure functions. Job and answer at once run the same ones, so they say the same.
+The modules are pure functions. The job and the immediate response run the same ones: their results are equal.
 """
 
-from duly.apps.analyze.documents import Library
+from duly.apps.analyze.analysis import analyze_now
 from duly.apps.analyze.job import JOB_TYPE, declare
 from duly.apps.analyze.report import Part, Report, Summary
 from duly.apps.analyze.request import AnalyzeRequest, Module, Source, cost
-from duly.apps.analyze.work import analyze_now
+from duly.apps.analyze.sources import SourceReader
 
 __all__ = [
     "JOB_TYPE",
     "AnalyzeRequest",
-    "Library",
     "Module",
     "Part",
     "Report",
     "Source",
+    "SourceReader",
     "Summary",
     "analyze_now",
     "cost",

@@ -1,49 +1,49 @@
-"""What comes out: a part for each chunk, the whole report, and the summary that a page shows."""
+"""The results: a part for each chunk, the report, and its summary."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from duly.apps.analyze.modules.figures import FiguresFound
-from duly.apps.analyze.modules.language import LanguageFound, LanguageShare
-from duly.apps.analyze.modules.likeness import LikenessFound, Pair
-from duly.apps.analyze.modules.size import Readability, SizeFound
-from duly.apps.analyze.modules.terms import TermsFound
+from duly.apps.analyze.modules.figures import Figures
+from duly.apps.analyze.modules.key_terms import SourceTerms
+from duly.apps.analyze.modules.language import DetectedLanguage, LanguageShare
+from duly.apps.analyze.modules.similarity import SimilarPair, TextSketch
+from duly.apps.analyze.modules.statistics import Readability, TextStatistics
 from duly.apps.analyze.request import Module
 from duly.apps.analyze.values import SCHEMA_VERSION, Listed, Value
 
-REPORT = "report.json"
-READABLE = "report.md"
+REPORT_FILE = "report.json"
+MARKDOWN_FILE = "report.md"
 
-Kind = Literal["dates", "money", "percentages", "emails", "ibans"]
+FigureKind = Literal["dates", "money", "percentages", "emails", "ibans"]
 
 
 class Findings(Value):
-    """What the modules found in a source, each under its name; or why nothing could be read."""
+    """The results of the modules for a source, each under its name; or why it is unreadable."""
 
-    language: LanguageFound | None = None
-    size: SizeFound | None = None
-    terms: TermsFound | None = None
-    figures: FiguresFound | None = None
-    likeness: LikenessFound | None = None
+    language: DetectedLanguage | None = None
+    size: TextStatistics | None = None
+    terms: SourceTerms | None = None
+    figures: Figures | None = None
+    likeness: TextSketch | None = None
     unreadable: str | None = None
 
 
 class Part(Findings):
-    """The result of one chunk: one module's findings in one source."""
+    """The result of one chunk: of one module for one source."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     source: str
 
 
 class SourceReport(Findings):
-    """Everything about one source."""
+    """All results for one source."""
 
     name: str
 
 
-class Event(Value):
-    """A date of the timeline, and where it is said."""
+class TimelineEvent(Value):
+    """A date of the timeline, and its position in a source."""
 
     date: str
     source: str
@@ -53,7 +53,7 @@ class Event(Value):
 
 
 class KeyTerm(Value):
-    """A term over all sources: how often, in how many, and its score; the best is 1."""
+    """A term of all sources: its count, the number of sources, and its score; the best has 1."""
 
     term: str
     count: int
@@ -62,7 +62,7 @@ class KeyTerm(Value):
 
 
 class FigureCounts(Value):
-    """How many figures there are of each kind, and how many cannot be right."""
+    """The number of figures of each kind, and of those with a problem."""
 
     dates: int = 0
     money: int = 0
@@ -73,9 +73,9 @@ class FigureCounts(Value):
 
 
 class ListedFigure(Value):
-    """A figure of the summary, and where it is; `kind` is its field in the counts."""
+    """A figure of the summary, and its position; `kind` is its field in the counts."""
 
-    kind: Kind
+    kind: FigureKind
     value: str
     currency: str | None = None
     problem: str | None = None
@@ -86,7 +86,7 @@ class ListedFigure(Value):
 
 
 class Totals(Value):
-    """Sums over all sources; what was not measured is not 0, but nothing."""
+    """Sums over all sources; null if no module computed them."""
 
     sources: int
     unreadable: int
@@ -97,7 +97,7 @@ class Totals(Value):
 
 
 class SourceLine(Value):
-    """A source on one line."""
+    """A source of the summary."""
 
     name: str
     language: str | None = None
@@ -109,7 +109,7 @@ class SourceLine(Value):
 
 
 class Report(Value):
-    """Everything, as it is kept in the file."""
+    """The complete report, as stored in its file."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     modules: tuple[Module, ...]
@@ -117,15 +117,15 @@ class Report(Value):
     languages: tuple[LanguageShare, ...]
     terms: tuple[KeyTerm, ...]
     figures: FigureCounts
-    duplicates: Listed[Pair]
-    timeline: Listed[Event]
+    duplicates: Listed[SimilarPair]
+    timeline: Listed[TimelineEvent]
     failed: tuple[str, ...]
-    """The chunks that are missing because they failed."""
+    """The keys of failed chunks."""
     sources: tuple[SourceReport, ...]
 
 
 class Summary(Value):
-    """The report in less than 64 kB: what is left out of a list is counted, and stands in the report."""
+    """The report in less than 64 kB; the report has the items that lists leave out."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     modules: tuple[Module, ...]
@@ -134,11 +134,12 @@ class Summary(Value):
     terms: tuple[KeyTerm, ...]
     figures: FigureCounts
     listed_figures: Listed[ListedFigure]
-    """Those with a problem first."""
-    duplicates: Listed[Pair]
-    timeline: Listed[Event]
+    """Figures with a problem first."""
+    duplicates: Listed[SimilarPair]
+    timeline: Listed[TimelineEvent]
     failed: Listed[str]
     sources: Listed[SourceLine]
     report: str | None = None
-    """The name of the file with everything, if there is one; of the readable one, below."""
+    """The name of the file with the complete report, if there is one."""
     readable: str | None = None
+    """The name of the Markdown file, if there is one."""

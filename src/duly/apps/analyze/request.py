@@ -1,4 +1,4 @@
-"""What may be asked for: sources, modules, language; bounded, and refused by name."""
+"""The request of an analysis: sources, modules and language, with limits and errors per field."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from duly.blobs import BadBlobRef, BlobRef
 from duly.core.errors import ContractError
 from duly.core.redaction import printable
 
-MOST_SOURCES = 200
-MOST_MODULES = 20
-LONGEST_NAME = 100
-LONGEST_TEXT = 100_000
-MOST_INLINE = 192 * 1024
-"""Bytes of all texts together: a payload is small, files are uploaded."""
-LARGEST_BLOB = 5 * 2**20
-MOST_BYTES = 100 * 2**20
+MAX_SOURCES = 200
+MAX_MODULES = 20
+MAX_NAME_LENGTH = 100
+MAX_TEXT_LENGTH = 100_000
+MAX_INLINE_BYTES = 192 * 1024
+"""Bytes of all texts together: larger ones are uploaded, so that the payload stays small."""
+MAX_BLOB_BYTES = 5 * 2**20
+MAX_TOTAL_BYTES = 100 * 2**20
 
-_UPLOAD = "upload it, and pass its reference as `blob`"
+_UPLOAD_FIX = "upload it, and pass its reference as `blob`"
 _FIXES = {
     "string_too_long": "shorten it",
-    "string_too_short": "say something",
-    "extra_forbidden": "leave it out",
+    "string_too_short": "enter at least one character",
+    "extra_forbidden": "remove it",
     "missing": "add it",
-    "literal_error": 'say "auto", "de" or "en"',
+    "literal_error": 'use "auto", "de" or "en"',
 }
 
 
 class Module(StrEnum):
-    """One way to look at a source."""
+    """A module of the analysis."""
 
     LANGUAGE = "language"
     SIZE = "size"
@@ -51,150 +51,149 @@ class Module(StrEnum):
     LIKENESS = "likeness"
 
 
-def _refused(message: str, fix: str, within: str = "") -> PydanticCustomError:
-    """An error that knows its fix, and where inside of the field it is."""
-    return PydanticCustomError("analyze", "{said}", {"said": message, "fix": fix, "within": within})
+def _error(message: str, fix: str, within: str = "") -> PydanticCustomError:
+    """Return an error with its fix and its position within the field."""
+    return PydanticCustomError("analyze", "{message}", {"message": message, "fix": fix, "within": within})
 
 
-def _listed(what: str, most: int) -> BeforeValidator:
-    """A list, neither empty nor too long: checked before its items, since wrong ones would not count."""
+def _check_list(noun: str, limit: int) -> BeforeValidator:
+    """Return a validator of the length, which runs before the items are validated."""
 
     def check(values: Any) -> Any:
         if not isinstance(values, list | tuple):
-            raise _refused(f"a list of {what}s is needed", f"put the {what}s in a list, also a single one")
+            raise _error(f"must be a list of {noun}s", f"put the {noun}s in a list, also a single one")
         if not values:
-            raise _refused(f"at least one {what} is needed", f"add a {what}")
-        if len(values) > most:
-            raise _refused(f"{len(values)} {what}s, {most} allowed", "split the request")
+            raise _error(f"must have at least one {noun}", f"add a {noun}")
+        if len(values) > limit:
+            raise _error(f"{len(values)} {noun}s, {limit} allowed", "split the request")
         return values
 
     return BeforeValidator(check)
 
 
-def _bounded(most: int) -> Any:
-    """The same for the schema."""
-    return Field(json_schema_extra={"minItems": 1, "maxItems": most})
+def _list_schema(limit: int) -> Any:
+    """Return the same limits for the JSON schema."""
+    return Field(json_schema_extra={"minItems": 1, "maxItems": limit})
 
 
-def _known(module: Any) -> Any:
+def _check_module(module: Any) -> Any:
     if module not in list(Module):
-        choice = ", ".join(Module)
-        raise _refused("no such module", f"choose from {choice}, or leave `modules` out for all")
+        names = ", ".join(Module)
+        raise _error("no such module", f"use one of {names}, or omit `modules` for all")
     return module
 
 
-def _object(source: Any) -> Any:
+def _check_source(source: Any) -> Any:
     if not isinstance(source, dict | Source):
-        raise _refused("an object is needed", "pass a name, and its text or blob")
+        raise _error("must be an object", "pass a name, and its text or blob")
     return source
 
 
-def _checked_name(name: str) -> str:
+def _check_name(name: str) -> str:
     if printable(name) != name:
-        raise _refused("holds characters that cannot be shown", "use a plain file name")
+        raise _error("contains characters that are not printable", "use a plain file name")
     return name
 
 
-def _checked_blob(text: str) -> str:
+def _check_blob(text: str) -> str:
     try:
         size = BlobRef.parse(text).size
     except BadBlobRef:
-        raise _refused("no blob reference", "pass what the upload answered") from None
-    if size > LARGEST_BLOB:
-        raise _refused(f"{size} bytes, {LARGEST_BLOB} allowed", "split the file")
+        raise _error("is not a blob reference", "pass the reference that the upload returned") from None
+    if size > MAX_BLOB_BYTES:
+        raise _error(f"{size} bytes, {MAX_BLOB_BYTES} allowed", "split the file")
     return text
 
 
 class Source(BaseModel):
-    """One text: its name, and itself or the reference of an upload."""
+    """A named text, or the reference of an upload."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Annotated[
         str,
-        StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_NAME),
-        AfterValidator(_checked_name),
-    ] = Field(description="How results call it; unique in the request.", examples=["bericht.txt"])
-    blob: Annotated[str, AfterValidator(_checked_blob)] | None = Field(
-        default=None, description="The reference of an upload of this org; or `text`."
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_LENGTH),
+        AfterValidator(_check_name),
+    ] = Field(description="The name in the results; unique in the request.", examples=["bericht.txt"])
+    blob: Annotated[str, AfterValidator(_check_blob)] | None = Field(
+        default=None, description="The reference of an upload of this org, instead of `text`."
     )
-    text: str | None = Field(default=None, validate_default=True, description="The text; or `blob`.")
+    text: str | None = Field(default=None, validate_default=True, description="The text, instead of `blob`.")
 
     @field_validator("text")
     @classmethod
-    def _one_of_two(cls, text: str | None, info: ValidationInfo) -> str | None:
+    def _check_text(cls, text: str | None, info: ValidationInfo) -> str | None:
         if "blob" in info.data and (text is None) is (info.data["blob"] is None):
-            raise _refused("exactly one of text and blob is needed", "pass either text or blob")
-        if text is not None and len(text) > LONGEST_TEXT:
-            raise _refused(f"{len(text)} characters, {LONGEST_TEXT} allowed", _UPLOAD)
-        if text is not None and ("\0" in text or _has_half_pair(text)):
-            raise _refused("a NUL character, or half of a surrogate pair", "remove it")
+            raise _error("must have either text or blob", "pass one of them")
+        if text is not None and len(text) > MAX_TEXT_LENGTH:
+            raise _error(f"{len(text)} characters, {MAX_TEXT_LENGTH} allowed", _UPLOAD_FIX)
+        if text is not None and ("\0" in text or _has_lone_surrogate(text)):
+            raise _error("contains NUL or a lone surrogate", "remove it")
         return text
 
     @property
     def ref(self) -> BlobRef | None:
-        """The reference of the upload."""
+        """The reference of the upload, if it is one."""
         return None if self.blob is None else BlobRef.parse(self.blob)
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The size in bytes."""
         return len((self.text or "").encode()) if self.ref is None else self.ref.size
 
 
-def _has_half_pair(text: str) -> bool:
+def _has_lone_surrogate(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _checked_sources(sources: tuple[Source, ...]) -> tuple[Source, ...]:
-    seen: set[str] = set()
-    for place, source in enumerate(sources):
-        if source.name in seen:
-            fix = "give every source a name of its own"
-            raise _refused(f"{source.name!r} stands twice", fix, f"{place}.name")
-        seen.add(source.name)
+def _check_sources(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    names: set[str] = set()
+    for index, source in enumerate(sources):
+        if source.name in names:
+            raise _error(f"duplicate name {source.name!r}", "use a unique name", f"{index}.name")
+        names.add(source.name)
     inline = sum(source.size for source in sources if source.blob is None)
-    if inline > MOST_INLINE:
-        raise _refused(f"{inline} bytes of text, {MOST_INLINE} allowed", "upload the large ones as blobs")
-    if sum(source.size for source in sources) > MOST_BYTES:
-        raise _refused(f"more than {MOST_BYTES} bytes", "split the request")
+    if inline > MAX_INLINE_BYTES:
+        raise _error(f"{inline} bytes of text, {MAX_INLINE_BYTES} allowed", "upload the large texts as blobs")
+    if sum(source.size for source in sources) > MAX_TOTAL_BYTES:
+        raise _error(f"more than {MAX_TOTAL_BYTES} bytes", "split the request")
     return sources
 
 
-def _in_order(modules: tuple[Module, ...]) -> tuple[Module, ...]:
+def _sort_modules(modules: tuple[Module, ...]) -> tuple[Module, ...]:
     return tuple(module for module in Module if module in modules)
 
 
 Sources = Annotated[
-    tuple[Annotated[Source, BeforeValidator(_object)], ...],
-    _bounded(MOST_SOURCES),
-    AfterValidator(_checked_sources),
-    _listed("source", MOST_SOURCES),
+    tuple[Annotated[Source, BeforeValidator(_check_source)], ...],
+    _list_schema(MAX_SOURCES),
+    AfterValidator(_check_sources),
+    _check_list("source", MAX_SOURCES),
 ]
 Modules = Annotated[
-    tuple[Annotated[Module, BeforeValidator(_known)], ...],
-    _bounded(MOST_MODULES),
-    AfterValidator(_in_order),
-    _listed("module", MOST_MODULES),
+    tuple[Annotated[Module, BeforeValidator(_check_module)], ...],
+    _list_schema(MAX_MODULES),
+    AfterValidator(_sort_modules),
+    _check_list("module", MAX_MODULES),
 ]
 Language = Literal["auto", "de", "en"]
-"""By whose rules words and syllables are read; `auto` asks the text."""
+"""The language of the rules for words and syllables; `auto` detects it."""
 
 
-class Piece(NamedTuple):
-    """One chunk of the work: a source, seen by a module."""
+class AnalyzeChunk(NamedTuple):
+    """A chunk of the job: a source and a module."""
 
     source: Source
     module: Module
 
     @property
     def key(self) -> str:
-        """Its name among the partial results."""
+        """The key of its partial result."""
         return f"{self.source.name}/{self.module}"
 
 
 class AnalyzeRequest(BaseModel):
-    """What is asked for: the body of a request, and the payload of a job."""
+    """The body of a request, and the payload of a job."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -204,31 +203,31 @@ class AnalyzeRequest(BaseModel):
 
     @classmethod
     def read(cls, values: Any) -> Self:
-        """A request from plain values; what is wrong is named, as `sources.3.text`."""
+        """Validate plain values; the error names the field, as `sources.3.text`."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise _refusal(error) from None
+            raise _contract_error(error) from None
 
     @property
-    def pieces(self) -> list[Piece]:
+    def chunks(self) -> list[AnalyzeChunk]:
         """The chunks, source by source."""
-        return [Piece(source, module) for source in self.sources for module in self.modules]
+        return [AnalyzeChunk(source, module) for source in self.sources for module in self.modules]
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """For the job: `job.enqueue(**request.arguments)`."""
+        """The arguments of the job: `job.enqueue(**request.arguments)`."""
         return {"sources": self.sources, "modules": self.modules, "language": self.language}
 
 
-def _refusal(error: ValidationError) -> ContractError:
+def _contract_error(error: ValidationError) -> ContractError:
     first = error.errors(include_url=False)[0]
-    said = first.get("ctx", {})
-    place = [str(part) for part in (*first["loc"], said.get("within")) if part not in ("", None)]
-    fix = said.get("fix") or _FIXES.get(first["type"], "see the guide")
-    return ContractError(first["msg"], field=".".join(place) or "request", fix=fix)
+    context = first.get("ctx", {})
+    path = [str(part) for part in (*first["loc"], context.get("within")) if part not in ("", None)]
+    fix = context.get("fix") or _FIXES.get(first["type"], "see the guide")
+    return ContractError(first["msg"], field=".".join(path) or "request", fix=fix)
 
 
 def cost(request: AnalyzeRequest) -> int:
-    """The bytes that are to be read, known without reading them."""
+    """Return the bytes of all sources, without reading the uploads."""
     return sum(source.size for source in request.sources)

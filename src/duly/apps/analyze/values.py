@@ -1,15 +1,15 @@
-"""What every result is made of: frozen values, and lists that say what they left out."""
+"""The base of all results: frozen values, and lists with a limit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 SCHEMA_VERSION: Final = 1
-"""The shape of partial results, summary and report; counted up when a field changes its meaning."""
+"""The version of partial results, summary and report; incremented when a field changes its meaning."""
 
 T = TypeVar("T")
 
@@ -21,28 +21,28 @@ class Value(BaseModel):
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """As it is stored: without what does not apply."""
+        """The stored form, without null values."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
 class Listed(Value, Generic[T]):
-    """The first of many, and how many more there were."""
+    """The first items of a list, and the number of the others."""
 
     items: tuple[T, ...] = ()
     left_out: int = 0
 
     @property
     def total(self) -> int:
-        """How many there were."""
+        """The number of all items."""
         return len(self.items) + self.left_out
 
     @classmethod
-    def first(cls, most: int, of: Iterable[T]) -> Self:
-        """So many of them; the others are counted."""
-        rest = iter(of)
-        return cls(items=tuple(islice(rest, most)), left_out=sum(1 for _ in rest))
+    def first(cls, limit: int, values: Iterable[T]) -> Self:
+        """Return the first values, and count the others."""
+        rest = iter(values)
+        return cls(items=tuple(islice(rest, limit)), left_out=sum(1 for _ in rest))
 
-    def shorter(self, most: int) -> Listed[T]:
-        """The same with fewer items, none lost from the count."""
-        kept: Sequence[T] = self.items[:most]
-        return self.model_copy(update={"items": kept, "left_out": self.total - len(kept)})
+    def truncate(self, limit: int) -> Listed[T]:
+        """Return a list of at most `limit` items with the same total."""
+        items = self.items[:limit]
+        return self.model_copy(update={"items": items, "left_out": self.total - len(items)})

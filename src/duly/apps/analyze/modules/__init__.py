@@ -1,1 +1,1 @@
-"""Ways to look at a text, one a file: pure functions from text to a frozen result."""
+"""The modules of the analysis: pure functions from text to a frozen result."""

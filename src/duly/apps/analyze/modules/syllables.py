@@ -1,4 +1,4 @@
-"""Syllables of German and English words: what is heard, counted by what is written."""
+"""Count the syllables of German and English words by their spelling."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-_CACHED = 20_000
-_LONGEST = 100
-"""Of what is longer, nobody counts the rest."""
+_CACHE_SIZE = 20_000
+_MAX_WORD_LENGTH = 100
+"""Letters that are counted."""
 
 # A nucleus is a vowel, or two that are spoken as one.
 _NUCLEUS_DE = re.compile(r"aa|ai|au|ay|äu|ee|ei|eu|ey|ie|oo|oi|ou|oy|[aeiouyäöüàáâéèêëíîïóôúû]")
@@ -33,21 +33,21 @@ _APART_EN = re.compile(
 )
 
 
-def _counted(rule: Callable[[str], int]) -> Callable[[str], int]:
-    """At least one, and each word thought about once."""
-    remembered = lru_cache(_CACHED)(lambda word: max(1, rule(word)))
-    return lambda word: remembered(word[:_LONGEST].lower())
+def _cached(count: Callable[[str], int]) -> Callable[[str], int]:
+    """Cache the counts of words, and count at least one syllable."""
+    cached = lru_cache(_CACHE_SIZE)(lambda word: max(1, count(word)))
+    return lambda word: cached(word[:_MAX_WORD_LENGTH].lower())
 
 
-@_counted
-def in_german(word: str) -> int:
-    """As in Ver-trags-ver-län-ge-rung."""
+@_cached
+def count_german(word: str) -> int:
+    """Count the syllables of a German word, as in Ver-trags-ver-län-ge-rung."""
     return len(_NUCLEUS_DE.findall(_APART_DE.sub(r"\g<0>-", word.replace("qu", "q"))))
 
 
-@_counted
-def in_english(word: str) -> int:
-    """As in a-gree-ment."""
+@_cached
+def count_english(word: str) -> int:
+    """Count the syllables of an English word, as in a-gree-ment."""
     plain = word.replace("'", "").replace("\u2019", "").replace("qu", "q")
     spoken = _SILENT_EN.sub("", plain) if len(plain) > 3 else plain
     return len(_GROUP_EN.findall(_APART_EN.sub(r"\g<0>-", spoken)))

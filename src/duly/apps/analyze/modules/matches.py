@@ -1,12 +1,12 @@
-"""Where in a text something was found."""
+"""A figure that was found in a text."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Spot(NamedTuple):
-    """From where to where, and what it means; `problem` says why it cannot be right."""
+class FigureMatch(NamedTuple):
+    """The range of a figure and its value; `problem` says why it is doubtful."""
 
     start: int
     end: int

@@ -1,4 +1,4 @@
-"""From bytes to text."""
+"""Decoding of files, and cleaning of text and HTML."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duly.apps.analyze import Library, Source
-from duly.apps.analyze.reading import Unreadable, decoded, tidy
+from duly.apps.analyze import Source, SourceReader
+from duly.apps.analyze.decoding import UnreadableSource, clean_text, decode
 from duly.core.errors import ConfigurationError
 
 PAGE = """<!DOCTYPE html>
@@ -34,8 +34,8 @@ PAGE = """<!DOCTYPE html>
         (b"", ""),
     ],
 )
-def test_a_text_is_read_by_its_content(data: bytes, text: str) -> None:
-    assert tidy(decoded(data)) == text
+def test_the_encoding_is_detected_by_content(data: bytes, text: str) -> None:
+    assert clean_text(decode(data)) == text
 
 
 @pytest.mark.parametrize(
@@ -49,25 +49,25 @@ def test_a_text_is_read_by_its_content(data: bytes, text: str) -> None:
         (b"\x81\x8d\x8f", "neither UTF-8 nor Windows-1252"),
     ],
 )
-def test_what_is_no_text_is_told_by_what_it_seems_to_be(data: bytes, why: str) -> None:
-    with pytest.raises(Unreadable, match=why):
-        decoded(data)
+def test_binary_data_is_refused_with_its_format(data: bytes, why: str) -> None:
+    with pytest.raises(UnreadableSource, match=why):
+        decode(data)
 
 
-def test_of_a_page_remains_what_a_reader_sees() -> None:
-    assert tidy(PAGE).split("\n\n") == [
+def test_an_html_page_is_reduced_to_its_visible_text() -> None:
+    assert clean_text(PAGE).split("\n\n") == [
         "Preisliste",
         "Preise & Fristen",
         "Die Säge kostet 99\u00a0€. Bis 5 < 6.",
         "eins  zwei",
     ]
-    assert tidy("Ein Satz über <html> ist keine Seite.") == "Ein Satz über <html> ist keine Seite."
-    assert tidy(f"<html>&#{'1' * 5000}; bleibt").endswith("bleibt")
+    assert clean_text("Ein Satz über <html> ist keine Seite.") == "Ein Satz über <html> ist keine Seite."
+    assert clean_text(f"<html>&#{'1' * 5000}; bleibt").endswith("bleibt")
 
 
-def test_a_page_keeps_the_paragraphs_in_the_cells_of_a_table_apart() -> None:
+def test_paragraphs_in_table_cells_stay_separate() -> None:
     cells = "<tr><td><h1>Titel</h1><p>Ein<br>Satz.</p><td>Rand<tr><td>eins<td><td>drei"
-    assert tidy(f"<html><table>{cells}</table><pre>a\n  b</pre>").split("\n\n") == [
+    assert clean_text(f"<html><table>{cells}</table><pre>a\n  b</pre>").split("\n\n") == [
         "Titel",
         "Ein Satz.",
         "Rand",
@@ -76,33 +76,33 @@ def test_a_page_keeps_the_paragraphs_in_the_cells_of_a_table_apart() -> None:
     ]
 
 
-def test_without_lxml_a_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_lxml_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lxml", None)
     with pytest.raises(ConfigurationError, match="lxml is not installed"):
-        tidy(PAGE)
+        clean_text(PAGE)
 
 
 def test_a_page_nested_too_deeply_is_unreadable() -> None:
-    assert tidy("<html>" + "<div>" * 900 + "Text") == "Text"
-    with pytest.raises(Unreadable, match="nested too deeply"):
-        tidy("<html>" + "<div>" * 1100 + "Text")
+    assert clean_text("<html>" + "<div>" * 900 + "Text") == "Text"
+    with pytest.raises(UnreadableSource, match="nested too deeply"):
+        clean_text("<html>" + "<div>" * 1100 + "Text")
 
 
 async def test_a_text_in_the_request_that_is_nested_too_deeply_is_unreadable() -> None:
     source = Source(name="tief", text="<html>" + "<div>" * 1100 + "Text")
-    assert (await Library().read(source)).unreadable == "an HTML page nested too deeply"
+    assert (await SourceReader().read(source)).unreadable == "an HTML page nested too deeply"
 
 
 @pytest.mark.parametrize(
     "unit", ["<!--", "<a ", "<", "</", "<script>", "&#", '<a x="', "<a x='\"", "<p>", "<style></style>"]
 )
-def test_a_broken_page_takes_no_longer_than_a_whole_one(unit: str) -> None:
+def test_malformed_pages_are_read_in_linear_time(unit: str) -> None:
     started = time.thread_time()
-    tidy("<html>" + unit * (200_000 // len(unit)))
+    clean_text("<html>" + unit * (200_000 // len(unit)))
     assert time.thread_time() - started < 3
 
 
 @given(st.binary())
-def test_any_bytes_are_a_text_or_unreadable(data: bytes) -> None:
-    with suppress(Unreadable):
-        assert "\0" not in tidy(decoded(data))
+def test_any_bytes_are_text_or_refused(data: bytes) -> None:
+    with suppress(UnreadableSource):
+        assert "\0" not in clean_text(decode(data))
