@@ -1,4 +1,4 @@
-"""What operators do with limits, and what is refused. That workers keep them is shown in tests/worker."""
+"""Set, pause, resume and list limits. tests/worker/test_limits.py shows that workers respect them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def values(limit: Limit) -> tuple[Any, ...]:
     return limit.max_running, limit.starts_per_second, limit.burst, limit.max_waiting
 
 
-async def test_what_nobody_limited_is_not_limited_and_looking_makes_no_gate(
+async def test_an_org_without_a_limit_is_unlimited_and_reading_creates_no_row(
     limits: Limits, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     limit = await limits.get(org)
@@ -47,7 +47,7 @@ async def test_what_nobody_limited_is_not_limited_and_looking_makes_no_gate(
     assert (one(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
 
 
-async def test_what_is_left_out_stays_and_none_lifts_a_limit(limits: Limits, org: uuid.UUID) -> None:
+async def test_omitted_fields_stay_and_none_lifts_a_limit(limits: Limits, org: uuid.UUID) -> None:
     assert values(await limits.set(org, max_running=2, max_waiting=9, **WHY)) == (2, None, None, 9)
     assert values(await limits.set(org, starts_per_second=2.5, **WHY)) == (2, 2.5, 3, 9)
     assert values(await limits.set(org, burst=10, **WHY)) == (2, 2.5, 10, 9)
@@ -57,7 +57,7 @@ async def test_what_is_left_out_stays_and_none_lifts_a_limit(limits: Limits, org
     assert values(await limits.get(org)) == (None, None, None, 9)
 
 
-async def test_each_change_is_audited_in_its_org_or_by_the_system(
+async def test_each_change_is_audited_in_its_org_or_in_the_systems_trail(
     limits: Limits, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     for _ in range(2):
@@ -81,7 +81,7 @@ async def test_each_change_is_audited_in_its_org_or_by_the_system(
     ]  # fmt: skip
 
 
-async def test_a_pause_says_who_and_why_and_leaves_the_limits(limits: Limits, org: uuid.UUID) -> None:
+async def test_a_pause_has_actor_and_reason_and_leaves_the_limits(limits: Limits, org: uuid.UUID) -> None:
     await limits.set(org, max_running=2, **WHY)
     paused = await limits.pause(org, actor=ANNA, reason="unpaid")
     assert (paused.paused_by, paused.pause_reason, paused.max_running) == ("operator:anna", "unpaid", 2)
@@ -117,7 +117,7 @@ async def test_a_pause_says_who_and_why_and_leaves_the_limits(limits: Limits, or
         ({"job_type": "mail"}, {"max_waiting": 5}, "max_waiting"),
     ],
 )
-async def test_what_is_wrong_is_named_with_what_to_do(
+async def test_an_invalid_argument_is_named_with_a_fix(
     limits: Limits, sql: psycopg.Connection, scope: dict[str, Any], said: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(errors.ContractError) as caught:
@@ -126,12 +126,12 @@ async def test_what_is_wrong_is_named_with_what_to_do(
     assert (one(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
 
 
-async def test_a_quota_of_waiting_jobs_is_the_whole_orgs(limits: Limits, org: uuid.UUID) -> None:
+async def test_max_waiting_applies_to_a_whole_org_only(limits: Limits, org: uuid.UUID) -> None:
     with pytest.raises(errors.ContractError, match="counted by org"):
         await limits.set(org, "mail.send", max_waiting=5, **WHY)
 
 
-async def test_an_unknown_org_has_no_limits_and_a_suspended_one_may(
+async def test_limits_of_an_unknown_org_are_refused_and_those_of_a_suspended_org_are_not(
     limits: Limits, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     with pytest.raises(errors.UnknownOrg):
@@ -140,14 +140,14 @@ async def test_an_unknown_org_has_no_limits_and_a_suspended_one_may(
     assert (await limits.set(org, max_running=1, **WHY)).max_running == 1
 
 
-async def test_actor_and_reason_are_asked_for(limits: Limits, org: uuid.UUID) -> None:
+async def test_actor_and_reason_are_required(limits: Limits, org: uuid.UUID) -> None:
     with pytest.raises(errors.MissingField, match="actor"):
         await limits.pause(org, actor=None, reason="r")  # type: ignore[arg-type]
     with pytest.raises(errors.MissingField, match="reason"):
         await limits.pause(org, actor=ANNA, reason=None)  # type: ignore[arg-type]
 
 
-async def test_a_new_rate_begins_full_and_a_changed_one_with_what_is_left(
+async def test_a_new_rate_starts_with_a_full_bucket_and_a_changed_one_with_what_is_left(
     limits: Limits, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     clock = Clock(sql, NOON)
@@ -183,7 +183,7 @@ async def test_limits_are_listed_page_by_page(limits: Limits, app: Duly) -> None
             await limits.list(**wrong)
 
 
-async def test_operators_who_change_one_limit_at_once_do_not_lose_each_others_word(
+async def test_concurrent_changes_of_a_limit_are_not_lost(
     limits: Limits, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     await asyncio.gather(

@@ -1,4 +1,4 @@
-"""Who belongs to an org, and what they are there."""
+"""Members of orgs: set, remove, list, roles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def members(app: Duly) -> Members:
     return app.members
 
 
-async def test_each_change_is_audited_with_what_was_before_and_a_change_of_nothing_is_none(
+async def test_each_change_is_audited_with_the_previous_role_and_a_change_of_nothing_is_not(
     members: Members, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     for _ in range(2):
@@ -43,7 +43,7 @@ async def test_each_change_is_audited_with_what_was_before_and_a_change_of_nothi
     ]
 
 
-async def test_of_changes_at_the_same_time_each_says_truly_what_was_before(
+async def test_concurrent_changes_each_record_the_right_previous_role(
     members: Members, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     roles = [*Role] * 4
@@ -58,7 +58,7 @@ async def test_of_changes_at_the_same_time_each_says_truly_what_was_before(
     assert {role: n for role, n in left.items() if n} == {last: 1}
 
 
-async def test_a_member_of_another_org_is_nobody_here(app: Duly, members: Members, org: uuid.UUID) -> None:
+async def test_a_member_of_another_org_has_no_role_here(app: Duly, members: Members, org: uuid.UUID) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     await members.set(other, "eve", "admin", **WHY)
@@ -99,7 +99,7 @@ async def test_members_are_listed_page_by_page_whatever_their_ids_are(
         ({"reason": ""}, "reason", errors.ContractError),
     ],
 )
-async def test_what_is_wrong_is_named_with_what_to_do(
+async def test_an_invalid_argument_is_named_with_a_fix(
     members: Members,
     org: uuid.UUID,
     sql: psycopg.Connection,

@@ -30,7 +30,7 @@ from tests.features.notifications.delivering import (
     dispatch,
     new_dispatcher,
 )
-from tests.features.notifications.postbox import open_postbox
+from tests.features.notifications.mail_server import start_mail_server
 from tests.worker.working import ONCE, TWICE, until, working
 
 OPERATOR = Actor.operator("otto")
@@ -41,7 +41,7 @@ async def test_mail_is_retried_while_the_server_is_busy_and_a_bounced_address_is
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     to = [f"email:{who}@example.com" for who in ("anna", "busy", "gone", "spam")]
-    with open_postbox() as box:
+    with start_mail_server() as box:
         server = MailServer.parse(f"{box.url}?starttls=never", "Duly <duly@example.com>")
         app.notifications.add_channel("email", Email(server))
         box.refusals = {
@@ -56,7 +56,7 @@ async def test_mail_is_retried_while_the_server_is_busy_and_a_bounced_address_is
     assert found["busy@example.com"] == ("sent", 3, "the mail server replied: 421 4.3.2")
     assert found["gone@example.com"] == ("failed", 1, "the mail server replied: 550 5.1.1")
     assert found["spam@example.com"] == ("failed", 1, "the mail server replied: 554 5.7.1")
-    assert {letter["Subject"] for letter in box.letters} == {"report.build ist fertig"}
+    assert {mail["Subject"] for mail in box.messages} == {"report.build ist fertig"}
     [bounced] = (await app.notifications.suppressions.list(org)).suppressions
     assert (bounced.recipient, bounced.created_by) == ("gone@example.com", "system:notifier")
     assert "5.1.1" in bounced.reason

@@ -16,7 +16,13 @@ from duly.features.notifications import email
 from duly.features.notifications.channels import Bounced, Message
 from duly.features.notifications.email import Email, MailServer
 from duly.features.notifications.recipients import Recipient
-from tests.features.notifications.postbox import PASSWORD, USER, Postbox, make_certificate, open_postbox
+from tests.features.notifications.mail_server import (
+    PASSWORD,
+    USER,
+    ReceivedMail,
+    make_certificate,
+    start_mail_server,
+)
 
 SENDER = "Düly <duly@example.com>"
 
@@ -27,41 +33,41 @@ def message(
     return Message(uuid.uuid4(), uuid.uuid4(), recipient, subject, body, "de-AT", "job.completed", {})
 
 
-def channel(box: Postbox, options: str = "?starttls=never") -> Email:
-    return Email(MailServer.parse(f"{box.url}{options}", SENDER))
+def channel(server: ReceivedMail, options: str = "?starttls=never") -> Email:
+    return Email(MailServer.parse(f"{server.url}{options}", SENDER))
 
 
 def test_a_mail_has_its_headers_and_keeps_its_message_id() -> None:
     sent = message()
-    with open_postbox() as box:
-        channel(box).send(sent)
-        channel(box).send(sent)
-    letter, again = box.letters
-    assert letter["From"] == SENDER
-    assert (letter["To"], letter["Subject"]) == ("anna@example.com", "Grüße")
-    assert letter["Message-ID"] == again["Message-ID"] == f"<{sent.notification_id}@example.com>"
-    assert (letter["Auto-Submitted"], letter["Content-Language"]) == ("auto-generated", "de-AT")
-    assert abs(parsedate_to_datetime(letter["Date"]) - datetime.now(UTC)) < timedelta(minutes=1)
-    assert letter.get_content().splitlines() == ["Schön.", ".", "Ende"]
+    with start_mail_server() as server:
+        channel(server).send(sent)
+        channel(server).send(sent)
+    mail, again = server.messages
+    assert mail["From"] == SENDER
+    assert (mail["To"], mail["Subject"]) == ("anna@example.com", "Grüße")
+    assert mail["Message-ID"] == again["Message-ID"] == f"<{sent.notification_id}@example.com>"
+    assert (mail["Auto-Submitted"], mail["Content-Language"]) == ("auto-generated", "de-AT")
+    assert abs(parsedate_to_datetime(mail["Date"]) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert mail.get_content().splitlines() == ["Schön.", ".", "Ende"]
 
 
 def test_headers_and_recipients_cannot_be_injected() -> None:
     hidden = "=?utf-8?q?x=0d=0aReply-To:_eve=40example.com=0d=0a=0d=0a<h1>?="
-    with open_postbox() as box:
+    with start_mail_server() as server:
         for subject in ("a\r\nBcc: eve@example.com", hidden, f"Grüße {hidden} ü"):
-            channel(box).send(message(subject=subject))
+            channel(server).send(message(subject=subject))
         sender = f'"{hidden}" <duly@example.com>'
-        Email(MailServer.parse(f"{box.url}?starttls=never", sender)).send(message())
-        channel(box).send(message())
+        Email(MailServer.parse(f"{server.url}?starttls=never", sender)).send(message())
+        channel(server).send(message())
         with pytest.MonkeyPatch.context() as patch:  # in case an encoded text ever gets through
             patch.setattr(email, "_single_line", lambda text: f"=?utf-8?q?{text}=0d=0aX-Eve:_1?=")
             with pytest.raises(Fail, match="not a valid mail"):
-                channel(box).send(message(subject="x"))
-    *odd, plain = box.letters
+                channel(server).send(message(subject="x"))
+    *odd, plain = server.messages
     assert odd[1]["Subject"] == hidden.replace("=?", "= ?")
-    for letter in odd:
-        assert letter.keys() == plain.keys()
-        assert letter.get_content() == plain.get_content()
+    for mail in odd:
+        assert mail.keys() == plain.keys()
+        assert mail.get_content() == plain.get_content()
     for wrong in (
         "a@b\r\nRCPT TO:<eve@x.y>",
         "a b@example.com",
@@ -83,44 +89,44 @@ def test_headers_and_recipients_cannot_be_injected() -> None:
 
 
 def test_the_reply_of_the_server_decides_about_a_retry() -> None:
-    with open_postbox() as box:
-        box.refusals = {
+    with start_mail_server() as server:
+        server.refusals = {
             "later@example.com": ["451 4.3.0 relay-7.corp.internal [10.3.4.5] is busy"],
             "gone@example.com": ["550 5.1.1 no such user gone@example.com"],
             "spam@example.com": ["550 5.7.1 we do not like it"],
         }
         with pytest.raises(Exception, match="451") as later:
-            channel(box).send(message("later@example.com"))
+            channel(server).send(message("later@example.com"))
         assert not isinstance(later.value, Fail)
         assert str(later.value) == "the mail server replied: 451 4.3.0"
         with pytest.raises(Bounced, match=r"5\.1\.1"):
-            channel(box).send(message("gone@example.com"))
+            channel(server).send(message("gone@example.com"))
         with pytest.raises(Fail, match=r"5\.7\.1") as refused:
-            channel(box).send(message("spam@example.com"))
+            channel(server).send(message("spam@example.com"))
         assert not isinstance(refused.value, Bounced)
     with pytest.raises(SMTPException) as unreachable:  # the server has stopped
-        channel(box).send(message())
+        channel(server).send(message())
     assert str(unreachable.value) == "the mail server refused the connection"
-    assert box.letters == []
+    assert server.messages == []
 
 
 def test_nothing_is_sent_without_encryption(tmp_path: Path) -> None:
-    with open_postbox() as box:
+    with start_mail_server() as server:
         with pytest.raises(Exception, match="STARTTLS"):
-            channel(box, "").send(message())
-        assert (box.tries, box.letters) == (0, [])
+            channel(server, "").send(message())
+        assert (server.tries, server.messages) == (0, [])
     certificate = make_certificate(tmp_path)
-    with open_postbox(certificate, log_in=True) as box:
+    with start_mail_server(certificate, log_in=True) as server:
         with pytest.raises(SMTPException, match="certificate is not trusted"):  # made by a stranger
-            channel(box, "").send(message())
-        place = box.url.replace("://", f"://{USER}:s3cr%40t@")
+            channel(server, "").send(message())
+        place = server.url.replace("://", f"://{USER}:s3cr%40t@")
         with pytest.raises(SMTPException, match=r"rejected the login: 535( \d\.\d\.\d)?$"):
             Email(MailServer.parse(place.replace("s3cr", "s3kr") + f"?cafile={certificate}", SENDER)).send(
                 message()
             )
-        assert box.tries == 0
+        assert server.tries == 0
         Email(MailServer.parse(f"{place}?cafile={certificate}", SENDER)).send(message())
-    assert box.encrypted == [True]
+    assert server.encrypted == [True]
 
 
 def test_the_url_of_a_mail_server_is_parsed_and_checked() -> None:

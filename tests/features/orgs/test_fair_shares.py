@@ -1,4 +1,4 @@
-"""How the workers are shared between orgs: who has what, who waits, and who gets less than the others."""
+"""The shares of orgs in the workers: running and queued jobs, limits, and orgs with less than a fair part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.features.overview.filled import fill
 from tests.worker.site import WHY, Site, enqueue, make_orgs, working
 
 
-async def test_each_org_is_shown_with_its_share_its_limits_and_its_oldest_wait(app: Duly) -> None:
+async def test_active_orgs_have_their_share_their_limits_and_their_oldest_wait(app: Duly) -> None:
     site = Site(app)
     busy, limited, paused, idle = await make_orgs(app, 4)
     await app.limits.set(limited, max_running=1, max_waiting=50, **WHY)
@@ -36,8 +36,8 @@ async def test_each_org_is_shown_with_its_share_its_limits_and_its_oldest_wait(a
         True,
         False,
     )
-    assert not any(share.short for share in seen.shares), "what they wait for is their own limit"
-    assert [share.org_id for share in seen.shares][-1] == busy, "who waits comes first"
+    assert not any(share.short for share in seen.shares), "their own limits delay them"
+    assert [share.org_id for share in seen.shares][-1] == busy, "orgs that wait come first"
     assert by_org[busy].oldest_waiting_age is None
     assert by_org[paused].oldest_waiting_age is not None
     assert {busy, limited, paused, idle} < {share.org_id for share in every.shares}
@@ -45,7 +45,9 @@ async def test_each_org_is_shown_with_its_share_its_limits_and_its_oldest_wait(a
     assert (nothing.running, nothing.waiting.count, nothing.part) == (0, 0, 0.0)
 
 
-async def test_who_waits_with_less_than_the_others_is_short(app: Duly, sql: psycopg.Connection) -> None:
+async def test_an_org_that_waits_with_less_than_its_fair_part_is_short(
+    app: Duly, sql: psycopg.Connection
+) -> None:
     first, second = await make_orgs(app, 2)
     fill(sql, first, second)
     sql.execute(
@@ -59,7 +61,7 @@ async def test_who_waits_with_less_than_the_others_is_short(app: Duly, sql: psyc
     assert seen.short == 1 + by_org[first].short
 
 
-async def test_orgs_come_in_pages_and_no_look_goes_further_than_needed(
+async def test_shares_come_in_pages_and_scans_are_bounded(
     app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orgs = await make_orgs(app, 5)
@@ -77,5 +79,5 @@ async def test_orgs_come_in_pages_and_no_look_goes_further_than_needed(
         monkeypatch.setattr(fair_shares, name, value)
     few = await app.overview.shares()
     assert (len(few.shares), few.more) == (2, True)
-    assert all(share.waiting.count for share in few.shares), "who waits is not left out"
+    assert all(share.waiting.count for share in few.shares), "orgs that wait are not left out"
     assert {str(share.waiting) for share in few.shares} == {"1+"}

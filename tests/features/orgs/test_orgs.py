@@ -1,4 +1,4 @@
-"""Orgs and their projects, and what it means to be suspended."""
+"""Orgs and their projects: create, rename, suspend, resume, list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def orgs(app: Duly) -> Orgs:
     return app.orgs
 
 
-async def test_each_change_is_audited_in_the_orgs_own_trail_and_a_change_of_nothing_is_none(
+async def test_each_change_is_audited_in_the_orgs_own_trail_and_a_change_of_nothing_is_not(
     orgs: Orgs, sql: psycopg.Connection
 ) -> None:
     made = await orgs.create(None, "Acme", **WHY)
@@ -60,7 +60,7 @@ async def test_each_change_is_audited_in_the_orgs_own_trail_and_a_change_of_noth
     ]
 
 
-async def test_a_suspended_org_can_ask_for_nothing_and_what_it_has_waiting_goes_on(
+async def test_a_suspended_org_cannot_enqueue_and_its_queued_jobs_run(
     app: Duly, orgs: Orgs, org: uuid.UUID
 ) -> None:
     @app.job("shop.greet")
@@ -100,7 +100,7 @@ async def test_orgs_and_projects_are_listed_page_by_page(orgs: Orgs) -> None:
             await orgs.list(**wrong)
 
 
-async def test_what_is_wrong_is_named_with_what_to_do(
+async def test_an_invalid_argument_is_named_with_a_fix(
     orgs: Orgs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     project, nobody = uuid.uuid4(), uuid.uuid4()

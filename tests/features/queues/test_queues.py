@@ -1,4 +1,4 @@
-"""What operators do with queues, and what they see of them."""
+"""Create, weigh, pause and count queues; list workers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def stats(queues: Queues, queue: str) -> QueueStats:
     return found
 
 
-async def test_every_queue_is_shown_the_weightiest_first(queues: Queues) -> None:
+async def test_queues_are_listed_by_weight(queues: Queues) -> None:
     found = await queues.stats()
     assert {s.queue for s in found} == set(QUEUES)
     assert [s.weight for s in found] == sorted((s.weight for s in found), reverse=True)
@@ -49,7 +49,7 @@ async def test_every_queue_is_shown_the_weightiest_first(queues: Queues) -> None
         assert (queue.paused_at, queue.oldest_waiting_at, queue.oldest_waiting_age) == (None, None, None)
 
 
-async def test_each_change_is_audited_by_the_system_and_a_change_of_nothing_is_none(
+async def test_each_change_is_audited_in_the_systems_trail_and_a_change_of_nothing_is_not(
     queues: Queues, sql: psycopg.Connection
 ) -> None:
     for _ in range(2):
@@ -76,7 +76,7 @@ async def test_each_change_is_audited_by_the_system_and_a_change_of_nothing_is_n
     ]
 
 
-async def test_when_somebody_is_told_is_set_in_parts_and_audited(
+async def test_alert_thresholds_are_set_one_by_one_and_audited(
     queues: Queues, sql: psycopg.Connection
 ) -> None:
     for _ in range(2):
@@ -100,7 +100,7 @@ async def test_when_somebody_is_told_is_set_in_parts_and_audited(
     ]  # fmt: skip
 
 
-async def test_a_pause_that_was_asked_for_first_stays_the_first_ones(queues: Queues) -> None:
+async def test_a_second_pause_keeps_actor_and_reason_of_the_first(queues: Queues) -> None:
     first = await queues.pause("q:exports", actor=ANNA, reason="disk full")
     second = await queues.pause("q:exports", actor=Actor.operator("bob"), reason="me too")
     assert second == first
@@ -139,7 +139,7 @@ async def test_a_queue_of_that_name_with_another_weight_is_a_conflict(queues: Qu
         (lambda q: q.resume("q:default", actor=ANNA, reason=""), "reason", errors.ContractError),
     ],
 )
-async def test_what_is_wrong_is_named_with_what_to_do(
+async def test_an_invalid_argument_is_named_with_a_fix(
     queues: Queues, sql: psycopg.Connection, call: Any, field: str, kind: type[errors.DulyError]
 ) -> None:
     with pytest.raises(kind) as caught:
@@ -148,7 +148,7 @@ async def test_what_is_wrong_is_named_with_what_to_do(
     assert audited(sql) == []
 
 
-async def test_what_waits_what_is_to_come_and_what_runs_is_counted(
+async def test_queued_scheduled_and_running_jobs_are_counted(
     app: Duly, queues: Queues, sql: psycopg.Connection
 ) -> None:
     site, (one, two) = Site(app), await make_orgs(app, 2)
@@ -174,7 +174,7 @@ async def test_what_waits_what_is_to_come_and_what_runs_is_counted(
         site.doors.set()
 
 
-async def test_the_oldest_that_waits_is_found_among_all_orgs_and_priorities(
+async def test_the_oldest_queued_job_is_found_among_all_orgs_and_priorities(
     app: Duly, queues: Queues, sql: psycopg.Connection
 ) -> None:
     site = Site(app)
@@ -191,7 +191,7 @@ async def test_the_oldest_that_waits_is_found_among_all_orgs_and_priorities(
     assert str(found.waiting) == "30"
 
 
-async def test_nothing_is_counted_further_than_needed(
+async def test_counts_stop_at_the_maximum(
     app: Duly, queues: Queues, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queues_service, "MAX_COUNT", 10)
@@ -214,14 +214,14 @@ async def test_nothing_is_counted_further_than_needed(
     assert shown["q:deadletter"] == ("10+", "0+")
 
 
-async def test_open_dead_letters_are_what_waits_in_their_queue(
+async def test_open_dead_letters_are_counted_as_queued_in_their_queue(
     queues: Queues, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     insert(sql, "dead_letters", org)
     assert str((await stats(queues, "q:deadletter")).waiting) == "1"
 
 
-async def test_workers_are_seen_with_what_they_hold_and_how_they_are(
+async def test_workers_are_listed_with_their_jobs_and_their_state(
     app: Duly, queues: Queues, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     site = Site(app)

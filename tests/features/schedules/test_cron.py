@@ -1,4 +1,4 @@
-"""When schedules tick: seconds, zones, the days on which clocks change, and what becomes of late ticks."""
+"""Cron expressions: seconds, zones, the days on which clocks change, and late ticks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def at(text: str) -> datetime:
 
 
 def walls(expression: str, zone: str, after: str, n: int) -> list[str]:
-    """The next ticks as the clock on the wall shows them."""
+    """Return the next ticks as wall times."""
     ticks = islice(Cron.parse(expression, zone).ticks(at(after)), n)
     return [tick.astimezone(ZoneInfo(zone)).isoformat() for tick in ticks]
 
@@ -47,7 +47,7 @@ def test_six_fields_begin_with_the_seconds() -> None:
     ]
 
 
-def test_a_tick_comes_after_the_moment_and_not_at_it() -> None:
+def test_a_tick_comes_after_the_start_and_not_at_it() -> None:
     cron = Cron.parse("0 12 * * *")
     assert cron.after(at("2026-11-15T12:00:00Z")) == at("2026-11-16T12:00:00Z")
     assert cron.after(at("2026-11-15T11:59:59.999999Z")) == at("2026-11-15T12:00:00Z")
@@ -85,11 +85,11 @@ def test_a_time_in_the_autumn_fold_ticks_the_first_time_only(expression: str, af
     assert walls(expression, BERLIN, after, 2) == ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"]
 
 
-def test_a_look_in_the_second_hour_of_the_fold_does_not_go_back_to_the_first() -> None:
+def test_a_start_in_the_second_hour_of_the_fold_does_not_go_back_to_the_first() -> None:
     assert walls("50 2 * * *", BERLIN, "2026-10-25T01:40:00Z", 1) == ["2026-10-26T02:50:00+01:00"]
 
 
-def test_a_rhythm_runs_on_through_the_gap() -> None:
+def test_an_interval_continues_through_the_gap() -> None:
     assert walls("*/30 * * * *", BERLIN, "2026-03-29T00:00:00Z", 3) == [
         "2026-03-29T01:30:00+01:00",
         "2026-03-29T03:00:00+02:00",
@@ -97,7 +97,7 @@ def test_a_rhythm_runs_on_through_the_gap() -> None:
     ]
 
 
-def test_a_rhythm_runs_on_through_both_hours_of_the_fold() -> None:
+def test_an_interval_continues_through_both_hours_of_the_fold() -> None:
     assert walls("*/30 * * * *", BERLIN, "2026-10-25T00:00:00Z", 4) == [
         "2026-10-25T02:30:00+02:00",
         "2026-10-25T02:00:00+01:00",
@@ -151,7 +151,7 @@ def test_a_bad_zone_is_refused_by_name(zone: str) -> None:
     assert "Europe/Berlin" in (refused.value.fix or "")
 
 
-def test_what_never_comes_has_no_tick() -> None:
+def test_an_expression_that_never_matches_has_no_tick() -> None:
     assert Cron.parse("0 0 */31 * 1#3").after(at("2026-01-01T00:00:00Z")) is None
 
 
@@ -174,7 +174,7 @@ def test_a_day_that_no_month_has_is_refused_as_such(expression: str) -> None:
         ("@hourly", "0 * * * *"),
     ],
 )
-def test_a_word_is_written_out(word: str, fields: str) -> None:
+def test_an_alias_is_expanded(word: str, fields: str) -> None:
     assert Cron.parse(word, BERLIN) == Cron.parse(fields, BERLIN)
     assert Cron.parse(word).expression == fields
 
@@ -197,11 +197,11 @@ NOW = at("2026-11-15T12:04:30Z")
         (Missed.SKIP, False, DUE[-1:]),
     ],
 )
-def test_the_policy_says_which_late_ticks_are_run(policy: Missed, more: bool, run: list[datetime]) -> None:
+def test_the_policy_decides_which_late_ticks_run(policy: Missed, more: bool, run: list[datetime]) -> None:
     assert policy.to_run(DUE, more=more, now=NOW, tolerance=timedelta(seconds=60)) == run
 
 
-def test_skipping_runs_what_is_within_the_tolerance() -> None:
+def test_skip_runs_ticks_within_the_tolerance() -> None:
     late = timedelta(minutes=2, seconds=30)
     assert Missed.SKIP.to_run(DUE, more=False, now=NOW, tolerance=late) == DUE[2:]
     assert Missed.SKIP.to_run([], more=False, now=NOW, tolerance=late) == []
@@ -223,7 +223,7 @@ MOMENTS = st.one_of(
 
 
 @given(CRONS, MOMENTS)
-def test_ticks_strictly_increase_and_lie_after_the_moment(cron: Cron, moment: datetime) -> None:
+def test_ticks_strictly_increase_and_lie_after_the_start(cron: Cron, moment: datetime) -> None:
     ticks = [moment, *islice(cron.ticks(moment), 12)]
     assert all(earlier < later for earlier, later in pairwise(ticks))
     assert all(tick.microsecond == 0 and tick.tzinfo is UTC for tick in ticks[1:])
@@ -241,7 +241,7 @@ def test_walking_from_tick_to_tick_is_the_same_as_walking_on(cron: Cron, moment:
 
 
 @given(CRONS, MOMENTS, st.integers(0, 999))
-def test_between_a_moment_and_its_next_tick_there_is_no_other(
+def test_no_tick_lies_between_the_start_and_its_next_tick(
     cron: Cron, moment: datetime, thousandths: int
 ) -> None:
     tick = cron.after(moment)
@@ -251,7 +251,7 @@ def test_between_a_moment_and_its_next_tick_there_is_no_other(
 
 @settings(max_examples=25)
 @given(CRONS.filter(lambda cron: not cron.fixed), MOMENTS)
-def test_a_rhythm_ticks_whenever_the_wall_shows_it_and_never_else(cron: Cron, moment: datetime) -> None:
+def test_an_interval_ticks_exactly_when_the_wall_clock_matches(cron: Cron, moment: datetime) -> None:
     start = moment.replace(microsecond=0)
     seconds = [start + timedelta(seconds=n) for n in range(1, 5401)]
     as_if_utc = Cron.parse(cron.expression)
@@ -271,6 +271,6 @@ def test_a_fixed_time_ticks_on_each_of_its_days_as_often_as_in_utc(cron: Cron, d
 
 
 def _day(midnight: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
-    """From just before the day begins to its last second."""
+    """Return the last second before a day, and the last second of the day."""
     start = midnight.replace(tzinfo=zone) - timedelta(seconds=1)
     return start, (midnight + timedelta(days=1, seconds=-1)).replace(tzinfo=zone, fold=1)

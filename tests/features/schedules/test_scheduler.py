@@ -1,4 +1,4 @@
-"""Ticks become jobs: each once, at its time, by the policy for late ones."""
+"""The scheduler: each tick becomes one job at its time, or is missed by the policy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def scheduler(app: Duly) -> Scheduler:
     return Scheduler(app)
 
 
-async def test_a_tick_becomes_a_job_that_says_where_it_comes_from(
+async def test_a_tick_becomes_a_job_with_its_schedule_and_tick_in_the_metadata(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
     made = await schedule(app, org, payload={"room": "attic"})
@@ -82,10 +82,10 @@ async def test_a_tick_is_not_served_twice(
     assert count(sql, "jobs") == 1
 
 
-async def test_even_a_schedule_that_forgot_its_ticks_does_not_run_them_again(
+async def test_a_schedule_that_was_set_back_does_not_run_recorded_ticks_again(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
-    """As after a hand that moved it back, when the ledger has forgotten the keys as well."""
+    """Even if an operator set it back by hand, and the idempotency keys have expired."""
     await schedule(app, org, missed="all")
     clock.set(NOON + 3 * MINUTE)
     await catch_up(scheduler)
@@ -119,7 +119,7 @@ async def test_seconds_tick(
 
 @pytest.mark.parametrize("policy", ["once", "skip", "all"])
 @pytest.mark.parametrize("ticks_per_round", [100, 2])
-async def test_ticks_between_two_looks_are_all_run(
+async def test_all_ticks_between_two_polls_run(
     app: Duly, org: uuid.UUID, clock: Clock, sql: psycopg.Connection, policy: str, ticks_per_round: int
 ) -> None:
     declare(app)
@@ -131,7 +131,7 @@ async def test_ticks_between_two_looks_are_all_run(
 
 
 @pytest.mark.parametrize("ticks_per_round", [100, 7])
-async def test_once_joins_only_what_is_older_than_a_few_seconds(
+async def test_once_merges_only_ticks_older_than_a_few_seconds(
     app: Duly, org: uuid.UUID, clock: Clock, sql: psycopg.Connection, ticks_per_round: int
 ) -> None:
     declare(app)
@@ -165,7 +165,7 @@ async def test_after_an_outage_every_tick_is_run_or_recorded(
     assert count(sql, "jobs") == Counter(expected.values())["enqueued"]
 
 
-async def test_skip_runs_nothing_that_is_later_than_the_tolerance(
+async def test_skip_runs_no_tick_later_than_the_tolerance(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
     await schedule(app, org, cron="0 13 * * *", missed="skip")
@@ -177,7 +177,7 @@ async def test_skip_runs_nothing_that_is_later_than_the_tolerance(
     assert ticks(sql, org)[NOON + timedelta(days=1, hours=1)] == "enqueued"
 
 
-async def test_one_that_is_far_behind_does_not_keep_the_others_waiting(
+async def test_a_schedule_far_behind_does_not_delay_others(
     app: Duly, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
     declare(app)
@@ -200,7 +200,7 @@ async def test_one_that_is_far_behind_does_not_keep_the_others_waiting(
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_racing_schedulers_make_one_job_per_tick(
+async def test_concurrent_schedulers_enqueue_one_job_per_tick(
     app: Duly, org: uuid.UUID, clock: Clock, sql: psycopg.Connection, seed: int
 ) -> None:
     declare(app)
@@ -262,7 +262,7 @@ async def test_on_the_days_of_the_change_a_fixed_time_is_run_once(
     assert count(sql, "jobs") == 1
 
 
-async def test_a_rhythm_is_run_through_both_hours_of_the_fold(
+async def test_an_interval_runs_through_both_hours_of_the_fold(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
     start = datetime(2026, 10, 24, 23, 45, tzinfo=UTC)
@@ -273,7 +273,7 @@ async def test_a_rhythm_is_run_through_both_hours_of_the_fold(
     assert list(ticks(sql, org)) == [start + timedelta(minutes=15 + 30 * n) for n in range(6)]
 
 
-async def test_it_tells_the_workers(
+async def test_the_scheduler_wakes_the_workers(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql
 ) -> None:
     await schedule(app, org)

@@ -1,4 +1,4 @@
-"""What operators and applications do with schedules, and what is refused."""
+"""Create, change, pause, resume, run and delete schedules, and refuse invalid ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_schedule_knows_its_next_tick_from_the_start(made: Schedules, or
         snapshot.cron = "* * * * *"  # type: ignore[misc]
 
 
-async def test_each_change_is_audited_and_a_change_of_nothing_is_none(
+async def test_each_change_is_audited_and_a_change_of_nothing_is_not(
     made: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     bob = Actor.system("deploy")
@@ -177,7 +177,7 @@ async def test_a_long_pause_is_recorded_in_steps(
     assert [row[0] for row in audited(sql)].count("schedule.resumed") == 1
 
 
-async def test_run_now_makes_a_job_and_no_tick(
+async def test_run_now_enqueues_a_job_and_records_no_tick(
     app: Duly, made: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     before = await made.create(org, "nightly", **NIGHTLY, payload={"room": "attic"})
@@ -228,7 +228,7 @@ async def test_a_deleted_schedule_keeps_its_history_and_frees_its_name(
     assert await made.ticks(org, "nightly") == []
 
 
-async def test_the_upcoming_ticks_are_told(made: Schedules, org: uuid.UUID) -> None:
+async def test_upcoming_ticks_are_listed_even_while_paused(made: Schedules, org: uuid.UUID) -> None:
     await made.create(org, "nightly", **NIGHTLY, timezone="America/New_York")
     days = [datetime(2026, 11, day, 8, tzinfo=UTC) for day in (16, 17, 18)]
     assert await made.upcoming(org, "nightly", 3) == days
@@ -236,7 +236,7 @@ async def test_the_upcoming_ticks_are_told(made: Schedules, org: uuid.UUID) -> N
     assert await made.upcoming(org, "nightly", 1) == days[:1]
 
 
-async def test_the_newest_ticks_come_first_and_no_more_than_asked(
+async def test_recorded_ticks_are_listed_newest_first_up_to_a_count(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock
 ) -> None:
     await ticking.schedule(app, org)
@@ -249,7 +249,7 @@ async def test_the_newest_ticks_come_first_and_no_more_than_asked(
     ]
 
 
-async def test_ticks_are_told_with_how_their_jobs_are_page_by_page_and_of_several_schedules_at_once(
+async def test_ticks_have_the_status_of_their_jobs_in_pages_and_for_several_schedules(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
     often = await ticking.schedule(app, org, "often", missed="all")
@@ -312,7 +312,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[errors.DulyError], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_what_is_wrong_is_refused_by_name_and_nothing_is_written(
+async def test_an_invalid_field_is_named_and_nothing_is_written(
     made: Schedules, org: uuid.UUID, sql: psycopg.Connection, case: str
 ) -> None:
     changes, kind, field = REFUSED[case]
@@ -333,7 +333,7 @@ async def test_a_schedule_has_a_name(
 
 
 @pytest.mark.parametrize("n", [0, -1, 1001, "3", True])
-async def test_a_count_is_within_reason(made: Schedules, org: uuid.UUID, n: Any) -> None:
+async def test_a_count_out_of_range_is_refused(made: Schedules, org: uuid.UUID, n: Any) -> None:
     await made.create(org, "nightly", **NIGHTLY)
     for ask in (made.upcoming, made.ticks):
         with pytest.raises(errors.ContractError) as refused:
@@ -342,7 +342,7 @@ async def test_a_count_is_within_reason(made: Schedules, org: uuid.UUID, n: Any)
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "delete", "run_now"])
-async def test_an_unknown_schedule_is_unknown_and_a_change_has_its_reason(
+async def test_an_unknown_schedule_and_a_change_without_actor_or_reason_are_refused(
     made: Schedules, org: uuid.UUID, verb: str
 ) -> None:
     with pytest.raises(errors.UnknownSchedule):

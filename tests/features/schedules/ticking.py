@@ -1,4 +1,4 @@
-"""For tests of schedules: a clock that stands still until it is moved, and the few things all of them do."""
+"""Helpers for tests of schedules: a clock that tests set, a job type, and rounds of the scheduler."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def schedule(app: Duly, org: uuid.UUID, name: str = "nightly", **changes: 
 
 
 async def catch_up(scheduler: Scheduler) -> timedelta:
-    """Rounds until there is nothing left to do; the wait after the last."""
+    """Run rounds until no tick is due; return the wait after the last one."""
     while not (wait := await scheduler.once()):
         pass
     return wait

@@ -1,4 +1,4 @@
-"""Schedules are changed in parts, and listed in pages."""
+"""Change some fields of a schedule, and list schedules in pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def made(app: Duly, sql: psycopg.Connection) -> Schedules:
     return Schedules(app)
 
 
-async def test_a_part_is_changed_and_the_rest_stays(
+async def test_some_fields_are_changed_and_the_others_stay(
     made: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     first = await made.create(org, "nightly", **NIGHTLY, payload={"room": "attic"}, timezone="Europe/Berlin")

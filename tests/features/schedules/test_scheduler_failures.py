@@ -1,4 +1,4 @@
-"""No tick is lost, whatever stands in the way of its schedule or of the scheduler."""
+"""The scheduler loses no tick on crashes, errors, quotas and suspended orgs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _VICTIMS = {"enqueue_jobs": "ledger", "schedule_ticks": "schedule_ticks", "sched
 
 
 def _die_at(sql: psycopg.Connection, step: str) -> None:
-    """The connection is cut right after the step wrote: by a trigger, which production has none of."""
+    """Cut the connection right after the step has written, by a trigger for this test."""
     sql.execute("""
         create function duly.test_die() returns trigger language plpgsql security definer
         as 'begin perform pg_terminate_backend(pg_backend_pid()); return null; end'
@@ -76,7 +76,7 @@ async def test_a_job_type_of_another_process_is_left_to_it(
     assert list(ticks(sql, org).values()) == ["enqueued"] * 3
 
 
-async def test_a_type_that_is_no_longer_schedulable_is_not_run(
+async def test_a_job_type_that_is_no_longer_schedulable_does_not_run(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
     await schedule(app, org, job_type="house.alarm")
@@ -88,7 +88,7 @@ async def test_a_type_that_is_no_longer_schedulable_is_not_run(
     assert count(sql, "schedule_ticks") == 0
 
 
-async def test_a_schedule_that_cannot_be_served_stops_no_other_and_loses_nothing(
+async def test_a_schedule_with_an_error_neither_stops_others_nor_loses_ticks(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
     await schedule(app, org, "a", missed="all")
@@ -112,7 +112,7 @@ async def test_a_schedule_that_cannot_be_served_stops_no_other_and_loses_nothing
     assert [t.disposition for t in await Schedules(app).ticks(org, "a")] == ["enqueued", "enqueued"]
 
 
-async def test_a_quota_lets_through_what_fits_and_the_rest_later(
+async def test_ticks_within_a_quota_are_enqueued_and_the_rest_later(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
     await schedule(app, org, missed="all")
@@ -126,7 +126,7 @@ async def test_a_quota_lets_through_what_fits_and_the_rest_later(
     assert list(ticks(sql, org).values()) == ["enqueued"] * 6
 
 
-async def test_a_suspended_orgs_ticks_wait_for_it(
+async def test_ticks_of_a_suspended_org_wait_until_it_is_resumed(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
     await schedule(app, org)
@@ -139,7 +139,7 @@ async def test_a_suspended_orgs_ticks_wait_for_it(
     assert ticks(sql, org) == {NOON + MINUTE: "missed", NOON + 2 * MINUTE: "enqueued"}
 
 
-async def test_a_row_made_by_hand_is_taken_up(
+async def test_a_schedule_inserted_by_hand_is_served(
     app: Duly, org: uuid.UUID, clock: Clock, scheduler: Scheduler, sql: psycopg.Connection
 ) -> None:
     sql.execute(

@@ -1,4 +1,4 @@
-"""A real mail server on this machine, that refuses whom it is told to refuse."""
+"""A local SMTP server that records mail, and refuses the recipients that a test names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from cryptography.x509.oid import NameOID
 USER, PASSWORD = "duly", "s3cr@t"
 
 
-class Postbox:
-    """What came in, and what is answered before: `refusals["anna@example.com"] = ["451 4.3.0 later"]`."""
+class ReceivedMail:
+    """The received mail, and replies that refuse it: `refusals["anna@example.com"] = ["451 4.3.0 later"]`."""
 
     def __init__(self) -> None:
-        self.letters: list[EmailMessage] = []
+        self.messages: list[EmailMessage] = []
         self.refusals: dict[str, list[str]] = {}
         self.tries = 0
         self.encrypted: list[bool] = []
@@ -42,15 +42,15 @@ class Postbox:
         return "250 OK"
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        letter = message_from_bytes(envelope.content, policy=policy.default)
-        assert isinstance(letter, EmailMessage)
-        self.letters.append(letter)
+        mail = message_from_bytes(envelope.content, policy=policy.default)
+        assert isinstance(mail, EmailMessage)
+        self.messages.append(mail)
         self.encrypted.append(session.ssl is not None)
         return "250 OK"
 
 
 class _Server(Controller):
-    """Wherever there is room: aiosmtpd looks for itself at the port it was given, also if that is 0."""
+    """A server on a free port: aiosmtpd connects to the port that it was started with, even if that is 0."""
 
     def _trigger_server(self) -> None:
         assert self.server is not None
@@ -58,20 +58,20 @@ class _Server(Controller):
         super()._trigger_server()
 
 
-def _believes(server: Any, session: Any, envelope: Any, mechanism: str, said: Any) -> AuthResult:
-    right = (said.login, said.password) == (USER.encode(), PASSWORD.encode())
-    return AuthResult(success=right, handled=False)
+def _authenticate(server: Any, session: Any, envelope: Any, mechanism: str, login: Any) -> AuthResult:
+    valid = (login.login, login.password) == (USER.encode(), PASSWORD.encode())
+    return AuthResult(success=valid, handled=False)
 
 
 @contextmanager
-def open_postbox(certificate: Path | None = None, *, log_in: bool = False) -> Iterator[Postbox]:
-    """A mail server; with a certificate it offers STARTTLS, and demands it of whoever logs in."""
-    box = Postbox()
+def start_mail_server(certificate: Path | None = None, *, log_in: bool = False) -> Iterator[ReceivedMail]:
+    """Start a mail server; with a certificate it offers STARTTLS, and requires it before a login."""
+    box = ReceivedMail()
     tls: dict[str, Any] = {}
     if certificate is not None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(certificate)
-        tls = {"tls_context": context, "authenticator": _believes, "auth_required": log_in}
+        tls = {"tls_context": context, "authenticator": _authenticate, "auth_required": log_in}
     server = _Server(box, hostname="127.0.0.1", port=0, **tls)
     server.start()
     try:
@@ -82,11 +82,11 @@ def open_postbox(certificate: Path | None = None, *, log_in: bool = False) -> It
 
 
 def make_certificate(folder: Path) -> Path:
-    """Key and certificate of this machine, which nobody but its maker trusts."""
+    """Write the key and the self-signed certificate of this machine."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -101,6 +101,6 @@ def make_certificate(folder: Path) -> Path:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    place = folder / "server.pem"
-    place.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
-    return place
+    path = folder / "server.pem"
+    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    return path
