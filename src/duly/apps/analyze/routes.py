@@ -17,8 +17,9 @@ from duly.core.states import Status
 from duly.features.events.reader import JobEventReader, resume_after
 from duly.features.events.routes import Accept, After, LastEventId
 from duly.features.job_results.routes import ResultResponse, Seq, result_response, visible_result
-from duly.features.job_submission.routes import IdempotencyKey, call_of, enqueued
-from duly.features.jobs.models import Accepted, CancelRequest, CurrentJobStatus, JobRequest, JobStatus
+from duly.features.job_submission.models import JobRequest
+from duly.features.job_submission.routes import IdempotencyKey, build_call, enqueue_call
+from duly.features.jobs.models import Accepted, CancelRequest, CurrentJobStatus, JobStatus
 from duly.features.jobs.responses import accepted, cancel_response, status_response, visible_job
 from duly.features.jobs.routes import IfNoneMatch, Prefer
 from duly.http import sse as streams
@@ -79,7 +80,7 @@ def routes(service: Service) -> APIRouter:
         if summary is not None:
             return json_response(summary)
         job_request = JobRequest(job_type=analyze.JOB_TYPE, payload=request.model_dump(mode="json"))
-        handle = await enqueued(service, requester, call_of(service, job_request, idempotency_key))
+        handle = await enqueue_call(service, requester, build_call(service, job_request, idempotency_key))
         return accepted(requester, handle.job_id, None, replayed=not handle.created, prefix=_PREFIX)
 
     @api.get(

@@ -15,7 +15,7 @@ from duly.features.audit.chain import ChainProblem
 from duly.features.audit.enrichment import Versions, enrichment
 from duly.features.audit.entries import OWN_TARGETS
 from duly.features.audit.models import AuditEntry, AuditEventPage, AuditPage, AuditReport
-from duly.features.job_submission.routes import IdempotencyKey, enqueued
+from duly.features.job_submission.routes import IdempotencyKey, enqueue_call
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted
 from duly.http.params import After, PageSize, Reason, StrictModel, Text, Timestamp
@@ -151,7 +151,7 @@ def routes(service: Service) -> APIRouter:
             "idempotency_key": idempotency_key,
         }
         call = await enrichment(service.app, Versions(**dict(request)), context)
-        handle = await enqueued(service, requester, call)
+        handle = await enqueue_call(service, requester, call)
         return accepted(requester, handle.job_id, None, replayed=not handle.created)
 
     @api.get("/verify", response_model=AuditReportResponse, responses=problem_responses())

@@ -1,36 +1,53 @@
 """Routes that submit jobs, one with an idempotency key or many at once, and list the job types."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
-from pydantic import Field
 from starlette.responses import Response
 
-from duly.core.errors import DulyError, Forbidden, KeyInFlight, StoreUnavailable, UnknownJobType
-from duly.core.policy import Category
+from duly.core.errors import (
+    DulyError,
+    Forbidden,
+    KeyInFlight,
+    KeyReused,
+    StoreUnavailable,
+    UnknownJobType,
+)
+from duly.core.job import JobSnapshot
+from duly.core.payload import canonical_json
 from duly.core.principal import Scope
 from duly.db.pool import Connection
 from duly.features.arguments import unknown_job
-from duly.features.job_submission.idempotency import KEY_FIELD, check_same
-from duly.features.jobs.models import Accepted, BulkAccepted, BulkItemAccepted, BulkRequest, JobRequest
+from duly.features.job_submission.models import (
+    BulkAccepted,
+    BulkItemAccepted,
+    BulkRequest,
+    JobRequest,
+    JobTypeList,
+    JobTypeResponse,
+)
+from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted, links
 from duly.features.system_jobs import is_system_job
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
-from duly.http.responses import ResponseModel, json_response, list_model
+from duly.http.responses import json_response
 from duly.http.service import Service, check_may_submit
 from duly.http.strict_requests import StrictRoute
 from duly.jobs import store as job_store
+from duly.jobs.application import App
 from duly.jobs.enqueue_options import EnqueueOptions
 from duly.jobs.handle import Handle
 from duly.jobs.job import Call, Job
 from duly.jobs.registry import Registry
 
 _ENQUEUE_TIMEOUT = 10.0
+_KEY_FIELD = "Idempotency-Key"
+"""The field in errors: the name of the header."""
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -39,34 +56,6 @@ IdempotencyKey = Annotated[
         description="The same key with the same request returns the same job; with another request, 422.",
     ),
 ]
-
-
-class JobTypeResponse(ResponseModel):
-    """A job type and the default policy of its jobs."""
-
-    job_type: str
-    category: Category
-    queue: str
-    max_attempts: int
-    timeout: timedelta = Field(description="The seconds that one attempt may take.")
-    schedulable: bool = Field(description="Whether jobs may be delayed or scheduled.")
-    payload_schema: dict[str, Any] = Field(description="The JSON Schema of the payload.")
-
-    @classmethod
-    def of(cls, job: Job[..., Any]) -> Self:
-        """Return the response of a job type."""
-        return cls(
-            job_type=job.name,
-            category=job.policy.category,
-            queue=job.policy.queue,
-            max_attempts=job.policy.retry.max_attempts,
-            timeout=job.policy.timeout,
-            schedulable=job.policy.schedulable,
-            payload_schema=job.codec.schema(),
-        )
-
-
-JobTypeList = list_model("job_types", JobTypeResponse, "JobTypes")
 
 
 def routes(service: Service) -> APIRouter:
@@ -82,7 +71,7 @@ def routes(service: Service) -> APIRouter:
     ) -> Response:
         """Submit a job."""
         await service.check_submit(requester, request.subject_id)
-        handle = await enqueued(service, requester, call_of(service, request, idempotency_key))
+        handle = await enqueue_call(service, requester, build_call(service, request, idempotency_key))
         return accepted(requester, handle.job_id, request.subject_id, replayed=not handle.created)
 
     @api.post("/jobs/bulk", status_code=202, response_model=BulkAccepted, responses=refusals)
@@ -95,7 +84,7 @@ def routes(service: Service) -> APIRouter:
         for number, item in enumerate(request.jobs):
             with _name_item(number):
                 check_may_submit(visible, item.subject_id)
-                calls.append(call_of(service, item, item.idempotency_key))
+                calls.append(build_call(service, item, item.idempotency_key))
         async with service.app.tenant_session(requester.org_id) as conn:
             handles = await _enqueue(service, calls, conn)
             for number, (handle, call) in enumerate(zip(handles, calls, strict=True)):
@@ -112,8 +101,8 @@ def routes(service: Service) -> APIRouter:
     @api.get("/job-types", response_model=JobTypeList, responses=problem_responses())
     async def job_types(requester: reads) -> dict[str, object]:
         """List the job types of the application by name."""
-        found = sorted(offered_job_types(service.app.registry), key=lambda job: job.name)
-        return {"job_types": [JobTypeResponse.of(job) for job in found]}
+        offered = sorted(offered_job_types(service.app.registry), key=lambda job: job.name)
+        return {"job_types": [JobTypeResponse.of(job) for job in offered]}
 
     return api
 
@@ -131,8 +120,8 @@ def check_offered(job_type: str) -> None:
         )
 
 
-def call_of(service: Service, request: JobRequest, idempotency_key: str | None) -> Call[Any]:
-    """Return the call of the job type that a request asks for."""
+def build_call(service: Service, request: JobRequest, idempotency_key: str | None) -> Call[Any]:
+    """Return the call of the job type that a request names."""
     check_offered(request.job_type)
     job = service.app.registry.get(request.job_type)
     return Call(
@@ -142,7 +131,7 @@ def call_of(service: Service, request: JobRequest, idempotency_key: str | None) 
     )
 
 
-async def enqueued(service: Service, requester: Requester, call: Call[Any]) -> Handle[Any]:
+async def enqueue_call(service: Service, requester: Requester, call: Call[Any]) -> Handle[Any]:
     """Enqueue a job, or return the one of its key; raise if the key belongs to another request."""
     [handle] = await _enqueue(service, [call])
     if not handle.created:
@@ -161,12 +150,25 @@ async def _check_existing(
     if first is None:
         raise unknown_job(handle.job_id)  # the key outlived its job
     if call.options.idempotency_key is not None:
-        await check_same(service.app, conn, first, call)
+        await _check_same_request(service.app, conn, first, call)
     if not await service.is_visible(requester, first.subject_id):
         raise Forbidden(
             "a run with this identity is in flight for another subject",
             field="run_identity",
             fix="use another identity",
+        )
+
+
+async def _check_same_request(app: App, conn: Connection, first: JobSnapshot, call: Call[Any]) -> None:
+    """Raise unless the job of an idempotency key is the one that is requested now."""
+    joined = first.run_identity_hash is not None and first.run_identity_hash == call.options.run_identity_hash
+    if joined and first.idempotency_key != call.options.idempotency_key:
+        return  # found by its run identity: the request joins that run
+    payload = canonical_json(await job_store.read_payload(app, conn, first))
+    requested = (call.job.name, call.options.subject_id, canonical_json(json.loads(call.payload)))
+    if (first.job_type, first.subject_id, payload) != requested:
+        raise KeyReused(
+            "this key was used for another request", field=_KEY_FIELD, fix="use each key for one request only"
         )
 
 
@@ -176,7 +178,7 @@ def _name_item(number: int) -> Iterator[None]:
     try:
         yield
     except DulyError as error:
-        field = "idempotency_key" if error.field == KEY_FIELD else error.field
+        field = "idempotency_key" if error.field == _KEY_FIELD else error.field
         error.field = f"jobs.{number}.{field}"
         raise
 
@@ -192,5 +194,5 @@ async def _enqueue(
         if all(call.options.idempotency_key is None for call in calls):
             raise StoreUnavailable("enqueueing timed out", fix="retry in a moment") from None
         raise KeyInFlight(
-            "a request with the same key is in flight", field=KEY_FIELD, fix="retry in a moment"
+            "a request with the same key is in flight", field=_KEY_FIELD, fix="retry in a moment"
         ) from None

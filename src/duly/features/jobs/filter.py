@@ -140,10 +140,8 @@ class JobFilter(NamedTuple):
     @property
     def scans_events(self) -> bool:
         """Whether the jobs are found among the events of all orgs, most of which are about other jobs."""
-        return self.org_id is None and (
-            self.list is JobList.ALL
-            or (self.statuses == (Status.COMPLETED,) and self.list is not JobList.BY_FINGERPRINT)
-        )
+        is_completed = self.list is JobList.ENDED and self.statuses == (Status.COMPLETED,)
+        return self.org_id is None and (self.list is JobList.ALL or is_completed)
 
     @property
     def needs_match(self) -> bool:

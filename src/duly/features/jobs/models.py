@@ -1,9 +1,9 @@
-"""Requests and responses about jobs, as the OpenAPI document describes them."""
+"""Responses about jobs, as the OpenAPI document describes them."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -12,60 +12,13 @@ from pydantic_core import to_json
 from duly.core.freshness import Assessment
 from duly.core.job import JobEvent, JobSnapshot
 from duly.core.states import Status
-from duly.http.params import NUMERIC, StrictModel, Timestamp
+from duly.http.params import StrictModel
 from duly.http.requester import Requester
 from duly.http.responses import ResponseModel, list_model, page_model, response_model
-from duly.jobs.enqueue_options import EnqueueKeywords
 from duly.jobs.status_batcher import JobStatusReading
 
 API_PREFIX = "/v1"
 """The prefix of the routes about jobs of all types."""
-
-
-class JobRequest(StrictModel):
-    """A job to submit."""
-
-    job_type: str = Field(min_length=1, max_length=200, examples=["analyze.run"])
-    payload: dict[str, Any] = Field(default={}, description="The arguments of the job type, by name.")
-    subject_id: str | None = Field(
-        default=None, min_length=1, max_length=500, description="The thing in your product that it is about."
-    )
-    project_id: UUID | None = None
-    correlation_id: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=500,
-        description="Stored with the job; by default the id of the request.",
-    )
-    priority: Annotated[int, Field(ge=-1000, le=1000), NUMERIC] | None = None
-    expedite: bool = Field(default=False, strict=True)
-    critical: bool = Field(default=False, strict=True)
-    scheduled_for: Timestamp | None = Field(default=None, description="The earliest start.")
-    run_identity: Any = Field(
-        default=None, description="Of the jobs with the same identity, one is in flight at a time."
-    )
-    metadata: dict[str, Any] | None = None
-
-    def enqueue_keywords(self, idempotency_key: str | None) -> EnqueueKeywords:
-        """Return the options with which the job is enqueued."""
-        options: Any = self.model_dump(
-            exclude={"job_type", "payload", "idempotency_key"}, exclude_defaults=True
-        )
-        return EnqueueKeywords(**options, **({"idempotency_key": idempotency_key} if idempotency_key else {}))
-
-
-class BulkItem(JobRequest):
-    """One of many jobs to submit."""
-
-    idempotency_key: str | None = Field(
-        default=None, min_length=1, max_length=255, description="Like the header of a single request."
-    )
-
-
-class BulkRequest(StrictModel):
-    """Jobs to submit: all are accepted, or none."""
-
-    jobs: list[BulkItem] = Field(min_length=1, max_length=1_000)
 
 
 class CancelRequest(StrictModel):
@@ -82,20 +35,6 @@ class Accepted(BaseModel):
     status: Status
     status_url: str
     events_url: str
-
-
-class BulkItemAccepted(Accepted):
-    """One of many accepted jobs."""
-
-    replayed: bool = Field(
-        description="Whether a job with this idempotency key or run identity existed already."
-    )
-
-
-class BulkAccepted(BaseModel):
-    """Accepted jobs, in the order of the request."""
-
-    jobs: list[BulkItemAccepted]
 
 
 FreshnessResponse = response_model(
