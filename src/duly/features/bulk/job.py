@@ -24,8 +24,8 @@ from duly.features.bulk.plan import (
     lists_to_change,
 )
 from duly.features.bulk.steps import BulkOrder, change_jobs
+from duly.features.dead_letters.models import ReplayedJob
 from duly.features.dead_letters.service import count_enqueued
-from duly.features.dead_letters.store import ReplayedJob
 from duly.features.jobs.filter import JobFilter
 from duly.features.jobs.listing import decode_start, encode_end, find_jobs
 from duly.jobs import store as job_store

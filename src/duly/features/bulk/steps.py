@@ -10,9 +10,8 @@ from uuid import UUID
 
 from duly.db.pool import Connection
 from duly.features.bulk.plan import Verb
-from duly.features.dead_letters import store as dead_letters
-from duly.features.dead_letters.models import Resolution
-from duly.features.dead_letters.store import ReplayedJob, ReplaySpec, ResolutionRequest
+from duly.features.dead_letters import service as dead_letters
+from duly.features.dead_letters.models import ReplayedJob, ReplaySpec, Resolution, ResolutionRequest
 from duly.features.jobs.filter import JobCursor, JobFilter
 from duly.features.jobs.service import canceled_by
 from duly.jobs import store as job_store

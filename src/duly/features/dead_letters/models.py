@@ -1,16 +1,18 @@
-"""Resources of dead letters: letters, groups of one kind of failure, and the report of a replay."""
+"""Resources of dead letters: letters, groups of one kind of failure, replays and their results."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from duly.core.job import Actor
 from duly.features.pagination import Count
 from duly.jobs.handle import Handle
 
@@ -152,3 +154,54 @@ class ReplayReport:
     """The letters that stay open, and the reason."""
     last_run_at: datetime | None
     """When the last of the new jobs becomes due."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySpec:
+    """An ended job to replay: after a delay, and with another payload unless that is None."""
+
+    job_id: UUID
+    delay: float | None = None
+    payload: str | None = None
+    payload_ref: str | None = None
+    payload_hash: str | None = None
+
+    def as_json(self) -> str:
+        """Return the spec as `duly.replay` reads it."""
+        fields = {
+            "job_id": str(self.job_id),
+            "delay": self.delay,
+            "payload_ref": self.payload_ref,
+            "payload_hash": self.payload_hash,
+        }
+        return f'{json.dumps(fields)[:-1]}, "payload": {self.payload or "null"}}}'
+
+
+class ReplayedJob(NamedTuple):
+    """The new job of an ended one."""
+
+    job_id: UUID
+    created: bool
+    """Whether it is new, or existed already."""
+    run_at: datetime | None = None
+    job_type: str = ""
+    queue: str = ""
+
+
+class ReplayResult(NamedTuple):
+    """The replays by the id of the ended job; jobs that no longer exist are in neither mapping."""
+
+    done: dict[UUID, ReplayedJob]
+    held: dict[UUID, UUID | None]
+    """Jobs whose run identity is held: by an active run, or (None) by another job of the same batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolutionRequest:
+    """The org, actor, reason and request of a resolution."""
+
+    org_id: UUID
+    actor: Actor
+    reason: str
+    request_id: str
+    traceparent: str | None = None

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from duly.core.errors import AlreadyResolved, Conflict, UnknownJob
 from duly.db.pool import Connection
 from duly.features.arguments import require
 from duly.features.dead_letters import store
-from duly.features.dead_letters.models import DeadLetter, Resolution
-from duly.features.dead_letters.store import (
-    DeadLetterCursor,
-    DeadLetterFilter,
-    LockedLetter,
+from duly.features.dead_letters.models import (
+    DeadLetter,
     ReplayedJob,
     ReplayResult,
     ReplaySpec,
+    Resolution,
     ResolutionRequest,
 )
+from duly.features.dead_letters.store import DeadLetterCursor, DeadLetterFilter, LockedLetter
 from duly.features.system_jobs import check_may_change, may_change
 from duly.jobs import store as job_store
 
@@ -34,7 +34,7 @@ async def replay_letter(
             raise already_resolved(letter)
         return ReplayedJob(letter.successor_job_id, created=False)
     job = await _replay_job(conn, request, spec)
-    await store.resolve_letters(conn, request, resolution, {letter: job.job_id})
+    await resolve_letters(conn, request, resolution, {letter: job.job_id})
     return job
 
 
@@ -42,7 +42,7 @@ async def discard_letter(conn: Connection, request: ResolutionRequest, job_id: U
     """Resolve a letter without a new job; a second call changes nothing."""
     letter = await _lock_letter(conn, request, job_id)
     if letter.resolution is None:
-        await store.resolve_letters(conn, request, Resolution.DISCARDED, {letter: None})
+        await resolve_letters(conn, request, Resolution.DISCARDED, {letter: None})
     elif letter.resolution != Resolution.DISCARDED:
         raise already_resolved(letter)
 
@@ -69,8 +69,48 @@ async def rerun_job(conn: Connection, request: ResolutionRequest, spec: ReplaySp
         )
     if job.created:
         detail = {"successor_job_id": str(job.job_id)}
-        await store.record_job_entry(conn, request, "job.rerun", job_id, ended.correlation_id, detail)
+        await record_job_entry(conn, request, "job.rerun", job_id, ended.correlation_id, detail)
     return job
+
+
+async def resolve_letters(
+    conn: Connection,
+    request: ResolutionRequest,
+    resolution: Resolution,
+    successors: Mapping[LockedLetter, UUID | None],
+) -> None:
+    """Resolve locked letters, each with its new job if it has one, and audit each."""
+    job_ids = {letter.job_id: successor for letter, successor in successors.items()}
+    await store.resolve_letters(conn, request, resolution, job_ids)
+    async with conn.pipeline():
+        for letter, successor in successors.items():
+            detail = {"successor_job_id": successor and str(successor), "fingerprint": letter.fingerprint}
+            await record_job_entry(
+                conn, request, f"dead_letter.{resolution}", letter.job_id, letter.correlation_id, detail
+            )
+
+
+async def record_job_entry(
+    conn: Connection,
+    request: ResolutionRequest,
+    action: str,
+    job_id: UUID,
+    correlation_id: str | None,
+    detail: Mapping[str, Any],
+) -> None:
+    """Write an audit entry whose target is a job."""
+    await job_store.record_audit_entry(
+        conn,
+        org_id=request.org_id,
+        actor=request.actor,
+        action=action,
+        target_type="job",
+        target_id=str(job_id),
+        reason=request.reason,
+        request_id=request.request_id,
+        correlation_id=correlation_id,
+        detail=detail,
+    )
 
 
 class LetterBatch(NamedTuple):
@@ -98,7 +138,7 @@ class LetterBatch(NamedTuple):
         result = await store.replay_jobs(conn, self.request, specs)
         done = {letter: result.done[letter.job_id] for letter in letters if letter.job_id in result.done}
         successors = {letter: job.job_id for letter, job in done.items()}
-        await store.resolve_letters(conn, self.request, Resolution.REPLAYED, successors)
+        await resolve_letters(conn, self.request, Resolution.REPLAYED, successors)
         left = {
             letter.job_id: _refusal(letter.job_id, result)
             if may_change(self.request.actor, letter.job_type)
@@ -112,7 +152,7 @@ class LetterBatch(NamedTuple):
         """Return the number of discarded letters, and the next cursor."""
         letters = await self._lock(conn)
         own = [letter for letter in letters if may_change(self.request.actor, letter.job_type)]
-        await store.resolve_letters(conn, self.request, Resolution.DISCARDED, dict.fromkeys(own))
+        await resolve_letters(conn, self.request, Resolution.DISCARDED, dict.fromkeys(own))
         return len(own), self._next_cursor(letters)
 
     async def _lock(self, conn: Connection) -> list[LockedLetter]:

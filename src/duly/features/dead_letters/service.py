@@ -23,15 +23,19 @@ from duly.features.dead_letters.models import (
     DeadLetterGroup,
     DeadLetterGroupDetail,
     DeadLetterPage,
+    ReplayedJob,
     ReplayReport,
+    ReplaySpec,
     Resolution,
+    ResolutionRequest,
 )
+from duly.features.dead_letters.replay import record_job_entry, resolve_letters
 from duly.features.dead_letters.store import (
     DeadLetterCursor,
     DeadLetterFilter,
-    ReplayedJob,
-    ReplaySpec,
-    ResolutionRequest,
+    list_failure_groups,
+    lock_letters,
+    replay_jobs,
 )
 from duly.features.pagination import MAX_PAGE_SIZE, decode_cursor, read_org_page
 from duly.jobs.application import App
@@ -39,6 +43,16 @@ from duly.jobs.enqueue import store_payload
 from duly.jobs.handle import Handle
 from duly.jobs.request_context import checked_text, current_context
 from duly.observability import metrics
+
+__all__ = [
+    "DeadLetters",
+    "count_enqueued",
+    "list_failure_groups",
+    "lock_letters",
+    "record_job_entry",
+    "replay_jobs",
+    "resolve_letters",
+]
 
 _NEWEST = DeadLetterCursor(datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 _OLDEST = DeadLetterCursor(datetime.min.replace(tzinfo=UTC), UUID(int=0))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 from uuid import UUID
 
-from duly.core.job import Actor
 from duly.db.pool import Connection
 from duly.db.rows import PREFER_INDEX_ORDER, first, rows
 from duly.db.statements import statement
@@ -20,10 +18,13 @@ from duly.features.dead_letters.models import (
     DeadLetterGroup,
     DeadLetterGroupDetail,
     FailureGroup,
+    ReplayedJob,
+    ReplayResult,
+    ReplaySpec,
     Resolution,
+    ResolutionRequest,
 )
 from duly.features.pagination import capped_count, time_cursor
-from duly.jobs import store as job_store
 
 _MAX_GROUPS_SCANNED, _MAX_LETTERS_FOR_ORGS = 1_000, 200
 
@@ -64,57 +65,6 @@ class LockedLetter:
     def cursor(self) -> DeadLetterCursor:
         """The position of the letter in a list."""
         return DeadLetterCursor(self.dead_at, self.job_id)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplaySpec:
-    """An ended job to replay: after a delay, and with another payload unless that is None."""
-
-    job_id: UUID
-    delay: float | None = None
-    payload: str | None = None
-    payload_ref: str | None = None
-    payload_hash: str | None = None
-
-    def as_json(self) -> str:
-        """Return the spec as `duly.replay` reads it."""
-        fields = {
-            "job_id": str(self.job_id),
-            "delay": self.delay,
-            "payload_ref": self.payload_ref,
-            "payload_hash": self.payload_hash,
-        }
-        return f'{json.dumps(fields)[:-1]}, "payload": {self.payload or "null"}}}'
-
-
-class ReplayedJob(NamedTuple):
-    """The new job of an ended one."""
-
-    job_id: UUID
-    created: bool
-    """Whether it is new, or existed already."""
-    run_at: datetime | None = None
-    job_type: str = ""
-    queue: str = ""
-
-
-class ReplayResult(NamedTuple):
-    """The replays by the id of the ended job; jobs that no longer exist are in neither mapping."""
-
-    done: dict[UUID, ReplayedJob]
-    held: dict[UUID, UUID | None]
-    """Jobs whose run identity is held: by an active run, or (None) by another job of the same batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResolutionRequest:
-    """The org, actor, reason and request of a resolution."""
-
-    org_id: UUID
-    actor: Actor
-    reason: str
-    request_id: str
-    traceparent: str | None = None
 
 
 async def list_letters(
@@ -228,9 +178,9 @@ async def resolve_letters(
     conn: Connection,
     request: ResolutionRequest,
     resolution: Resolution,
-    successors: Mapping[LockedLetter, UUID | None],
+    successors: Mapping[UUID, UUID | None],
 ) -> None:
-    """Resolve locked letters, each with its new job if it has one, and audit each."""
+    """Write the resolution of locked letters, each with its new job if it has one."""
     await conn.execute(
         statement("dead_letters/resolve"),
         {
@@ -238,38 +188,9 @@ async def resolve_letters(
             "resolution": resolution,
             "resolved_by": f"{request.actor.type}:{request.actor.id}",
             "reason": request.reason,
-            "job_ids": [letter.job_id for letter in successors],
+            "job_ids": list(successors),
             "successors": list(successors.values()),
         },
-    )
-    async with conn.pipeline():
-        for letter, successor in successors.items():
-            detail = {"successor_job_id": successor and str(successor), "fingerprint": letter.fingerprint}
-            await record_job_entry(
-                conn, request, f"dead_letter.{resolution}", letter.job_id, letter.correlation_id, detail
-            )
-
-
-async def record_job_entry(
-    conn: Connection,
-    request: ResolutionRequest,
-    action: str,
-    job_id: UUID,
-    correlation_id: str | None,
-    detail: Mapping[str, Any],
-) -> None:
-    """Write an audit entry whose target is a job."""
-    await job_store.record_audit_entry(
-        conn,
-        org_id=request.org_id,
-        actor=request.actor,
-        action=action,
-        target_type="job",
-        target_id=str(job_id),
-        reason=request.reason,
-        request_id=request.request_id,
-        correlation_id=correlation_id,
-        detail=detail,
     )
 
 

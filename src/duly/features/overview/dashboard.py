@@ -15,7 +15,7 @@ from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.server import ServerStats, read_server_stats
 from duly.features.alerts.models import Alert, Severity
 from duly.features.alerts.service import list_open
-from duly.features.dead_letters import store as dead_letters
+from duly.features.dead_letters.service import list_failure_groups
 from duly.features.metrics.service import read_totals
 from duly.features.overview import store
 from duly.features.overview.models import (
@@ -78,9 +78,7 @@ class DashboardReader:
         """Return the dashboard of the installation, on an engine session."""
         totals = await read_totals(conn, limit=_MAX_COUNT)
         open_alerts = await list_open(conn, None, limit=_MAX_ALERTS)
-        failures = await dead_letters.list_failure_groups(
-            conn, None, limit=_MAX_FAILURES, max_count=_MAX_DEAD_LETTERS
-        )
+        failures = await list_failure_groups(conn, None, limit=_MAX_FAILURES, max_count=_MAX_DEAD_LETTERS)
         workers = await queues.list_workers(conn, limit=_MAX_WORKERS)
         reconciled = await store.count_reconciled(conn, limit=_MAX_COUNT, since=_DAY)
         minutes = _minutes_by_queue(cached.minutes, overview.looked_at)
@@ -128,7 +126,7 @@ class DashboardReader:
             await conn.execute(PREFER_INDEX_ORDER)
             ended = await queue_stats.list_ended(conn, org_id, HOUR, limit=_MAX_ENDED_JOBS)
             open_alerts = await list_open(conn, org_id, limit=_MAX_ALERTS)
-            failures = await dead_letters.list_failure_groups(
+            failures = await list_failure_groups(
                 conn, org_id, limit=_MAX_FAILURES, max_count=_MAX_DEAD_LETTERS
             )
         running = sum_counts([overview.running, overview.partial])
