@@ -158,7 +158,7 @@ TAMPERINGS = {
         "update duly.audit_seals set seal_seq = 3 + seal_seq",
     ),
 }
-"""What somebody does who can write to the database, and what is said of it."""
+"""Tampering by a login that can write to the database, and the problem it causes."""
 
 
 async def test_a_changed_a_removed_and_a_reordered_row_are_found_in_the_database_and_in_a_file(

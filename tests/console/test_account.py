@@ -67,7 +67,7 @@ async def arrived(api: FastAPI) -> Person:
     return person
 
 
-async def test_everybody_sees_where_they_are_logged_in_and_can_end_all_of_it(
+async def test_the_account_page_lists_all_sessions_and_can_end_them(
     api: FastAPI, arrives: Arrives, app: Duly, org: uuid.UUID, issuer: LocalIssuer
 ) -> None:
     await Members(app).set(org, "u1", "viewer", actor=ANNA, reason="hired")

@@ -37,7 +37,7 @@ def entries(page: str) -> int:
     return len(re.findall(r'id="entry-', page))
 
 
-async def test_the_trail_is_filtered_by_who_what_and_when_and_leads_from_entry_to_entry(
+async def test_the_audit_trail_is_filtered_by_actor_action_target_and_time(
     app: Duly, org: uuid.UUID, admin: Person, operator: Person
 ) -> None:
     for n in range(55):
@@ -56,7 +56,7 @@ async def test_the_trail_is_filtered_by_who_what_and_when_and_leads_from_entry_t
     assert (await operator.get("/console/audit")).status_code == 403
 
 
-async def test_a_job_verifies_the_trail_and_the_page_says_what_it_found(
+async def test_a_job_verifies_the_audit_trail_and_the_page_shows_the_report(
     app: Duly, org: uuid.UUID, admin: Person, operator: Person, arrives: Arrives, sql: psycopg.Connection[Any]
 ) -> None:
     settle(sql)

@@ -40,7 +40,7 @@ async def settle(app: Duly, n: int) -> None:
         await worker.loop_events.wait("settled", n)
 
 
-async def test_a_canary_goes_first_and_the_rest_follows(
+async def test_one_letter_is_replayed_as_a_canary_before_the_rest(
     app: Duly, world: World, fetch: Any, acting: uuid.UUID, operator: Person, viewer: Person
 ) -> None:
     for n in range(4):
@@ -79,7 +79,7 @@ async def test_a_canary_goes_first_and_the_rest_follows(
     assert "No dead letters." in words(await operator.get("/console/dead"))
 
 
-async def test_all_of_a_kind_are_discarded_by_who_may(
+async def test_an_operator_discards_all_letters_of_a_group(
     app: Duly, fetch: Any, acting: uuid.UUID, operator: Person, viewer: Person
 ) -> None:
     for n in range(3):
@@ -91,14 +91,14 @@ async def test_all_of_a_kind_are_discarded_by_who_may(
         sent = await Post(viewer)(f"{place}/{act}", reason="x", per_second="1", job_id=str(group.job_id))
         assert sent.status_code == 403
     assert (await Post(operator)(f"{place}/discard", reason="")).status_code == 422
-    assert (await Post(operator)(f"{place}/discard", reason="nobody waits for it")).status_code == 303
+    assert (await Post(operator)(f"{place}/discard", reason="no longer needed")).status_code == 303
     assert "3 dead letters discarded." in words(await operator.get(place))
     assert (await operator.get("/console/dead/nothing")).status_code == 404
     wrong = await Post(operator)("/console/dead/other/canary", reason="x", job_id=str(group.job_id))
     assert wrong.status_code == 404
 
 
-async def test_who_operates_the_installation_sees_kinds_of_all_orgs_and_chooses_one(
+async def test_a_platform_operator_sees_the_groups_of_all_orgs_and_chooses_an_org(
     app: Duly, fetch: Any, acting: uuid.UUID, platform: Person, operator: Person
 ) -> None:
     theirs = uuid.uuid4()

@@ -13,7 +13,7 @@ from tests.embedded.leaseholders import Leaseholder, postmasters, supervisors, w
 
 
 def total(server: EmbeddedServer) -> int | None:
-    """Count what was committed, or return None while nobody answers."""
+    """Count the committed rows, or return None while the server does not respond."""
     try:
         with psycopg.connect(server.dsn()) as connection:
             row = connection.execute("select count(*) from kept").fetchone()

@@ -156,7 +156,7 @@ async def test_a_session_ends_with_its_key_or_member_and_at_its_expiry(
     sql.execute("update duly.organizations set status = 'active' where org_id = %s", [org])
     await members.remove(org, "u1", actor=ANNA, reason="r")
     await members.set(org, "u1", Role.ADMIN, actor=ANNA, reason="r")
-    assert await is_over(of_member.token), "who comes back logs in anew"
+    assert await is_over(of_member.token), "a returning member signs in again"
     assert not await is_over(of_key.token)
     await keys.revoke(org, made.key.key_id, actor=ANNA, reason="r")
     assert await is_over(of_key.token)
@@ -193,17 +193,17 @@ async def test_a_user_sees_all_sessions_and_can_end_them(
     app: Duly, api: FastAPI, org: uuid.UUID, key: str, sql: psycopg.Connection
 ) -> None:
     other = await key_of(app, org, "jobs:read")
-    async with browser(api) as here, browser(api) as there, browser(api) as somebody:
-        for client, credential in ((here, key), (there, key), (somebody, other)):
+    async with browser(api) as here, browser(api) as there, browser(api) as stranger:
+        for client, credential in ((here, key), (there, key), (stranger, other)):
             await log_in(client, credential)
         said_here = (await here.get("/session")).json()
         assert [one["current"] for one in said_here["sessions"]] == [False, True]
         assert (said_here["org_id"], said_here["actor_type"]) == (str(org), "api_key")
         assert said_here["scopes"] == ["jobs:read", "jobs:write", "operate", "admin"]
-        assert len((await somebody.get("/session")).json()["sessions"]) == 1
+        assert len((await stranger.get("/session")).json()["sessions"]) == 1
         named = {one["name"] for one in said_here["sessions"]}
         assert (await here.delete("/session?everywhere=true")).status_code == 204
-        codes = [(await client.get("/session")).status_code for client in (here, there, somebody)]
+        codes = [(await client.get("/session")).status_code for client in (here, there, stranger)]
         assert codes == [401, 401, 200]
     closed = sql.execute("select target_id from duly.audit_entries where action = 'session.closed'")
     assert {name for (name,) in closed} == named

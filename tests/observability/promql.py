@@ -1,6 +1,6 @@
 """A parser of the PromQL that our rules and dashboards use: returns the metrics and labels they need.
 
-Whatever it does not know is an error: an expression that cannot be read here is one that nobody has checked.
+Unknown syntax is an error: an expression that cannot be parsed here is not checked.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_the_counts_of_ended_processes_are_merged(tmp_path: Path, monkeypatch: p
     assert of(after, "jobs_enqueued_total", job_type="counted.apart") == 6
     assert of(after, "duly_jobs_wait_seconds_bucket", job_type="counted.apart", le="0.25") == 6
     assert of(after, "duly_jobs_wait_seconds_sum", job_type="counted.apart") == pytest.approx(1.2)
-    assert of(before, "duly_fairness_index") == 1, "who claimed nothing treated nobody unevenly"
+    assert of(before, "duly_fairness_index") == 1, "a process without claims is even"
     gauges = ("duly_event_loop_lag_seconds", "duly_fairness_index")
     gone = {key for key in before if key[0] in gauges}
     assert {key: before[key] for key in before.keys() - gone} == pytest.approx(after)

@@ -69,7 +69,7 @@ def documented() -> set[str]:
 
 
 async def live(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> str:
-    """What a service says after jobs ended in every way, and somebody was told."""
+    """Return the metrics of a service after jobs ended in every way, with notifications and webhooks."""
 
     tries: Counter[str] = Counter()
 

@@ -65,7 +65,7 @@ def _written(ids: SpanContext) -> str:
 
 @pytest.fixture
 async def spans(app: Duly, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Spans]:
-    """Of a provider that is nobody else's: a process has one global one, for good."""
+    """The spans of a provider of its own: the global one of a process cannot be replaced."""
     provider = TracerProvider()
     traces = Traces(provider.get_tracer("duly"), provider.force_flush)
     monkeypatch.setattr("duly.app_resources.traces_of", lambda _: traces)
@@ -220,7 +220,7 @@ async def test_without_a_provider_a_traceparent_is_passed_on_unchanged(
     given, none = await app.enqueue_many([named.call(1), one.call(2)])
     assert [(await handle.status()).traceparent for handle in (given, none)] == [ELSEWHERE, None]
     assert (await (await named.enqueue(3)).status()).traceparent == ELSEWHERE
-    nowhere.flush(timeout=0.01)  # a collector that does not answer keeps nobody
+    nowhere.flush(timeout=0.01)  # a collector that does not respond blocks no caller
     never.set()
 
 

@@ -186,7 +186,9 @@ async def test_a_job_verifies_a_long_chain_and_its_report_is_the_same(trail: Tra
         await started.wait(PATIENCE)
     done = await trail.app.audit.verification(trail.org, str(started.job_id))
     assert done.report == await trail.verify()
-    assert (await trail.app.audit.start_verification(trail.org, actor=ANNA)).created, "somebody may have come"
+    assert (await trail.app.audit.start_verification(trail.org, actor=ANNA)).created, (
+        "the trail may have changed since"
+    )
     events = [event.event_type async for event in started.events()]
     assert events.count("job.started") == 1
     with pytest.raises(errors.UnknownJob):

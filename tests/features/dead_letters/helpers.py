@@ -96,8 +96,8 @@ def picture(sql: psycopg.Connection) -> list[Any]:
     return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables.split()]
 
 
-async def somebody_waits(sql: psycopg.Connection) -> None:
-    """Return when a session of this database waits for a lock."""
+async def wait_for_lock_waiter(sql: psycopg.Connection) -> None:
+    """Wait until a session of this database waits for a lock."""
     query = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     while not await asyncio.to_thread(lambda: sql.execute(query).fetchone()):
         pass

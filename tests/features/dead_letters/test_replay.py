@@ -1,4 +1,4 @@
-"""A letter is replayed once, as a new job, whoever asks and however often."""
+"""A letter is replayed once, as a new job, however often and by however many actors."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ async def test_a_foreign_key_of_the_same_name_does_not_pass_for_a_replay(
     dead_letters: DeadLetters, bury: Bury, send: Any, acting: uuid.UUID
 ) -> None:
     old = await bury()
-    taken = await send.options(idempotency_key=f"replay:{old}:1").enqueue("somebody else")
+    taken = await send.options(idempotency_key=f"replay:{old}:1").enqueue("another")
     handle = await dead_letters.replay(acting, old, OPS, WHY)
     assert handle.created
     assert handle.job_id != taken.job_id

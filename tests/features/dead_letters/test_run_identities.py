@@ -12,7 +12,7 @@ import pytest
 from duly import Handle, errors
 from duly.features.dead_letters.service import DeadLetters
 from duly.testing import FreshDatabase
-from tests.features.dead_letters.helpers import OPS, WHY, Bury, picture, somebody_waits
+from tests.features.dead_letters.helpers import OPS, WHY, Bury, picture, wait_for_lock_waiter
 
 
 async def test_a_replay_carries_the_run_identity(
@@ -81,7 +81,7 @@ async def test_a_run_identity_taken_after_the_plan_leaves_no_ledger_entry(
             else dead_letters.replay(acting, old, OPS, WHY)
         )
         replaying = asyncio.create_task(action)
-        await somebody_waits(sql)
+        await wait_for_lock_waiter(sql)
         await conn.commit()
     if many:
         assert (await replaying).left == {old: f"its run identity is held by {active.job_id}"}
