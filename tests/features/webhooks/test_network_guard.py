@@ -17,7 +17,7 @@ import pytest
 from duly import errors
 from duly.features.webhooks import network_guard
 from duly.features.webhooks.allowed_urls import AllowedUrls, is_public
-from duly.features.webhooks.models import SendResult
+from duly.features.webhooks.models import HttpResult
 from duly.features.webhooks.network_guard import (
     MAX_LOOKUPS_PER_ORG,
     ForbiddenAddress,
@@ -158,7 +158,7 @@ async def test_names_that_never_resolve_only_delay_the_org_that_uses_them(
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(network_guard, "_LOOKUP_QUEUE_TIMEOUT", 0.3)
 
-    async def send(org: uuid.UUID, url: str) -> SendResult:
+    async def send(org: uuid.UUID, url: str) -> HttpResult:
         lookup_org.set(org)
         return await sender.send(url, {}, b"{}")
 

@@ -15,7 +15,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.failures import RETRY_DELAYS, attempt_result
-from duly.features.webhooks.models import ClaimedDelivery, DeliveryKey, SendResult
+from duly.features.webhooks.models import ClaimedDelivery, DeliveryKey, HttpResult
 from duly.features.webhooks.network_guard import NetworkGuard
 from duly.features.webhooks.sender import Sender, trusted_certificates
 from duly.features.webhooks.signed_message import build_body, sign
@@ -28,7 +28,7 @@ OTHER = "whsec_" + base64.b64encode(b"another secret of 32 bytes or so").decode(
 KEY = DeliveryKey(uuid.uuid4(), uuid.uuid4(), uuid.UUID("0190b2c1-0000-7000-8000-000000000000"), 7)
 
 
-async def send(receiver: Receiver, path: str, timeout: float = 10) -> SendResult:
+async def send(receiver: Receiver, path: str, timeout: float = 10) -> HttpResult:
     async with Sender(NetworkGuard(AllowedUrls(ALLOW)), timeout=timeout, connections=2) as sender:
         return await sender.send(receiver.url(path), {"webhook-id": "evt_1"}, b'{"a": 1}')
 
@@ -104,12 +104,12 @@ async def test_a_busy_receiver_gets_the_pause_that_it_requests_up_to_an_hour() -
 
 
 def test_a_message_has_ten_attempts_over_three_days_and_410_ends_it_at_once() -> None:
-    failed, now = SendResult(500, "HTTP 500", None, 0.1), datetime.now(UTC)
+    failed, now = HttpResult(500, "HTTP 500", None, 0.1), datetime.now(UTC)
     deliveries = [ClaimedDelivery(KEY, "job.completed", None, n, False) for n in range(10)]
     results = [attempt_result(delivery, failed, now) for delivery in deliveries]
     assert [one.status for one in results] == ["pending"] * 9 + ["failed"]
     assert sum((one.retry_in or timedelta(0) for one in results), timedelta(0)) > timedelta(days=3)
-    gone = attempt_result(deliveries[0], SendResult(410, "HTTP 410", None, 0.1), now)
+    gone = attempt_result(deliveries[0], HttpResult(410, "HTTP 410", None, 0.1), now)
     assert (gone.status, gone.gone) == ("failed", True)
 
 
@@ -162,7 +162,7 @@ async def test_a_certificate_must_be_trusted_and_match_the_host(
     async def here(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    async def send_to(host: str) -> SendResult:
+    async def send_to(host: str) -> HttpResult:
         trust = trusted_certificates.__wrapped__()
         guard = NetworkGuard(AllowedUrls(["127.0.0.0/8"]), here)
         async with Sender(guard, timeout=10, connections=1, trust=trust) as sender:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -47,11 +46,5 @@ class RelayedEvent(NamedTuple):
     job_id: UUID
     event_seq: int
     event_type: str
-    status: str
-    attempt: int
-    outcome: str
-    """`pending`, unless this event ended the job."""
-    error_code: str | None
     job_type: str
     commit_xid: int
-    occurred_at: datetime

@@ -17,7 +17,7 @@ from duly.features.webhooks.models import (
     ClaimedDelivery,
     Endpoint,
     EndpointHealth,
-    SendResult,
+    HttpResult,
 )
 from duly.features.webhooks.signed_message import format_time
 
@@ -38,7 +38,7 @@ _GONE = 410
 _MAX_NOTIFIED_ADMINS = 100
 
 
-def attempt_result(delivery: ClaimedDelivery, sent: SendResult, at: datetime) -> AttemptResult:
+def attempt_result(delivery: ClaimedDelivery, sent: HttpResult, at: datetime) -> AttemptResult:
     """Return the consequence of a request: delivered, failed for good, or a retry."""
     entry = {
         "at": format_time(at),
@@ -68,9 +68,9 @@ def crashed(delivery: ClaimedDelivery, error: BaseException, at: datetime) -> At
     return attempt_result(delivery, not_sent(f"not sent: {type(error).__name__}"), at)
 
 
-def not_sent(error: str) -> SendResult:
+def not_sent(error: str) -> HttpResult:
     """Return the result of a request that was not made."""
-    return SendResult(None, error, None, 0.0)
+    return HttpResult(None, error, None, 0.0)
 
 
 async def disable_failing(conn: Connection, health: EndpointHealth, disable_after: timedelta) -> None:

@@ -196,7 +196,7 @@ class OutboundMessage:
     event: dict[str, Any] | None
 
 
-class SendResult(NamedTuple):
+class HttpResult(NamedTuple):
     """The result of one HTTP request."""
 
     status: int | None

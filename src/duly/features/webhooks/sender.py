@@ -17,7 +17,7 @@ import httpcore
 
 from duly.core.errors import ContractError
 from duly.features.webhooks.failures import attempt_result, crashed, not_sent, undeliverable
-from duly.features.webhooks.models import AttemptResult, ClaimedDelivery, OutboundMessage, SendResult
+from duly.features.webhooks.models import AttemptResult, ClaimedDelivery, HttpResult, OutboundMessage
 from duly.features.webhooks.network_guard import ForbiddenAddress, NetworkGuard, TooManyLookups, lookup_org
 from duly.features.webhooks.signed_message import CONTENT_TYPE, build_body, sign
 
@@ -86,7 +86,7 @@ class Sender:
             log.exception("webhook attempt crashed")
             return crashed(delivery, error, at)
 
-    async def _send_signed(self, delivery: ClaimedDelivery, message: OutboundMessage) -> SendResult:
+    async def _send_signed(self, delivery: ClaimedDelivery, message: OutboundMessage) -> HttpResult:
         if not message.secrets:
             return not_sent("the endpoint has no signing secret")
         lookup_org.set(delivery.key.org_id)
@@ -94,7 +94,7 @@ class Sender:
         headers = sign(delivery.message_id, int(time.time()), body, message.secrets)
         return await self.send(message.url, {**headers, "content-type": CONTENT_TYPE}, body)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResult:
         """Send one request. The result says what went wrong."""
         started_at = time.monotonic()
         status, error, retry_after, counts = None, None, None, True
@@ -116,7 +116,7 @@ class Sender:
             OSError,
         ) as failure:
             error = f"connection failed: {failure}"[:_MAX_ERROR_LENGTH]
-        return SendResult(status, error, retry_after, time.monotonic() - started_at, counts)
+        return HttpResult(status, error, retry_after, time.monotonic() - started_at, counts)
 
     async def _post(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, float | None]:
         all_headers = [*headers.items(), ("user-agent", _USER_AGENT), ("accept", "*/*")]

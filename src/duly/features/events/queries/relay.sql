@@ -72,9 +72,7 @@ with job as materialized (
     join duly.job_records r on r.org_id = k.org_id and r.job_id = k.job_id
     where r.job_type not like 'duly.%%'
 )
-select e.org_id, e.job_id, e.event_seq, e.event_type, e.status, e.attempt,
-       coalesce(t.outcome, 'pending') as outcome, t.error_code, j.job_type,
-       e.commit_xid::text::bigint as commit_xid, e.occurred_at
+select e.org_id, e.job_id, e.event_seq, e.event_type, j.job_type, e.commit_xid::text::bigint as commit_xid
 from job j
 cross join lateral (
     with recursive back as (
@@ -94,7 +92,6 @@ cross join lateral (
     select l.* from duly.event_log l
     where l.org_id = j.org_id and l.job_id = j.job_id and l.event_seq between f.event_seq and j.last_seq offset 0
 ) e
-left join duly.job_states t on e.status in ('completed', 'failed', 'canceled') and t.org_id = e.org_id and t.job_id = e.job_id
 where (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
 order by e.org_id, e.job_id, e.event_seq
 
