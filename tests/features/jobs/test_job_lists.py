@@ -17,6 +17,7 @@ from duly.core.freshness import Freshness
 from duly.core.job import JobSnapshot
 from duly.core.states import Outcome, Status
 from duly.features.jobs import listing
+from duly.features.jobs.filter import JobCursor, JobFilter
 from duly.features.jobs.service import Jobs
 from duly.jobs import store as job_store
 from tests.features.jobs.test_jobs import ids, walk
@@ -286,6 +287,22 @@ async def test_a_cursor_is_refused_by_every_other_list(
     with pytest.raises(errors.ContractError, match="belongs to another list"):
         await jobs.list(theirs, status="failed", after=page.after)
     assert len((await jobs.list(mine, status="failed", limit=5, after=page.after)).jobs) == 5
+
+
+def test_a_checkpoint_of_an_earlier_release_continues_although_its_digest_differs(org: uuid.UUID) -> None:
+    cursor = JobCursor(NOW, uuid.uuid4())
+    written = listing.encode_end(JobFilter(org), cursor)
+    same_list = JobFilter(org, queue="q:default")
+    assert listing.decode_start(same_list, written, check_list=False) == cursor
+    with pytest.raises(errors.ContractError, match="belongs to another list"):
+        listing.decode_start(same_list, written)
+
+
+async def test_method_names_of_0_9_still_work_with_a_warning(jobs: Jobs) -> None:
+    with pytest.warns(DeprecationWarning, match="use app.jobs.list_all_orgs"):
+        assert (await jobs.list_everywhere()).jobs == ()  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no attribute 'lists'"):
+        jobs.lists  # type: ignore[attr-defined]  # noqa: B018
 
 
 async def test_a_page_assesses_a_bounded_number_of_jobs_and_later_pages_the_rest(

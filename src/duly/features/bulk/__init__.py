@@ -1,4 +1,4 @@
-"""Bulk changes: preview, then one job `duly.bulk` that changes every matching job in batches.
+"""Bulk actions: preview, then one job `duly.bulk` that changes every matching job in batches.
 
 Each batch commits together with its cursor, so nothing is done twice when a worker dies.
 """

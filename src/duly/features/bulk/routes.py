@@ -1,4 +1,4 @@
-"""The route of bulk changes: cancel, replay or discard many jobs, or preview that."""
+"""The route of bulk actions: cancel, replay or discard many jobs, or preview that."""
 
 from typing import Annotated, cast
 from uuid import UUID
@@ -74,7 +74,7 @@ class BulkAction(StrictModel):
 
 
 def routes(service: Service) -> APIRouter:
-    """Return the route of bulk changes."""
+    """Return the route of bulk actions."""
     api = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
     operates = Annotated[Requester, service.allows(Scope.OPERATE)]
 

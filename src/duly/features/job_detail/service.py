@@ -82,10 +82,10 @@ async def read_detail(app: App, org_id: UUID, job_id: UUID, *, for_tenant: bool)
         job = await job_store.read_job(conn, org_id, job_id)
         attempts = await store.list_last_attempts(conn, org_id, job_id, limit=_MAX_ATTEMPTS)
         events = await store.list_last_events(conn, org_id, job_id, limit=_MAX_EVENTS)
-    found = await _read_conditions(app, org_id, job_id)
-    if job is None or found is None:
+    state = await _read_conditions(app, org_id, job_id)
+    if job is None or state is None:
         return None
-    conditions, freshness = found
+    conditions, freshness = state
     explanation = explain(job, conditions, for_tenant=for_tenant)
     return JobDetail(job, tuple(attempts), tuple(events), explanation, freshness)
 
@@ -94,10 +94,10 @@ async def read_full_detail(
     app: App, org_id: UUID, job_id: UUID, *, compared: Sequence[int], for_tenant: bool, language: str
 ) -> FullJobDetail | None:
     """Return the full detail of a job; None if the org has no such job."""
-    found = await _read_conditions(app, org_id, job_id)
-    if found is None:
+    state = await _read_conditions(app, org_id, job_id)
+    if state is None:
         return None
-    conditions, freshness = found
+    conditions, freshness = state
     async with app.tenant_session(org_id) as conn:
         stored = await store.read_job_record(conn, org_id, job_id, compared=compared)
         if stored is None:

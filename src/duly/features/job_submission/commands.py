@@ -30,14 +30,14 @@ async def enqueue(
     project: Annotated[UUID | None, typer.Option(help="Assign the job to this project.")] = None,
 ) -> Output:
     """Enqueue a job and print its id."""
-    choices: EnqueueKeywords = {"org_id": org, "actor": actor}
-    given = {
+    options: EnqueueKeywords = {"org_id": org, "actor": actor}
+    optional = {
         "idempotency_key": key,
         "priority": priority,
         "scheduled_for": at,
         "subject_id": subject,
         "project_id": project,
     }
-    choices.update({name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
-    handle = await duly.jobs.submit(job_type, payload, **choices)
+    options.update({name: value for name, value in optional.items() if value is not None})  # type: ignore[typeddict-item]
+    handle = await duly.jobs.submit(job_type, payload, **options)
     return Output(handle, f"{handle.job_id}{'' if handle.created else ' already exists'}")

@@ -60,13 +60,13 @@ async def count_jobs(app: App, job_filter: JobFilter, limit: int) -> Count:
     return Count(count=len(found), at_least=end is not None)
 
 
-def decode_start(job_filter: JobFilter, after: str | None) -> JobCursor:
-    """Return the cursor in a text; raise if it belongs to another list."""
+def decode_start(job_filter: JobFilter, after: str | None, *, check_list: bool = True) -> JobCursor:
+    """Return the cursor in a text; with `check_list`, raise if it belongs to another list."""
     decoded = decode_cursor(after, _parse_cursor)
     if decoded is None:
         return NEWEST
     digest, cursor = decoded
-    if digest != job_filter.digest:
+    if check_list and digest != job_filter.digest:
         raise ContractError(
             "this cursor belongs to another list", field="after", fix="use the same filters for all pages"
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from uuid import UUID
 
 from duly.blobs import BlobNotFound
@@ -43,6 +44,8 @@ __all__ = ["ChangeMarker", "FullJobDetail", "JobDetail", "JobPage", "JobStatusRe
 
 T = TypeVar("T")
 _MAX_COUNT = 1_000
+_RENAMED_METHODS = {"list_everywhere": "list_all_orgs", "glance": "status"}
+"""The names of methods in 0.9, and their current names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,18 @@ class Jobs:
 
     def __init__(self, app: App) -> None:
         self._app = app
+
+    if not TYPE_CHECKING:  # type checkers know the current names only
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a method by its name in 0.9; deprecated."""
+            new_name = _RENAMED_METHODS.get(name)
+            if new_name is None:
+                raise AttributeError(f"Jobs has no attribute {name!r}")
+            warnings.warn(
+                f"app.jobs.{name} is deprecated: use app.jobs.{new_name}", DeprecationWarning, stacklevel=2
+            )
+            return getattr(self, new_name)
 
     async def submit(
         self, job_type: str, payload: Mapping[str, Any], **options: Unpack[EnqueueKeywords]

@@ -1,1 +1,1 @@
-"""Figures of an org and of the installation."""
+"""The overview and the dashboard of an org and of the installation."""

@@ -217,10 +217,11 @@ def _minus(count: Count, part: int) -> Count:
     return Count(count=max(0, count.count - part), at_least=count.at_least)
 
 
-def _by_severity(found: Iterable[Alert]) -> tuple[Alert, ...]:
+def _by_severity(open_alerts: Iterable[Alert]) -> tuple[Alert, ...]:
     """Sort alerts: critical ones first, then the latest first."""
     return tuple(
         sorted(
-            found, key=lambda alert: (alert.severity is not Severity.CRITICAL, -alert.fired_at.timestamp())
+            open_alerts,
+            key=lambda alert: (alert.severity is not Severity.CRITICAL, -alert.fired_at.timestamp()),
         )
     )
