@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import get_args
 
 from duly.apps.analyze.modules.figures import Figure
-from duly.apps.analyze.modules.key_terms import Term, most_common_spelling
+from duly.apps.analyze.modules.key_terms import Term, usual_spelling
 from duly.apps.analyze.modules.language import MAX_LANGUAGES, LanguageShare
 from duly.apps.analyze.modules.similarity import SimilarPair, find_similar
 from duly.apps.analyze.report import (
@@ -18,11 +18,11 @@ from duly.apps.analyze.report import (
     ListedFigure,
     Part,
     Report,
+    ReportTotals,
     SourceLine,
     SourceReport,
     Summary,
     TimelineEvent,
-    Totals,
 )
 from duly.apps.analyze.request import AnalyzeRequest
 from duly.apps.analyze.values import Listed
@@ -97,9 +97,9 @@ def _failed_chunks(request: AnalyzeRequest, sources: Sequence[SourceReport]) -> 
             yield chunk.key
 
 
-def _totals(sources: Sequence[SourceReport]) -> Totals:
+def _totals(sources: Sequence[SourceReport]) -> ReportTotals:
     sizes = [source.size for source in sources if source.size is not None]
-    return Totals(
+    return ReportTotals(
         sources=len(sources),
         unreadable=sum(source.unreadable is not None for source in sources),
         characters=sum(size.characters for size in sizes) if sizes else None,
@@ -136,7 +136,7 @@ def _overall_terms(sources: Sequence[SourceReport], pairs: Iterable[SimilarPair]
     order = sorted(scores, key=lambda key: (-scores[key], key))[:_MAX_TERMS]
     return tuple(
         KeyTerm(
-            term=most_common_spelling(spellings[key]),
+            term=usual_spelling(spellings[key]),
             count=counts[key],
             sources=spellings[key].total(),
             score=round(scores[key] / (scores[order[0]] or 1), 3),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
 from duly.core.errors import ConfigurationError
 from duly.html_reader import TABLE, Block, TooDeep, read_html
+from duly.text_decoding import decode_text, normalize_text
 
-_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _BINARY_FORMATS = (
     (b"%PDF-", "a PDF file"),
     (b"PK\x03\x04", "a ZIP or Office file"),
@@ -21,8 +20,6 @@ _BINARY_FORMATS = (
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _MAX_CONTROL_SHARE = 0.002
-# One letter and one mark at a time: the whole text at once takes quadratic time if it is all marks.
-_DECOMPOSED = re.compile(r"[A-Za-z][\u0300-\u0327]")
 _HTML_HEAD_LENGTH = 1000
 _HTML_START = re.compile(r"<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE)
 _SPACE = re.compile(r"[ \t\n\f]+")
@@ -37,29 +34,17 @@ def decode(data: bytes) -> str:
     for magic, description in _BINARY_FORMATS:
         if data.startswith(magic):
             raise UnreadableSource(description)
-    text = _decode_bytes(data)
+    text = decode_text(data)
+    if text is None:
+        raise UnreadableSource("neither UTF-8 nor Windows-1252")
     if "\0" in text or len(_CONTROL.findall(text)) > _MAX_CONTROL_SHARE * len(text):
         raise UnreadableSource("binary content")
     return text
 
 
-def _decode_bytes(data: bytes) -> str:
-    encodings = next(
-        ([name] for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), ["utf-8", "cp1252"]
-    )
-    for name in encodings:
-        try:
-            return data.decode(name)
-        except UnicodeDecodeError:
-            continue
-    raise UnreadableSource("neither UTF-8 nor Windows-1252")
-
-
 def clean_text(text: str) -> str:
-    """Use one kind of line break, compose umlauts, and remove HTML tags. Offsets refer to this text."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    if _DECOMPOSED.search(text):
-        text = _DECOMPOSED.sub(lambda pair: unicodedata.normalize("NFC", pair[0]), text)
+    """Normalize a text, and remove HTML tags. Offsets refer to this text."""
+    text = normalize_text(text)
     try:
         return html_text(text) if _is_html(text) else text
     except TooDeep:

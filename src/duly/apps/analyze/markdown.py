@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from duly.apps.analyze.modules.statistics import TextStatistics
-from duly.apps.analyze.report import Report, SourceReport, Totals
+from duly.apps.analyze.report import Report, ReportTotals, SourceReport
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 _MAX_EVENTS = 200
@@ -112,7 +112,7 @@ class _MarkdownWriter:
         for source in report.sources:
             yield from self._source(source)
 
-    def _totals(self, totals: Totals) -> Iterator[str]:
+    def _totals(self, totals: ReportTotals) -> Iterator[str]:
         values = {
             "Sources": totals.sources,
             "Words": totals.words,

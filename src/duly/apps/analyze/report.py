@@ -85,7 +85,7 @@ class ListedFigure(Value):
     around: str
 
 
-class Totals(Value):
+class ReportTotals(Value):
     """Sums over all sources; null if no module computed them."""
 
     sources: int
@@ -108,35 +108,32 @@ class SourceLine(Value):
     unreadable: str | None = None
 
 
-class Report(Value):
-    """The complete report, as stored in its file."""
+class ReportOverview(Value):
+    """The results over all sources."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     modules: tuple[Module, ...]
-    totals: Totals
+    totals: ReportTotals
     languages: tuple[LanguageShare, ...]
     terms: tuple[KeyTerm, ...]
     figures: FigureCounts
     duplicates: Listed[SimilarPair]
     timeline: Listed[TimelineEvent]
+
+
+class Report(ReportOverview):
+    """The complete report, as stored in its file."""
+
     failed: tuple[str, ...]
     """The keys of failed chunks."""
     sources: tuple[SourceReport, ...]
 
 
-class Summary(Value):
+class Summary(ReportOverview):
     """The report in less than 64 kB; the report has the items that lists leave out."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
-    modules: tuple[Module, ...]
-    totals: Totals
-    languages: tuple[LanguageShare, ...]
-    terms: tuple[KeyTerm, ...]
-    figures: FigureCounts
     listed_figures: Listed[ListedFigure]
     """Figures with a problem first."""
-    duplicates: Listed[SimilarPair]
-    timeline: Listed[TimelineEvent]
     failed: Listed[str]
     sources: Listed[SourceLine]
     report: str | None = None

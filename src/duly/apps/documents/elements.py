@@ -1,4 +1,4 @@
-"""What is read out of a file: pages of elements, and the passages that search finds."""
+"""The results of extraction: pages of elements, and the passages of search."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict
 
 Engine = Literal["fast", "hires", "unstructured_fast", "unstructured_hires"]
 PageState = Literal["text", "ocr", "blank", "needs_ocr"]
-"""Where its text is from: the file itself, or its picture. A `blank` one has nothing on it, and one that
-`needs_ocr` has only a picture."""
+"""The origin of a page's text: the text layer, or OCR. A `blank` page is empty; one that `needs_ocr` has only
+images."""
 
 
 class _Value(BaseModel):
@@ -17,34 +17,34 @@ class _Value(BaseModel):
 
 
 class Element(_Value):
-    """A paragraph, a heading, a table: something that a reader would point at."""
+    """A paragraph, a heading, a list item, a table."""
 
     type: str
-    """As Unstructured names them: Title, NarrativeText, ListItem, Table, Header, Footer, Image, ..."""
+    """The names of Unstructured: Title, NarrativeText, ListItem, Table, Header, Footer, Image, ..."""
     text: str
     box: tuple[float, float, float, float] | None = None
     """Left, top, right, bottom as shares of the page, from its upper left corner."""
     confidence: float | None = None
-    """How sure the recognition was, from 0 to 1; none where the text was there."""
+    """The confidence of OCR, from 0 to 1; None for text of the file itself."""
 
 
 class PageElements(_Value):
-    """A page of a file; of a table book a sheet, of a presentation a slide, of a letter all of it."""
+    """The elements of a page, of a sheet of a workbook, or of a slide; other formats have one page."""
 
     number: int
     state: PageState
     elements: tuple[Element, ...] = ()
     warnings: tuple[str, ...] = ()
-    """Stable codes: what was done to it that somebody should know."""
+    """Codes of `engines.error_codes.WARNINGS`."""
 
     @property
     def text(self) -> str:
-        """All of it, an element a paragraph."""
+        """The text of the page, a paragraph for each element."""
         return "\n\n".join(element.text for element in self.elements)
 
 
 class Span(_Value):
-    """An element within a passage: where it begins and ends there."""
+    """The range of an element within a passage."""
 
     type: str
     start: int
@@ -53,22 +53,22 @@ class Span(_Value):
 
 
 class Passage(_Value):
-    """Elements of a page that belong together: what search finds, and `document_chunks` keeps."""
+    """Consecutive elements of a page: the unit of search, a row of `document_chunks`."""
 
     index: int
-    """Its place in the document, from 0."""
+    """The position in the document, from 0."""
     page: int
     type: str
-    """Of its first element that is no heading."""
+    """The type of the first element that is not a heading."""
     text: str
     spans: tuple[Span, ...] = ()
 
 
 class UnreadableFile(Exception):
-    """A file that cannot be read, for a reason that stays the same however often one tries."""
+    """A file that cannot be read; a retry does not help."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
-        """Stable, as `document.encrypted`."""
+        """One of `engines.error_codes.CODES`, as `document.encrypted`."""
         self.message = message

@@ -1,4 +1,4 @@
-"""One file of each kind, made once."""
+"""A sample file of each format, created once."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.documents.engines.made import PICTURES, TEXTS
-from tests.apps.documents.engines.reading import Outcome, outcomes
+from tests.apps.documents.engines.read_files import ReadResult, read_files
+from tests.apps.documents.engines.sample_files import PICTURES, TEXTS
 
 
 @pytest.fixture(scope="session")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with them."""
-    folder = tmp_path_factory.mktemp("shelf")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the sample files."""
+    folder = tmp_path_factory.mktemp("samples")
     for name, (_, make) in {**TEXTS, **PICTURES}.items():
         (folder / name).write_bytes(make())
     return folder
 
 
 @pytest.fixture(scope="session")
-def read(shelf: Path) -> dict[str, Outcome]:
-    """What `fast` reads of each."""
-    return asyncio.run(outcomes(sorted(shelf.iterdir())))
+def read(samples: Path) -> dict[str, ReadResult]:
+    """The result of the engine `fast` for each file."""
+    return asyncio.run(read_files(sorted(samples.iterdir())))

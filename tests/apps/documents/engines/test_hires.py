@@ -1,4 +1,4 @@
-"""The engine that looks at pages: pictures are read, columns kept apart, a text layer is not read twice."""
+"""The engine `hires`: OCR of images, columns in reading order, the text layer where there is one."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from pathlib import Path
 
 from duly.apps.documents.engines.reader.hires.reading_order import LayoutBlock, order_blocks
 from duly.apps.documents.engines.reader.models import ReadElement
-from tests.apps.documents.engines import made
-from tests.apps.documents.engines.made import TITLE, WORDS
-from tests.apps.documents.engines.reading import outcome
+from tests.apps.documents.engines import sample_files
+from tests.apps.documents.engines.read_files import read_file
+from tests.apps.documents.engines.sample_files import TITLE, WORDS
 
 
-async def test_a_scanned_page_is_read_off_its_picture(shelf: Path) -> None:
-    pages = (await outcome(shelf / "a.pdf", "hires")).pages
+async def test_a_scanned_page_is_read_by_ocr(samples: Path) -> None:
+    pages = (await read_file(samples / "a.pdf", "hires")).pages
     assert [page.state for page in pages] == ["text", "ocr", "blank", "text"]
     scan = pages[1]
     assert f"{TITLE} {WORDS}" in " ".join(scan.text.split())
     assert all(0.5 < (element.confidence or 0) <= 1 for element in scan.elements)
     assert scan.elements[0].box is not None
-    assert {element.confidence for element in pages[0].elements} == {None}, "text that was there is certain"
+    assert {element.confidence for element in pages[0].elements} == {None}, "the text layer has no confidence"
     assert pages[0].text.startswith(TITLE)
 
 
-async def test_every_frame_of_a_picture_is_a_page(shelf: Path) -> None:
-    pages = (await outcome(shelf / "two.tif", "hires")).pages
+async def test_every_frame_of_an_image_is_a_page(samples: Path) -> None:
+    pages = (await read_file(samples / "two.tif", "hires")).pages
     assert [page.state for page in pages] == ["ocr", "ocr"]
     assert "Seite zwei" in pages[1].text
 
 
-async def test_a_page_is_read_whichever_way_it_lies(tmp_path: Path) -> None:
-    page = made.picture(TITLE, WORDS, "Der Mieter zahlt am ersten Werktag des Monats.")
+async def test_rotated_pages_are_read(tmp_path: Path) -> None:
+    page = sample_files.picture(TITLE, WORDS, "Der Mieter zahlt am ersten Werktag des Monats.")
     left, right = (page.rotate(angle, expand=True) for angle in (90, -90))
-    (tmp_path / "turned.tif").write_bytes(made.saved(left, "TIFF", right))
-    pages = (await outcome(tmp_path / "turned.tif", "hires")).pages
+    (tmp_path / "turned.tif").write_bytes(sample_files.saved(left, "TIFF", right))
+    pages = (await read_file(tmp_path / "turned.tif", "hires")).pages
     assert [" ".join(p.text.split())[: len(TITLE) + 20] for p in pages] == [f"{TITLE} {WORDS[:19]}"] * 2
     first, second = (p.elements[0].box or (0, 0, 0, 0) for p in pages)
     assert first[0] < 0.3, "turned to the left, it begins at the left edge"
@@ -43,15 +43,15 @@ async def test_a_page_is_read_whichever_way_it_lies(tmp_path: Path) -> None:
 
 
 async def test_columns_are_read_one_after_the_other(tmp_path: Path) -> None:
-    (tmp_path / "a.pdf").write_bytes(made.two_columns())
-    page = (await outcome(tmp_path / "a.pdf", "hires")).pages[0]
+    (tmp_path / "a.pdf").write_bytes(sample_files.two_columns())
+    page = (await read_file(tmp_path / "a.pdf", "hires")).pages[0]
     words = page.text.split()
     assert page.text.startswith("Mitteilung")
     assert words.count("links") == words.count("rechts") == 40
     assert max(i for i, word in enumerate(words) if word == "links") < words.index("rechts")
 
 
-def test_what_spans_columns_divides_them() -> None:
+def test_a_block_across_columns_divides_them() -> None:
     def block(name: str, left: float, top: float, right: float, bottom: float) -> LayoutBlock:
         return LayoutBlock((left, top, right, bottom), [ReadElement("NarrativeText", name)])
 

@@ -1,4 +1,4 @@
-"""The Unstructured service on this machine: it answers with a list of elements, or as it was told to."""
+"""A fake Unstructured service: it returns elements, or the configured response."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "geheimer-schluessel"
 
 @dataclass
 class Fake:
-    """What it was asked, and what it says."""
+    """The recorded requests, and the response."""
 
     url: str = ""
     pages: int = 3
@@ -27,19 +27,23 @@ class Fake:
     forms: list[dict[str, list[str]]] = field(default_factory=list)
     files: list[bytes] = field(default_factory=list)
 
-    def answer(self) -> bytes:
-        """A heading and a paragraph on each page."""
+    def response(self) -> bytes:
+        """Return the body: by default a heading and a paragraph on each page."""
         if self.body is not None:
             return self.body
         points = [[100, 200], [100, 240], [500, 240], [500, 200]]
-        place = {"points": points, "system": "PixelSpace", "layout_width": 1000, "layout_height": 2000}
+        coordinates = {"points": points, "system": "PixelSpace", "layout_width": 1000, "layout_height": 2000}
         return json.dumps(
             [
                 {
                     "type": kind,
                     "element_id": f"{kind}-{page}",
                     "text": f"{kind} auf Seite {page}",
-                    "metadata": {"page_number": page, "coordinates": place, "detection_class_prob": 0.9},
+                    "metadata": {
+                        "page_number": page,
+                        "coordinates": coordinates,
+                        "detection_class_prob": 0.9,
+                    },
                 }
                 for page in range(1, self.pages + 1)
                 for kind in ("Title", "NarrativeText")
@@ -49,7 +53,7 @@ class Fake:
 
 @contextmanager
 def fake_unstructured() -> Iterator[Fake]:
-    """It listens for as long as the block lasts."""
+    """Serve on a free port during the block."""
     fake = Fake()
     handler = type("Handler", (_Handler,), {"fake": fake})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -70,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         if self.path != "/general/v0/general" or self.headers["unstructured-api-key"] != KEY:
-            return self._say(401, b'{"detail": "API key is malformed"}', {})
+            return self._respond(401, b'{"detail": "API key is malformed"}', {})
         form: dict[str, list[str]] = {}
         head = f"Content-Type: {self.headers['content-type']}\r\n\r\n".encode()
         for part in message_from_bytes(head + body, policy=HTTP).iter_parts():  # type: ignore[attr-defined]
@@ -80,9 +84,9 @@ class _Handler(BaseHTTPRequestHandler):
                 content.decode()
             )
         self.fake.forms.append(form)
-        return self._say(self.fake.status, self.fake.answer(), self.fake.headers)
+        return self._respond(self.fake.status, self.fake.response(), self.fake.headers)
 
-    def _say(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+    def _respond(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
         for name, value in {"content-type": "application/json", **headers}.items():
             self.send_header(name, value)
@@ -91,4 +95,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        """Do not log."""

@@ -51,7 +51,7 @@ def key_terms(text: str, language: str) -> SourceTerms:
     best = _best_terms(scores, counts, is_long=sum(1 for _ in scan(WORD, text)) > _LONG_TEXT)
     terms = [
         Term(
-            term=most_common_spelling(spellings[term]),
+            term=usual_spelling(spellings[term]),
             count=counts[term],
             score=round(scores[term] / (scores[best[0]] or 1), 3),
         )
@@ -66,8 +66,8 @@ def _count_term(written: str, counts: Counter[str], spellings: dict[str, Counter
     spellings.setdefault(term, Counter())[written] += 1
 
 
-def most_common_spelling(spellings: Counter[str]) -> str:
-    """Return the most common spelling; of equally common ones that in lower case."""
+def usual_spelling(spellings: Counter[str]) -> str:
+    """Return the most common spelling; of a tie that in lower case."""
     return min(spellings, key=lambda written: (-spellings[written], written.swapcase()))
 
 

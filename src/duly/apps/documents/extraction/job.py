@@ -45,7 +45,7 @@ def declare(app: App, options: DocumentOptions) -> None:
     )
     async def extract_document(ctx: Context, document_id: UUID, engine: Engine = "fast") -> dict[str, Any]:
         """Extract a document: pages are partial results, passages are published when all are read."""
-        return await _Attempt(app, options, ctx).run(document_id, engine)
+        return await _ExtractionAttempt(app, options, ctx).run(document_id, engine)
 
     app.adapt(service.ExtractionAdapter())
 
@@ -54,7 +54,7 @@ async def _settle_failed(failure: Failure, conn: Any) -> None:
     await service.settle(conn, failure.job.org_id, failure.job.job_id, failure.job)
 
 
-class _Attempt:
+class _ExtractionAttempt:
     """One attempt of the job."""
 
     def __init__(self, app: App, options: DocumentOptions, ctx: Context) -> None:

@@ -16,7 +16,7 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass
-class _Builder:
+class _PassageBuilder:
     """A passage under construction."""
 
     size: int
@@ -48,13 +48,13 @@ def split_passages(pages: Iterable[PageElements], size: int = 1000) -> Iterator[
             index += 1
 
 
-def _group_elements(page: PageElements, size: int) -> Iterator[_Builder]:
-    current = _Builder(size)
+def _group_elements(page: PageElements, size: int) -> Iterator[_PassageBuilder]:
+    current = _PassageBuilder(size)
     for element in page.elements:
         for text in _split_text(element, size):
             if current.spans and not current.fits(element, text):
                 yield current
-                current = _Builder(size)
+                current = _PassageBuilder(size)
             current.add(element, text)
     if current.spans:
         yield current

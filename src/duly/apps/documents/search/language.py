@@ -23,8 +23,8 @@ def detect_languages(texts: Sequence[str], known: str | None = None) -> list[str
     if known is not None:
         return [known] * len(texts)
     languages = [_detect(text) for text in texts]
-    most_common = Counter(language for language in languages if language).most_common(1)
-    default = most_common[0][0] if most_common else None
+    counts = Counter(language for language in languages if language)
+    default = max(counts, key=lambda language: counts[language], default=None)
     return [language or default for language in languages]
 
 

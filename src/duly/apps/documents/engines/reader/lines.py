@@ -14,7 +14,7 @@ from duly.apps.documents.engines.reader.models import Box, ReadElement
 _LIST_ITEM = re.compile(r"(?:[•◦▪■●‣⁃*–-]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+\S")  # noqa: RUF001 - typeset dashes
 _WORD = re.compile(r"\w+")
 _HEADING_HEIGHT = 1.2
-"""Line height of a heading, relative to the median."""
+"""TextLine height of a heading, relative to the median."""
 _MAX_HEADING_LENGTH = 200
 _MAX_LINE_GAP = 0.75
 """Between two lines of a paragraph, relative to the median height."""
@@ -31,7 +31,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """Words on one line."""
 
     text: str
@@ -62,11 +62,11 @@ def mean_confidence(values: Iterable[float | None]) -> float | None:
     return round(sum(known) / len(known), 4) if known else None
 
 
-def group_lines(words: Iterable[Word]) -> list[Line]:
+def group_lines(words: Iterable[Word]) -> list[TextLine]:
     """Group words by their line number."""
     grouped = (list(group) for _, group in groupby(words, key=lambda word: word.line))
     return [
-        Line(
+        TextLine(
             " ".join(w.text for w in group),
             enclosing_box(w.box for w in group),
             mean_confidence(w.confidence for w in group),
@@ -86,12 +86,12 @@ def join_lines(texts: Sequence[str]) -> str:
     return joined
 
 
-def group_paragraphs(lines: Sequence[Line]) -> Iterator[ReadElement]:
+def group_paragraphs(lines: Sequence[TextLine]) -> Iterator[ReadElement]:
     """Group lines that are close, of similar height and below one another."""
     if not lines:
         return
     usual = median(line.height for line in lines)
-    group: list[Line] = []
+    group: list[TextLine] = []
     for line in lines:
         if group and not _continues(group[-1], line, usual):
             yield _paragraph(group, usual)
@@ -100,7 +100,7 @@ def group_paragraphs(lines: Sequence[Line]) -> Iterator[ReadElement]:
     yield _paragraph(group, usual)
 
 
-def _continues(last: Line, line: Line, usual: float) -> bool:
+def _continues(last: TextLine, line: TextLine, usual: float) -> bool:
     if _is_beside(last, line):
         return True
     near = -usual < line.box[1] - last.box[3] < _MAX_LINE_GAP * usual
@@ -109,13 +109,13 @@ def _continues(last: Line, line: Line, usual: float) -> bool:
     return near and similar and below and not _LIST_ITEM.match(line.text)
 
 
-def _is_beside(last: Line, line: Line) -> bool:
+def _is_beside(last: TextLine, line: TextLine) -> bool:
     """Return whether it continues the same line in another size: an exponent, a formula."""
     common = min(last.box[3], line.box[3]) - max(last.box[1], line.box[1])
     return common > 0.4 * min(last.height, line.height) and -0.01 < line.box[0] - last.box[2] < 0.02
 
 
-def _paragraph(group: Sequence[Line], usual: float) -> ReadElement:
+def _paragraph(group: Sequence[TextLine], usual: float) -> ReadElement:
     text = join_lines([line.text for line in group])
     return ReadElement(
         paragraph_type(text, is_large=group[0].height > _HEADING_HEIGHT * usual),

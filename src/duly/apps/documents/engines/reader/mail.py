@@ -10,6 +10,7 @@ from email.policy import default
 
 from duly.apps.documents.engines.reader import media_types, text_formats
 from duly.apps.documents.engines.reader.models import ReadElement, ReadError, ReadPage, ReadTask, make_page
+from duly.text_decoding import normalize_text
 
 _FIELDS = ("From", "To", "Cc", "Subject", "Date")
 _MAX_PARTS = 1000
@@ -48,7 +49,7 @@ def _body(message: EmailMessage, task: ReadTask) -> list[ReadElement]:
     text = _body_text(body)
     if body.get_content_type() == media_types.HTML:
         return text_formats.read_html_page(text, task.limit("depth_max"))
-    return list(text_formats.paragraphs(text_formats.normalize(text)))
+    return list(text_formats.paragraphs(normalize_text(text)))
 
 
 def _body_text(body: MIMEPart) -> str:

@@ -3,51 +3,25 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
 from duly.apps.documents.engines.reader.lines import paragraph_type
 from duly.apps.documents.engines.reader.models import ReadElement, ReadError, nested_too_deeply
 from duly.html_reader import CODE, TABLE, Block, TooDeep, read_html
+from duly.text_decoding import decode_text, normalize_text
 
-_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MAX_CONTROL_SHARE = 0.002
-# One letter and one mark at a time: the whole text at once takes quadratic time if it is all marks.
-_DECOMPOSED = re.compile(r"[A-Za-z][\u0300-\u0327]")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
 _TAG = re.compile(r"<[^<>]*+>")
 
 
 def decode(data: bytes) -> str:
-    """Decode UTF-8, UTF-16 with a byte order mark, or else Windows-1252."""
-    text = normalize(_decode_bytes(data))
-    if len(_CONTROL.findall(text)) > _MAX_CONTROL_SHARE * len(text):
-        raise _not_text()
-    return text
-
-
-def _decode_bytes(data: bytes) -> str:
-    encodings = next(
-        ([name] for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), ["utf-8", "cp1252"]
-    )
-    for name in encodings:
-        try:
-            return data.decode(name)
-        except UnicodeDecodeError:
-            continue
-    raise _not_text()
-
-
-def _not_text() -> ReadError:
-    return ReadError("document.unsupported", "the file is neither text nor of a supported format")
-
-
-def normalize(text: str) -> str:
-    """Use one kind of line break, and compose letters with their umlaut dots."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    if _DECOMPOSED.search(text):
-        text = _DECOMPOSED.sub(lambda pair: unicodedata.normalize("NFC", pair[0]), text)
+    """Decode and normalize a text file, or raise if it is binary."""
+    decoded = decode_text(data)
+    text = normalize_text(decoded or "")
+    if decoded is None or len(_CONTROL.findall(text)) > _MAX_CONTROL_SHARE * len(text):
+        raise ReadError("document.unsupported", "the file is neither text nor of a supported format")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Compound files, as Outlook keeps messages in: just as much of the format as a message of text needs."""
+"""Create Outlook messages: the minimum of the compound file format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _entry(name: str, kind: int, right: int, child: int, start: int, size: int) 
 
 
 def compound(streams: Mapping[str, bytes]) -> bytes:
-    """A file of these small streams, all in its root."""
+    """Return a compound file with these small streams in its root."""
     small, chains, starts = b"", [], []
     for data in streams.values():
         starts.append(len(small) // _SMALL)
@@ -59,7 +59,7 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
 
 
 def message(subject: str, sender: str, to: str, body: str) -> bytes:
-    """A message of Outlook."""
+    """Return an Outlook message."""
     texts = {0x0037: subject, 0x0C1A: sender, 0x0E04: to, 0x1000: body, 0x001A: "IPM.Note"}
     streams = {f"__substg1.0_{tag:04X}001F": text.encode("utf-16-le") for tag, text in texts.items()}
     rows = [

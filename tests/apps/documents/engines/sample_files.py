@@ -1,4 +1,4 @@
-"""Files of every kind that is read, all with the same few words."""
+"""Sample files of every supported format, all with the same words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from tests.apps.documents.engines.compound import message
+from tests.apps.documents.engines.outlook_message import message
 
 TITLE = "Nebenkostenabrechnung"
 WORDS = "Die Vorauszahlungen für das Gebäude Grüner Weg 3 betragen 1.200 Euro im Jahr."
@@ -25,7 +25,7 @@ _ODF = "urn:oasis:names:tc:opendocument:xmlns"
 
 
 def picture(*lines: str, size: tuple[int, int] = (1240, 700)) -> Image.Image:
-    """Letters on white, as of a sheet of paper at 150 dots per inch."""
+    """Return black text on white, like a page at 150 dpi."""
     made = Image.new("RGB", size, "white")
     font = ImageFont.truetype(str(Path(reportlab.__file__).parent / "fonts" / "Vera.ttf"), 26)
     for number, line in enumerate(lines):
@@ -34,14 +34,14 @@ def picture(*lines: str, size: tuple[int, int] = (1240, 700)) -> Image.Image:
 
 
 def saved(image: Image.Image, kind: str, *more: Image.Image) -> bytes:
-    """As a file; more than one frame for kinds that have them."""
+    """Return the image as a file; `more` are further frames."""
     out = io.BytesIO()
     image.save(out, kind, **({"save_all": True, "append_images": list(more)} if more else {}))
     return out.getvalue()
 
 
 def a_pdf() -> bytes:
-    """Four pages: with text, with only a picture, with nothing, with a form that was filled in."""
+    """Four pages: text, an image, nothing, and a form with a value."""
     out = io.BytesIO()
     canvas = Canvas(out, pagesize=A4, invariant=1)
     canvas.setFont("Helvetica-Bold", 20)
@@ -97,7 +97,7 @@ def a_docx() -> bytes:
 
 
 def a_docx_of_a_picture(words: str = "") -> bytes:
-    """A picture, and a few words if there are any."""
+    """An image, and a paragraph."""
     made, out = docx.Document(), io.BytesIO()
     made.add_paragraph(words)
     made.add_picture(io.BytesIO(saved(picture(TITLE), "PNG")))
@@ -106,7 +106,7 @@ def a_docx_of_a_picture(words: str = "") -> bytes:
 
 
 def a_pptx() -> bytes:
-    """Two slides, the second with a picture only."""
+    """Two slides, the second with an image only."""
     made, out = pptx.Presentation(), io.BytesIO()
     slide = made.slides.add_slide(made.slide_layouts[1])
     slide.shapes.title.text, slide.placeholders[1].text = TITLE, WORDS
@@ -117,7 +117,7 @@ def a_pptx() -> bytes:
 
 
 def an_xlsx() -> bytes:
-    """Two sheets; what stands for an XML bomb's marker is only text."""
+    """Two sheets."""
     out = io.BytesIO()
     book = xlsxwriter.Workbook(out, {"in_memory": True})
     for name in (TITLE, "Zweites"):
@@ -129,7 +129,7 @@ def an_xlsx() -> bytes:
 
 
 def open_document(kind: str, body: str) -> bytes:
-    """As LibreOffice writes it, without what is only for show."""
+    """A minimal OpenDocument file."""
     names = " ".join(f'xmlns:{n}="{_ODF}:{n}:1.0"' for n in ("office", "text", "table", "presentation"))
     names += f' xmlns:draw="{_ODF}:drawing:1.0"'
     inner = f"<office:{kind}>{body}</office:{kind}>"
@@ -152,7 +152,7 @@ def an_ods() -> bytes:
 
 
 def an_odp() -> bytes:
-    """Slides: with a title and a list; with a table and notes; with a picture only; with nothing."""
+    """Slides: a title and a list; a table and notes; an image only; nothing."""
     frame = "<draw:frame{}><draw:text-box>{}</draw:text-box></draw:frame>".format
     items = f"<text:list><text:list-item><text:p>{WORDS}</text:p></text:list-item></text:list>"
     cells = "".join(
@@ -170,7 +170,7 @@ def an_odp() -> bytes:
 
 
 def an_eml() -> bytes:
-    """With an attachment, and a body in two kinds."""
+    """An email with an attachment, and a body in two formats."""
     made = EmailMessage()
     made["From"], made["To"], made["Subject"] = "Jürgen <j@example.org>", "b@example.org", TITLE
     made["Date"] = "Mon, 01 Jun 2026 10:00:00 +0200"
@@ -181,7 +181,7 @@ def an_eml() -> bytes:
 
 
 def an_rtf() -> bytes:
-    """With umlauts as RTF writes them."""
+    """A text with escaped umlauts."""
     body = "".join(c if ord(c) < 128 else f"\\'{c.encode('cp1252').hex()}" for c in f"{TITLE}\\par {WORDS}")
     return f"{{\\rtf1\\ansi\\ansicpg1252 {body}\\par}}".encode("ascii")
 
@@ -209,7 +209,7 @@ TEXTS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a.csv": ("text/csv", f"{TITLE};Betrag\n{WORDS};12\n".encode),
     "a.xml": ("text/xml", f"<?xml version='1.0'?><a><b>{TITLE}</b>{WORDS}</a>".encode),
 }
-"""By name: the kind that each is, and how it is made. All say the same."""
+"""The media type and the content of each file, by name; all have the same text."""
 
 PICTURES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a.png": ("image/png", lambda: saved(picture(TITLE, WORDS), "PNG")),

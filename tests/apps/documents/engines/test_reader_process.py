@@ -1,4 +1,4 @@
-"""The process that reads: it can be killed at any time, it knows no secrets, and it leaves nothing behind."""
+"""The reader process: it can be killed at any time, gets no secrets, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bench.extraction.hostile import flooding_pdf, pdf
 
 from duly.apps.documents.elements import PageElements, UnreadableFile
 from duly.apps.documents.engines import FileReader, ReaderLimits, open_file
-from tests.apps.documents.engines.reading import LIMITS
+from tests.apps.documents.engines.read_files import LIMITS
 
 
 @pytest.fixture
 def long(tmp_path: Path) -> Path:
-    """A file of some pages."""
+    """A file of twelve pages."""
     path = tmp_path / "lang.pdf"
     path.write_bytes(pdf(pages=12))
     return path
@@ -30,53 +30,55 @@ def child(reader: FileReader) -> psutil.Process:
     return psutil.Process(reader._process.pid)
 
 
-async def taken(reader: FileReader, numbers: list[int]) -> list[PageElements]:
+async def read_pages(reader: FileReader, numbers: list[int]) -> list[PageElements]:
     return [page async for page in reader.read(numbers)]
 
 
-async def test_only_the_pages_that_are_asked_for_are_read_in_that_order(long: Path) -> None:
+async def test_only_the_requested_pages_are_read_in_their_order(long: Path) -> None:
     async with open_file(long, "a", "fast", LIMITS) as reader:
-        assert [page.number for page in await taken(reader, [7, 3, 12])] == [7, 3, 12]
-        assert [page.text for page in await taken(reader, [1])] == ["Guten Tag 1"]
+        assert [page.number for page in await read_pages(reader, [7, 3, 12])] == [7, 3, 12]
+        assert [page.text for page in await read_pages(reader, [1])] == ["Guten Tag 1"]
 
 
 async def kill(reader: FileReader) -> None:
     assert reader._process is not None
     os.kill(reader._process.pid, signal.SIGKILL)
-    # Not by psutil: who waits for a process takes the news of how it ended.
+    # Not by psutil: its wait would reap the process and take the exit status.
     await reader._process._process.wait()
 
 
-async def test_a_reader_that_is_killed_is_followed_by_another(long: Path) -> None:
+async def test_a_killed_process_is_replaced(long: Path) -> None:
     async with open_file(long, "a", "fast", LIMITS) as reader:
-        first = await taken(reader, [1, 2, 3])
+        first = await read_pages(reader, [1, 2, 3])
         await kill(reader)
-        rest = await taken(reader, [4, 5])
+        rest = await read_pages(reader, [4, 5])
     assert [page.text for page in (*first, *rest)] == [f"Guten Tag {number}" for number in range(1, 6)]
 
 
-async def test_a_page_that_ends_every_reader_is_named_and_the_others_come(tmp_path: Path) -> None:
+async def test_a_page_that_crashes_every_process_is_unreadable_and_the_others_are_read(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "flut.pdf").write_bytes(flooding_pdf(120 * 1024 * 1024, beside=2))
     async with open_file(
         tmp_path / "flut.pdf", "a", "fast", ReaderLimits(memory=140 * 1024 * 1024)
     ) as reader:
-        pages = await taken(reader, [1, 2, 3, 4, 5])
+        pages = await read_pages(reader, [1, 2, 3, 4, 5])
     assert [page.number for page in pages] == [1, 2, 3, 4, 5]
     assert [page.text for page in pages] == ["Tag", "Tag", "", "Tag", "Tag"]
     assert (pages[2].state, pages[2].warnings) == ("needs_ocr", ("page.unreadable",))
 
 
-async def test_a_file_that_ends_every_reader_is_at_fault_itself(long: Path) -> None:
+async def test_a_file_that_crashes_too_many_processes_fails(long: Path) -> None:
     async with open_file(long, "a", "fast", ReaderLimits(deaths_max=1)) as reader:
         await kill(reader)
-        assert len(await taken(reader, [1])) == 1
+        assert len(await read_pages(reader, [1])) == 1
         await kill(reader)
-        with pytest.raises(UnreadableFile) as why:
-            await taken(reader, [2])
-    assert why.value.code == "document.too_large"
+        with pytest.raises(UnreadableFile) as refused:
+            await read_pages(reader, [2])
+    assert refused.value.code == "document.too_large"
 
 
-async def test_a_worker_that_is_canceled_leaves_no_process_and_no_folder(long: Path) -> None:
+async def test_cancellation_leaves_no_process_and_no_folder(long: Path) -> None:
     began, held = asyncio.Event(), []
 
     async def work() -> None:
@@ -94,14 +96,14 @@ async def test_a_worker_that_is_canceled_leaves_no_process_and_no_folder(long: P
     assert not folder.exists()
 
 
-async def test_it_knows_no_secrets_and_has_a_group_of_its_own(
+async def test_the_process_gets_no_secrets_and_has_its_own_group(
     long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DULY_DATABASE_URL", "postgresql://geheim@host/db")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     async with open_file(long, "a", "fast", LIMITS) as reader:
-        await taken(reader, [1])
+        await read_pages(reader, [1])
         process = child(reader)
         known = process.environ()
         assert not [name for name in known if name.startswith(("DULY", "PG", "AWS"))]
@@ -111,5 +113,7 @@ async def test_it_knows_no_secrets_and_has_a_group_of_its_own(
         assert not process.net_connections()
         assert process.rlimit(psutil.RLIMIT_CORE) == (0, 0)
         assert 0 < process.rlimit(psutil.RLIMIT_AS)[0] < 3 * 1024**3
-        assert not [m for m in process.memory_maps() if "psycopg" in m.path], "of Duly only what reads"
+        assert not [m for m in process.memory_maps() if "psycopg" in m.path], (
+            "the database driver is not loaded"
+        )
     assert list((tmp_path / "temporary").iterdir()) == []

@@ -1,4 +1,4 @@
-"""The Unstructured API: what is sent, what becomes of its answers, and what is never sent."""
+"""The Unstructured API: requests, responses, and files that are never sent."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ async def read(
         return [page async for page in reader.read(numbers)]
 
 
-async def test_only_the_pages_that_are_asked_for_leave_the_house(shelf: Path, service: Fake) -> None:
-    pages = await read(shelf / "a.pdf", service, [1, 2, 4])
+async def test_only_the_requested_pages_are_sent(samples: Path, service: Fake) -> None:
+    pages = await read(samples / "a.pdf", service, [1, 2, 4])
     assert [page.number for page in pages] == [1, 2, 4]
     assert [element.text for element in pages[2].elements] == [
         "Title auf Seite 3",
@@ -45,78 +45,78 @@ async def test_only_the_pages_that_are_asked_for_leave_the_house(shelf: Path, se
     assert pages[0].elements[0].confidence == 0.9
     assert len(pypdf.PdfReader(io.BytesIO(service.files[0])).pages) == 3
     assert service.forms[0]["strategy"] == ["fast"]
-    await read(shelf / "a.pdf", service, [1], "unstructured_hires")
+    await read(samples / "a.pdf", service, [1], "unstructured_hires")
     assert service.forms[1]["strategy"] == ["hi_res"]
 
 
-async def test_a_page_of_which_nothing_is_said_is_blank_only_if_it_is(shelf: Path, service: Fake) -> None:
+async def test_a_page_without_elements_is_blank_only_if_it_is_empty(samples: Path, service: Fake) -> None:
     service.body = b"[]"
-    states = [page.state for page in await read(shelf / "a.pdf", service, [2, 3])]
+    states = [page.state for page in await read(samples / "a.pdf", service, [2, 3])]
     assert states == ["needs_ocr", "blank"]
 
 
-async def test_what_is_broken_or_locked_is_never_sent(tmp_path: Path, service: Fake) -> None:
+async def test_encrypted_files_are_never_sent(tmp_path: Path, service: Fake) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf(password="geheim"))
-    with pytest.raises(UnreadableFile) as why:
+    with pytest.raises(UnreadableFile) as refused:
         await read(tmp_path / "a.pdf", service, [1])
-    assert (why.value.code, service.forms) == ("document.encrypted", [])
+    assert (refused.value.code, service.forms) == ("document.encrypted", [])
 
 
 @pytest.mark.parametrize(("status", "after"), [(429, 7.0), (503, 7.0), (500, None)])
-async def test_a_service_that_is_busy_is_to_be_asked_again(
-    shelf: Path, service: Fake, status: int, after: float | None
+async def test_an_overloaded_service_is_retryable(
+    samples: Path, service: Fake, status: int, after: float | None
 ) -> None:
     service.status, service.headers = status, {"retry-after": "7"} if after else {}
-    with pytest.raises(RemoteUnavailable) as why:
-        await read(shelf / "a.pdf", service, [1])
-    assert why.value.retry_after == after
+    with pytest.raises(RemoteUnavailable) as refused:
+        await read(samples / "a.pdf", service, [1])
+    assert refused.value.retry_after == after
 
 
 @pytest.mark.parametrize(
     ("status", "code"),
     [(400, "remote.refused"), (413, "document.too_large"), (422, "document.unsupported")],
 )
-async def test_what_the_service_does_not_take_ends_with_a_code(
-    shelf: Path, service: Fake, status: int, code: str
+async def test_a_rejected_file_has_an_error_code(
+    samples: Path, service: Fake, status: int, code: str
 ) -> None:
     service.status = status
-    with pytest.raises(UnreadableFile) as why:
-        await read(shelf / "a.pdf", service, [1])
-    assert why.value.code == code
+    with pytest.raises(UnreadableFile) as refused:
+        await read(samples / "a.pdf", service, [1])
+    assert refused.value.code == code
 
 
 @pytest.mark.parametrize("body", [b"not json", b'{"a": 1}', b'[{"type": "Title"}]', b"[1]", b"[" * 200_000])
-async def test_an_answer_that_is_no_list_of_elements_is_nonsense(
-    shelf: Path, service: Fake, body: bytes
-) -> None:
+async def test_an_invalid_response_is_an_error(samples: Path, service: Fake, body: bytes) -> None:
     service.body = body
-    with pytest.raises(UnreadableFile) as why:
-        await read(shelf / "a.pdf", service, [1])
-    assert why.value.code == "remote.nonsense"
+    with pytest.raises(UnreadableFile) as refused:
+        await read(samples / "a.pdf", service, [1])
+    assert refused.value.code == "remote.nonsense"
 
 
-async def test_the_key_is_said_nowhere(shelf: Path, service: Fake, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_key_is_never_logged(
+    samples: Path, service: Fake, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(0)
-    with pytest.raises(UnreadableFile) as why:
-        await read(shelf / "a.pdf", service, [1], key="falsch-und-geheim")
-    assert why.value.code == "remote.refused"
-    told = f"{why.value!r} {Unstructured('http://x', 'falsch-und-geheim')!r} {caplog.text}"
-    assert "falsch" not in told
+    with pytest.raises(UnreadableFile) as refused:
+        await read(samples / "a.pdf", service, [1], key="falsch-und-geheim")
+    assert refused.value.code == "remote.refused"
+    output = f"{refused.value!r} {Unstructured('http://x', 'falsch-und-geheim')!r} {caplog.text}"
+    assert "falsch" not in output
 
 
-async def test_without_a_service_the_engine_is_not_configured(shelf: Path) -> None:
+async def test_without_a_service_the_engine_is_not_configured(samples: Path) -> None:
     with pytest.raises(ConfigurationError):
-        async with open_file(shelf / "a.pdf", "a.pdf", "unstructured_fast"):
+        async with open_file(samples / "a.pdf", "a.pdf", "unstructured_fast"):
             pass
 
 
-async def test_the_official_client_is_understood_by_the_same_service(shelf: Path, service: Fake) -> None:
-    """Both send the same fields, so what our client is tested with is what the service expects."""
-    await read(shelf / "a.pdf", service, [1])
+async def test_the_official_client_sends_the_same_fields(samples: Path, service: Fake) -> None:
+    """So the fake service of these tests behaves as the real one expects."""
+    await read(samples / "a.pdf", service, [1])
 
     def official() -> list[dict[str, object]] | None:
         with UnstructuredClient(api_key_auth=KEY, server_url=service.url) as client:
-            asked = shared.PartitionParameters(
+            parameters = shared.PartitionParameters(
                 files=shared.Files(content=pdf(), file_name="a.pdf"),
                 strategy=shared.Strategy.FAST,
                 languages=["deu", "eng"],
@@ -124,7 +124,7 @@ async def test_the_official_client_is_understood_by_the_same_service(shelf: Path
                 starting_page_number=1,
                 split_pdf_page=False,
             )
-            request = operations.PartitionRequest(partition_parameters=asked)
+            request = operations.PartitionRequest(partition_parameters=parameters)
             return client.general.partition(request=request).elements
 
     elements = await asyncio.to_thread(official)

@@ -1,11 +1,11 @@
-"""Pages of the web: every word once, in blocks of the right kind."""
+"""HTML pages: every word once, in elements of the right type."""
 
 from __future__ import annotations
 
 import pytest
 
 from duly.apps.documents.engines.reader.models import ReadError
-from duly.apps.documents.engines.reader.text_formats import read_html_page as read
+from duly.apps.documents.engines.reader.text_formats import read_html_page
 
 CELLS = "<table>\n<tr>\n<td></td><th>Betrag</th></tr><tr><td>Wasser <td><p>90</p><p>Euro</p></table>"
 
@@ -31,14 +31,14 @@ CELLS = "<table>\n<tr>\n<td></td><th>Betrag</th></tr><tr><td>Wasser <td><p>90</p
         ("<fieldset><legend>Wer</legend>ich</fieldset>", "NarrativeText:Wer NarrativeText:ich"),
     ],
 )
-def test_a_page_is_read_block_by_block(page: str, blocks: str) -> None:
+def test_a_page_is_read_as_elements(page: str, blocks: str) -> None:
     signs = str.maketrans(" \t\n", "_|/")
-    assert " ".join(f"{e.type}:{e.text.translate(signs)}" for e in read(page, 400)) == blocks
+    assert " ".join(f"{e.type}:{e.text.translate(signs)}" for e in read_html_page(page, 400)) == blocks
 
 
 @pytest.mark.parametrize("unit", ["<div>", "<div><br/></p>", "<b></i>", "<li><ul>", "<table><tr><td>"])
 def test_a_page_nested_too_deeply_is_refused_whatever_its_end_tags_say(unit: str) -> None:
-    assert read(unit * 100 + "Text", 400)[-1].text == "Text"
-    with pytest.raises(ReadError) as why:
-        read(unit * 500 + "Text", 400)
-    assert why.value.code == "document.too_deep"
+    assert read_html_page(unit * 100 + "Text", 400)[-1].text == "Text"
+    with pytest.raises(ReadError) as refused:
+        read_html_page(unit * 500 + "Text", 400)
+    assert refused.value.code == "document.too_deep"
