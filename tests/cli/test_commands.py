@@ -18,7 +18,7 @@ from duly.db.database import Database
 from duly.worker.workers_store import WorkerIdentity, register
 from tests.architecture.pages import commands
 from tests.cli.conftest import Run
-from tests.features.dead_letters.helpers import end_one
+from tests.features.dead_letters.dead_jobs import end_one
 
 WHY = ("--reason", "because")
 NASTY = ErrorInfo("shop.broken", "it [bold]broke[/] \x1b[31mred", "ValueError", {"exceptions": []})

@@ -18,7 +18,7 @@ from duly.features.dead_letters.service import DeadLetters
 from duly.features.limits.service import Limits
 from duly.http.options import HttpOptions
 from tests.features.dead_letters.conftest import bury, send
-from tests.features.dead_letters.helpers import BOOM, Bury, end_one
+from tests.features.dead_letters.dead_jobs import BOOM, Bury, end_one
 from tests.http.conftest import ANNA, caller, key_of
 from tests.http.requests import JSON, NOT_TEXTS, WHY, check_blind
 

@@ -13,7 +13,7 @@ from duly import Duly
 from duly.core.outcome import AttemptOutcome, Completed, ErrorInfo, Failed, Retried
 from duly.db.database import Database
 from duly.features.bulk.service import Bulk
-from tests.features.dead_letters.helpers import BOOM, end_one
+from tests.features.dead_letters.dead_jobs import BOOM, end_one
 from tests.worker.site import working
 
 End = Callable[..., Awaitable[uuid.UUID]]

@@ -12,7 +12,7 @@ from duly import Actor, Duly, Status
 from duly.features.bulk.service import Bulk
 from duly.testing import FreshDatabase
 from tests.features.bulk.conftest import End
-from tests.features.dead_letters.helpers import clone_letter
+from tests.features.dead_letters.dead_jobs import clone_letter
 from tests.journeys.test_killed_workers import _sweep, worker
 
 LETTERS = 1_000

@@ -11,7 +11,7 @@ from duly import Duly
 from duly.core.outcome import ErrorInfo, Retried
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.helpers import BOOM, Bury, end_one
+from tests.features.dead_letters.dead_jobs import BOOM, Bury, end_one
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from duly import Duly, errors
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.helpers import OPS, WHY, Bury, audited, history, picture
+from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, audited, history, picture
 
 
 async def test_a_fix_is_a_new_job_with_another_payload(

@@ -12,7 +12,7 @@ from duly import Duly, context, errors
 from duly.core.outcome import Completed, ErrorInfo, Retried
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.helpers import OPS, WHY, Bury, audited, clone_letter, end_one, picture
+from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, audited, clone_letter, end_one, picture
 
 OTHER = ErrorInfo("other", "something else broke", "KeyError", {})
 

@@ -14,7 +14,7 @@ from duly.core.error_report import describe_error
 from duly.core.outcome import ErrorInfo, Failed
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.helpers import ACTIONS, BOOM, OPS, WHY, Bury, end_one, picture
+from tests.features.dead_letters.dead_jobs import ACTIONS, BOOM, OPS, WHY, Bury, end_one, picture
 
 
 async def test_a_letter_has_the_error_and_the_input_of_its_job(

@@ -17,7 +17,7 @@ from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
 from duly.worker import claim as claims
 from tests.db.overruling import fail_waiting
-from tests.features.dead_letters.helpers import OPS, WHY, Bury, audited, clone_letter, history, picture
+from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, audited, clone_letter, history, picture
 
 
 async def test_many_letters_are_replayed_at_a_rate_without_a_running_process(

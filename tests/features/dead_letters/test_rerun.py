@@ -13,7 +13,7 @@ from duly import context, errors
 from duly.core.outcome import AttemptOutcome, Canceled, Completed, Failed
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.helpers import BOOM, OPS, WHY, Bury, audited, end_one, history, picture
+from tests.features.dead_letters.dead_jobs import BOOM, OPS, WHY, Bury, audited, end_one, history, picture
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from duly import Handle, errors
 from duly.features.dead_letters.service import DeadLetters
 from duly.testing import FreshDatabase
-from tests.features.dead_letters.helpers import OPS, WHY, Bury, picture, wait_for_lock_waiter
+from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, picture, wait_for_lock_waiter
 
 
 async def test_a_replay_carries_the_run_identity(

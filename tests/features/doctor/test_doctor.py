@@ -18,7 +18,7 @@ from duly.features.doctor.service import CHECKS, Doctor
 from duly.testing import DatabaseCluster, FreshDatabase, pooler
 from duly.testing.pooler import Pooler
 from tests.db.release import restore_older
-from tests.features.doctor.helpers import examined, of, red, skipped
+from tests.features.doctor.report_lines import examined, of, red, skipped
 
 WITH_SCHEMA = {check.name for check in CHECKS if "schema" in check.needs}
 WITH_DATABASE = {check.name for check in CHECKS if check.needs}

@@ -9,7 +9,7 @@ import pytest
 
 from duly import Duly
 from duly.testing import FreshDatabase
-from tests.features.doctor.helpers import examined, red, skipped
+from tests.features.doctor.report_lines import examined, red, skipped
 
 LEDGER, NEXT = "duly.ledger", "duly.event_log_default"
 

@@ -19,7 +19,7 @@ from duly.features.doctor.models import CheckVerdict
 from duly.testing import FreshDatabase
 from duly.worker import workers_store as worker_store
 from tests.db.tenancy import insert
-from tests.features.doctor.helpers import USUAL, examined, of, red, skipped
+from tests.features.doctor.report_lines import USUAL, examined, of, red, skipped
 from tests.worker.working import brief, until, working
 
 WORKER = """

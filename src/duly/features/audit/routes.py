@@ -1,27 +1,24 @@
 """Routes of the audit trail: list entries and events, record a change, verify the chain of seals."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from duly.core.job import ActorType
 from duly.core.principal import Scope
-from duly.core.states import Status
 from duly.features.audit.chain import ChainProblem
 from duly.features.audit.enrichment import Versions, enrichment
 from duly.features.audit.entries import OWN_TARGETS
 from duly.features.audit.models import AuditEntry, AuditEventPage, AuditPage, AuditReport
+from duly.features.events.models import FeedEvent
 from duly.features.job_submission.routes import IdempotencyKey, enqueue_call
 from duly.features.jobs.models import Accepted
 from duly.features.jobs.responses import accepted
 from duly.http.params import After, PageSize, Reason, StrictModel, Text, Timestamp
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
-from duly.http.responses import ResponseModel, list_model, page_model, response_model
+from duly.http.responses import list_model, page_model, response_model
 from duly.http.service import Service
 from duly.http.strict_requests import StrictRoute
 
@@ -47,26 +44,16 @@ class RecordChange(StrictModel):
     hide: list[str] = Field(default=[], max_length=100, description="Fields whose values are never recorded.")
 
 
-class AuditEventResponse(ResponseModel):
-    """An event of a job under its audit name."""
-
-    event_id: str
-    action: str = Field(examples=["job.enqueued", "job.succeeded"])
-    occurred_at: datetime
-    actor_type: ActorType
-    actor_id: str
-    job_id: UUID
-    job_type: str
-    project_id: UUID | None
-    attempt: int
-    status: Status
-    request_id: str
-    correlation_id: str
-    trace_id: str | None
-    detail: dict[str, Any]
-    cursor: str
-
-
+AuditEventResponse = response_model(
+    FeedEvent,
+    "AuditEvent",
+    exclude=("org_id", "event_seq", "event_type", "subject_id", "payload_json"),
+    action=(
+        str,
+        Field(description="The audit name of the event.", examples=["job.enqueued", "job.succeeded"]),
+    ),
+    detail=dict[str, Any],
+)
 AuditEntryResponse = response_model(AuditEntry)
 AuditPageResponse = page_model("entries", AuditEntryResponse)
 AuditEventList = list_model(
