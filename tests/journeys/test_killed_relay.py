@@ -1,6 +1,6 @@
 """Relay and deliverer under kill -9 at a hundred random points, while events are committed and rolled back.
 
-Every committed event that an endpoint asks for reaches it, those of a job in their order; no other does.
+Every committed event that an endpoint selects is delivered, those of a job in order; no other event is.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ EVENT = (
 )
 LOCK = "select pg_advisory_xact_lock(hashtext(%s::text))"
 Event = tuple[str, int, int]
-"""A job, the number of the event, and the mark of who wrote it: numbers are given again after a rollback."""
+"""A job, the number of the event, and the mark of its writer: numbers are assigned again after a rollback."""
 
 
 class Writers:
-    """Write events of several jobs in a transaction, commit or roll back, until told to stop."""
+    """Write events of several jobs in a transaction, commit or roll back, until stopped."""
 
     def __init__(self, database: Database, jobs: list[tuple[uuid.UUID, uuid.UUID]]) -> None:
         self._database = database
@@ -66,17 +66,17 @@ class Writers:
                 raise ZeroDivisionError
 
 
-async def test_whenever_it_is_killed_what_is_committed_arrives_in_order_and_nothing_else(
+async def test_committed_events_are_delivered_in_order_and_no_other_whenever_processes_are_killed(
     fresh: FreshDatabase, sql: psycopg.Connection[Any], database: Database, tmp_path: Path
 ) -> None:
     print("seed", SEED)
     dice = random.Random(SEED)
     app = make_app(fresh.url, fresh.direct_url, str(tmp_path / "blobs"))
     async with receiving() as receiver, app:
-        ends, every, nobody = [await _org(app) for _ in range(3)]
+        ends, every, without_endpoint = [await _org(app) for _ in range(3)]
         endpoint(sql, ends, receiver.url("/200?ends"), *ENDS)
         endpoint(sql, every, receiver.url("/200?every"), "*")
-        jobs = [(org, await _job(app, org)) for org in (ends, every, nobody) for _ in range(JOBS)]
+        jobs = [(org, await _job(app, org)) for org in (ends, every, without_endpoint) for _ in range(JOBS)]
         writers = Writers(database, jobs)
         killing = asyncio.gather(*(_killed(fresh, tmp_path, SEED + n) for n in range(KILLERS)))
         writing = asyncio.gather(
@@ -92,7 +92,7 @@ async def test_whenever_it_is_killed_what_is_committed_arrives_in_order_and_noth
         _check(receiver, "/200?every", _committed(sql, every, {*KINDS, "job.queued"} - {"job.progressed"}))
         twice = len(receiver.received) - len({_event(got) for got in receiver.received})
         print(dict(points), len(receiver.received), "messages,", twice, "of them again")
-        assert twice > 0, "some were killed between a message and its note"
+        assert twice > 0, "some were killed between sending and settling"
 
 
 async def _org(app: Duly) -> uuid.UUID:
@@ -112,19 +112,19 @@ async def _job(app: Duly, org: uuid.UUID) -> uuid.UUID:
 
 
 async def _killed(fresh: FreshDatabase, tmp_path: Path, seed: int) -> Counter[str]:
-    """A hundred lives, and what each was at."""
+    """Kill processes; count the points at which they were killed."""
     where = [fresh.url, fresh.direct_url, str(tmp_path / "blobs")]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.journeys.relay_killer", *where, str(KILLS), str(seed)),
         stdout=subprocess.PIPE,
         cwd=Path(__file__).parents[2],
     )
-    said, _ = await process.communicate()
-    return Counter(said.decode().splitlines())
+    output, _ = await process.communicate()
+    return Counter(output.decode().splitlines())
 
 
 async def _drain(app: Duly, sql: psycopg.Connection[Any]) -> None:
-    """Nobody is killed any more: until everything is relayed and delivered."""
+    """Relay and deliver everything that is left, without kills."""
     settle(sql)
     last = "select max(commit_xid::text::bigint) from duly.event_log"
     left = (
@@ -154,7 +154,9 @@ def _check(receiver: Receiver, path: str, committed: set[Event]) -> None:
     ours = [got for got in receiver.received if got.path == path]
     events = [_event(got) for got in ours]
     assert set(events) == committed
-    assert len({(got.headers["webhook-id"], got.body) for got in ours}) == len(committed), "again is the same"
+    assert len({(got.headers["webhook-id"], got.body) for got in ours}) == len(committed), (
+        "a repeated message is the same"
+    )
     assert len(committed) > 100
     firsts: defaultdict[str, list[int]] = defaultdict(list)
     for job, seq, _ in dict.fromkeys(events):
