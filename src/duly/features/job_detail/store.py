@@ -72,7 +72,6 @@ class JobConditions(_StoredRow):
     """The conditions of a job's next step."""
 
     now: datetime
-    lane: str
     queue: Queue
     gates: list[Limit]
     worker: AttemptWorker | None
@@ -135,7 +134,6 @@ class JobRecord(_StoredRow):
 
     scheduled_for: datetime | None
     parent_id: UUID | None
-    metadata: dict[str, Any] | None
     payload: dict[str, Any]
     """Empty if it is stored as a blob."""
     schedule: JobSchedule | None

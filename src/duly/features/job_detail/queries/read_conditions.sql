@@ -7,7 +7,7 @@ with job as materialized (
     left join duly.job_states s on s.org_id = r.org_id and s.job_id = r.job_id
     where r.org_id = %(org_id)s and r.job_id = %(job_id)s
 )
-select duly.now() as now, j.lane,
+select duly.now() as now,
        (select to_jsonb(q) from duly.queues q where q.queue = j.queue) as queue,
        (select coalesce(jsonb_agg(to_jsonb(g) || jsonb_build_object(
             'org_id', nullif(g.org_id, '00000000-0000-0000-0000-000000000000'), 'job_type', nullif(g.job_type, ''),
