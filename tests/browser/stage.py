@@ -35,6 +35,18 @@ NARROW = {"width": 360, "height": 740}
 EXACT = {"year": 1999, "order_number": 20260418, "ratio": 0.12345, "whole": 1.0, "huge": 2**64 + 1}
 """Numbers that a page must not dress up."""
 WIDE = {"width": 1180, "height": 800}
+WIDE_FONT = "* { font-family: monospace !important; letter-spacing: 0.25em !important; }"
+"""Wider than any font that a system has for pages."""
+# A style element would need the permission of the content security policy.
+_ADOPT = """rules => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(rules);
+    document.adoptedStyleSheets = rules ? [sheet] : [];
+}"""
+_CULPRITS = """() => [...document.querySelectorAll("body *")]
+    .filter(one => one.getBoundingClientRect().right > innerWidth + 0.5)
+    .map(one => `${one.tagName}.${one.className}: ${(one.textContent ?? "").trim().slice(0, 30)}`)
+    .slice(-8)"""
 
 
 @dataclass
@@ -196,10 +208,24 @@ class Visitor:
         """Raise if the page, as it is now, keeps somebody out."""
         assert (found := await findings(self.page)) == [], f"{name}: " + "\n".join(found)
 
-    async def shoot(self, name: str) -> None:
-        """A picture of the page in each dress, if somebody wants to see; it keeps nobody out.
+    async def check_fits(self, name: str) -> None:
+        """Raise if the page scrolls sideways at its present size, in its own font or in a much wider one."""
+        for font, rules in (("its own font", ""), ("a wide font", WIDE_FONT)):
+            await self.page.evaluate(_ADOPT, rules)
+            pixels = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            culprits = await self.page.evaluate(_CULPRITS) if pixels > 0 else []
+            await self.page.evaluate(_ADOPT, "")
+            assert pixels <= 0, f"{name} is {pixels} pixels too wide in {font}: {culprits}"
 
-        When it is narrow, nothing sticks out. What the dark may hide is looked for on the walk.
+    async def picture(self, name: str) -> None:
+        """Take a picture of the page as it is, if screenshots are requested."""
+        if SHOTS:
+            await self.page.screenshot(path=Path(SHOTS, f"{name}.png"), full_page=True)
+
+    async def shoot(self, name: str) -> None:
+        """Take pictures of the page, light, dark and narrow, if screenshots are requested; check it.
+
+        It must be accessible, and must not scroll sideways when it is narrow. The walk checks dark pages.
         """
         page = self.page
         for dress, scheme, size in (
@@ -207,11 +233,11 @@ class Visitor:
         ):  # fmt: skip
             await page.emulate_media(color_scheme=scheme)
             await page.set_viewport_size(size)
-            if SHOTS:
-                await page.screenshot(path=Path(SHOTS, f"{name}-{dress}.png"), full_page=True)
+            await self.picture(f"{name}-{dress}")
             if dress == "light":
                 await self.check_accessible(f"{name}, {dress}")
-        too_wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        await page.emulate_media(color_scheme="light")
-        await page.set_viewport_size(WIDE)
-        assert too_wide <= 0, f"{name} is {too_wide} pixels too wide"
+        try:
+            await self.check_fits(name)
+        finally:
+            await page.emulate_media(color_scheme="light")
+            await page.set_viewport_size(WIDE)

@@ -72,7 +72,7 @@ async def test_texts_and_files_become_an_analysis(visitor: Visitor, tmp_path: Pa
     assert report["totals"]["sources"] == 4
     await _as_it_was_before_its_end(visitor)
     await page.reload()
-    for heading in ("vertrag.txt: Languages", "text-1: Size and readability", "copy.txt: Figures"):
+    for heading in ("vertrag.txt: Languages", "text-1: Length and readability", "copy.txt: Figures"):
         await expect(page.get_by_role("heading", name=heading)).to_be_visible()
     await expect(page.get_by_text("orders@northwind.example").first).to_be_visible()
     await visitor.shoot("result-analysis-partial")

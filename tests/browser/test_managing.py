@@ -37,7 +37,7 @@ async def test_a_document_is_renamed_moved_and_gets_a_new_version(visitor: Visit
     await page.get_by_label("Folder").select_option("Verträge")
     await page.get_by_label("Metadata").fill("year")
     await page.get_by_role("button", name="Save changes").click()
-    await expect(page.get_by_text("“year” is none")).to_be_visible()
+    await expect(page.get_by_text("Invalid line “year”: use NAME=VALUE.")).to_be_visible()
     await visitor.shoot("document-change")
     await page.get_by_label("Metadata").fill("year=2026\nwho=<b>Anna</b>")
     await page.get_by_role("button", name="Save changes").click()
@@ -103,7 +103,7 @@ async def test_what_nobody_is_sure_of_is_said_and_where_it_belongs(visitor: Visi
     await expect(item).to_contain_text("Suggestion: Bank statement")
     await item.get_by_label("Document type").select_option("Letter")
     await item.get_by_role("button", name="Save").click()
-    await expect(item).to_contain_text("Put down as Letter.")
+    await expect(item).to_contain_text("Saved as Letter.")
     await visitor.open("/documents/review")
     await expect(item).to_have_count(0)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from duly.console.render import Renderer
 
 PREFIX = "/console"
+_GERMAN_SEPARATORS = str.maketrans(",.", ".,")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,11 @@ class Visit:
     def t(self, message_id: str, **values: object) -> str:
         """Return a text in the language of the visit."""
         return self.renderer.text(self.language, message_id, values)
+
+    def number(self, value: float, digits: int = 0) -> str:
+        """Format a number in the language of the visit, as in 1,234.5 or 1.234,5."""
+        text = f"{value:,.{digits}f}"
+        return text.translate(_GERMAN_SEPARATORS) if self.language == "de" else text
 
     def link(self, path: str, **query: object) -> str:
         """Return the URL of a console page for the chosen org; query values None and "" are left out."""

@@ -1,8 +1,9 @@
-/** Times as the reader's clock shows them, and how long ago that is; they go on by themselves. */
+/** Times in the local zone, or as a distance from now, which is updated; the zone is shown on hover. */
 
 const language = document.documentElement.lang;
 const locale = navigator.languages.find((one) => one.startsWith(language)) ?? language;
 const full = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
+const hover = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "long" });
 const clock = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
 const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
@@ -20,9 +21,9 @@ function show(time) {
   const at = new Date(time.dateTime);
   if (Number.isNaN(at.getTime())) return;
   const style = time.dataset.as;
-  const said = style === "full" ? full.format(at) : style === "clock" ? clock.format(at) : distance(at);
-  if (time.textContent !== said) time.textContent = said;
-  const title = full.format(at);
+  const text = style === "full" ? full.format(at) : style === "clock" ? clock.format(at) : distance(at);
+  if (time.textContent !== text) time.textContent = text;
+  const title = hover.format(at);
   if (time.title !== title) time.title = title;
 }
 
@@ -30,7 +31,7 @@ function showAll() {
   for (const time of document.querySelectorAll("time[datetime][data-as]")) show(/** @type {any} */ (time));
 }
 
-/** Show all times, now and as they pass. */
+/** Show all times, and keep the distances current. */
 export function beginTimes() {
   showAll();
   document.addEventListener("duly:changed", showAll);

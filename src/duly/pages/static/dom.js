@@ -2,7 +2,7 @@
 
 import { remember } from "./again.js";
 import { call, go, showProblem } from "./api.js";
-import { t } from "./i18n.js";
+import { t, zonedTime } from "./i18n.js";
 
 /**
  * An element of the page, by its id.
@@ -45,7 +45,7 @@ export function tell(list, facts) {
 }
 
 /** A moment as an element. @param {string | null} at @param {(at: string) => string} format */
-export const timeOf = (at, format) => (at ? el("time", { datetime: at, title: at }, format(at)) : null);
+export const timeOf = (at, format) => (at ? el("time", { datetime: at, title: zonedTime(at) }, format(at)) : null);
 
 const AT_FIRST = 10;
 

@@ -5,11 +5,12 @@ const { default: texts } = await import(`./texts.${language}.js`);
 /** The language, with the habits of the reader's country: en-GB has 24 hours. */
 const locale = navigator.languages.find((one) => one.startsWith(language)) ?? language;
 const when = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
+const hover = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "long" });
 const clock = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
 const day = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" });
 const month = new Intl.DateTimeFormat(locale, { month: "short", year: "numeric", timeZone: "UTC" });
-/** Behind the point, of all browsers. */
-const MOST_DIGITS = 20;
+/** The most fraction digits that every browser can format. */
+const MAX_DIGITS = 20;
 const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
 
 /**
@@ -35,6 +36,9 @@ export function time(at) {
 /** A moment with its date. @param {string} at */
 export const fullTime = (at) => when.format(new Date(at));
 
+/** A moment with its date and the time zone, for the title of a time element. @param {string} at */
+export const zonedTime = (at) => hover.format(new Date(at));
+
 /** A date without a time, also one without its day; what no calendar has stays as it is. @param {string} iso */
 export function plainDate(iso) {
   const date = new Date(iso);
@@ -51,7 +55,7 @@ export const number = (value) => numbers.format(value);
 /** A number that is given as text, with all of its digits. @param {string} text */
 export function decimal(text) {
   const digits = text.split(".")[1]?.length ?? 0;
-  if (digits > MOST_DIGITS) return text;
+  if (digits > MAX_DIGITS) return text;
   return new Intl.NumberFormat(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(text);
 }
 

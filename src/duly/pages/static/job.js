@@ -106,7 +106,7 @@ export class Log {
   }
 
   add(line) {
-    const when = el("time", { datetime: line.logged_at, title: line.logged_at }, time(line.logged_at));
+    const when = timeOf(line.logged_at, time);
     const attempt = line.attempt > 1 ? ` ${t("log.attempt", { n: line.attempt })}` : "";
     const said = el("span", { class: "said" }, line.message);
     this.list.append(el("li", { "data-level": line.level }, when, `${attempt} ${line.level} `, said));

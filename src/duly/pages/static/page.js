@@ -2,7 +2,7 @@
 
 import { forget } from "./again.js";
 import { call, go, Problem } from "./api.js";
-import { fullTime } from "./i18n.js";
+import { fullTime, zonedTime } from "./i18n.js";
 
 async function logOut() {
   forget();
@@ -16,6 +16,6 @@ async function logOut() {
 
 document.getElementById("logout")?.addEventListener("click", logOut);
 for (const time of document.querySelectorAll("time[datetime]")) {
-  time.title = time.textContent;
+  time.title = zonedTime(time.dateTime);
   time.textContent = fullTime(time.dateTime);
 }

@@ -2,7 +2,7 @@
 
 import { isFindings, isNumber, isSummary, showFindings, showSummary, titleOf } from "./analysis.js";
 import { base, get } from "./api.js";
-import { el } from "./dom.js";
+import { el, timeOf } from "./dom.js";
 import { t, time } from "./i18n.js";
 import { isLeaf, leaf, leafState, leafTitle } from "./page_text.js";
 
@@ -117,7 +117,7 @@ export class Snapshots {
   add(snapshot) {
     this.count += 1;
     const [name, value] = part(this.jobType, snapshot, this.path);
-    const head = el("h3", {}, name, " ", el("time", { datetime: snapshot.created_at }, time(snapshot.created_at)));
+    const head = el("h3", {}, name, " ", timeOf(snapshot.created_at, time));
     this.list.prepend(el("article", { class: "card snapshot" }, head, value));
     if (this.list.childElementCount > SHOWN) this.list.lastElementChild.remove();
     const n = this.count - this.list.childElementCount;
