@@ -16,12 +16,29 @@ function distance(at) {
   return relative.format(Math.trunc(seconds / size), unit);
 }
 
+/** A time by the clock of another zone; undefined if the browser does not know the zone. @param {Date} at @param {string} zone */
+function zoned(at, zone) {
+  try {
+    const parts = { weekday: "short", day: "2-digit", month: "2-digit", year: "numeric", hour: "2-digit", minute: "2-digit" };
+    const seconds = at.getUTCSeconds() ? { second: "2-digit" } : {};
+    return new Intl.DateTimeFormat(locale, { ...parts, ...seconds, timeZone: zone }).format(at);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @type {Record<string, (at: Date, time: HTMLTimeElement) => string>} */
+const STYLES = {
+  full: (at) => full.format(at),
+  clock: (at) => clock.format(at),
+  zoned: (at, time) => zoned(at, time.dataset.zone ?? "") ?? time.textContent,
+};
+
 /** @param {HTMLTimeElement} time */
 function show(time) {
   const at = new Date(time.dateTime);
   if (Number.isNaN(at.getTime())) return;
-  const style = time.dataset.as;
-  const text = style === "full" ? full.format(at) : style === "clock" ? clock.format(at) : distance(at);
+  const text = (STYLES[time.dataset.as ?? ""] ?? distance)(at, time);
   if (time.textContent !== text) time.textContent = text;
   const title = hover.format(at);
   if (time.title !== title) time.title = title;
