@@ -40,7 +40,7 @@ async def test_some_fields_are_changed_and_the_others_stay(
     )
     with pytest.raises(errors.ContractError, match=r"payload\.rooms"):
         await made.change(org, "nightly", payload={"rooms": 1}, **why)
-    with pytest.raises(errors.ContractError, match="no month has such a day"):
+    with pytest.raises(errors.ContractError, match="none of its months has such a day"):
         await made.change(org, "nightly", cron="0 0 30 2 *", **why)
     with pytest.raises(errors.UnknownSchedule):
         await made.change(org, "daily", missed="all", **why)

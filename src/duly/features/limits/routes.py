@@ -7,7 +7,13 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from duly.core.principal import Scope
-from duly.features.limits.service import MAX_LIMIT, Limit, LimitPage
+from duly.features.limits.service import (
+    MAX_LIMIT,
+    MAX_STARTS_PER_SECOND,
+    MIN_STARTS_PER_SECOND,
+    Limit,
+    LimitPage,
+)
 from duly.http.params import NUMERIC, After, PageSize, ReasonBody
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -36,7 +42,9 @@ class NewLimit(LimitTarget):
     """The complete limit; a field that is missing or null is not limited."""
 
     max_running: LimitValue | None = None
-    starts_per_second: float | None = Field(default=None, ge=0.0001, le=10_000, strict=True)
+    starts_per_second: float | None = Field(
+        default=None, ge=MIN_STARTS_PER_SECOND, le=MAX_STARTS_PER_SECOND, strict=True
+    )
     burst: Annotated[int, Field(ge=1, le=MAX_LIMIT), NUMERIC] | None = Field(
         default=None, description="With a rate; the default is the starts of one second."
     )

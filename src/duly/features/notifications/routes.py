@@ -21,7 +21,7 @@ from duly.features.notifications.models import (
 )
 from duly.features.notifications.recipients import IN_APP, Recipient, in_app_address
 from duly.features.notifications.service import MAX_RECIPIENTS_PER_CALL
-from duly.features.templates.routes import MAX_BODY_LENGTH, Key, Locale
+from duly.features.templates.routes import Body, Key, Locale, Subject
 from duly.http.params import After, PageSize, ReasonBody, ReasonParam, StrictModel, Text, Timestamp
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -67,8 +67,8 @@ class PreviewRequest(StrictModel):
     """A template by its key, or a subject and a body that are not stored."""
 
     template_key: Key | None = None
-    subject: str | None = Field(default=None, max_length=1_000)
-    body: str | None = Field(default=None, max_length=MAX_BODY_LENGTH)
+    subject: Subject | None = None
+    body: Body | None = None
     locale: Locale = "en"
     payload: dict[str, Any] = Field(default={})
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from duly.core.principal import Scope
 from duly.features.overview.models import PlatformOverview
-from duly.features.queues.service import Queue, QueueStats, WorkerSnapshot
+from duly.features.queues.service import MAX_COUNT, MAX_WEIGHT, Queue, QueueStats, WorkerSnapshot
 from duly.http.params import NUMERIC, ReasonBody
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -18,7 +18,9 @@ from duly.http.service import Service
 from duly.http.strict_requests import StrictRoute
 
 Name = Annotated[str, Path(min_length=1, max_length=50, examples=["q:default"])]
-Weight = Annotated[int, Field(ge=1, le=1000, description="The share of the workers' free slots."), NUMERIC]
+Weight = Annotated[
+    int, Field(ge=1, le=MAX_WEIGHT, description="The share of the workers' free slots."), NUMERIC
+]
 
 
 class NewQueue(ReasonBody):
@@ -37,7 +39,7 @@ class QueueWeight(ReasonBody):
 class QueueAlerts(ReasonBody):
     """The thresholds of a queue's alerts; one that is missing or null is that of the settings."""
 
-    alert_depth: Annotated[int, Field(ge=1, le=9_999), NUMERIC] | None = Field(
+    alert_depth: Annotated[int, Field(ge=1, le=MAX_COUNT - 1), NUMERIC] | None = Field(
         default=None, description="Alert above this number of queued jobs."
     )
     alert_wait: float | None = Field(

@@ -34,7 +34,7 @@ MAX_COUNT = 10_000
 """How far the jobs of a queue are counted."""
 _MAX_HEADS = 1_000
 _MAX_WORKERS = 1_000
-_MAX_WEIGHT = 1_000
+MAX_WEIGHT = 1_000
 _MIN_ALERT_WAIT, _MAX_ALERT_WAIT = timedelta(seconds=1), timedelta(days=365)
 _QUEUE_NAME = re.compile(r"q:[a-z][a-z0-9_-]{0,47}")
 
@@ -209,5 +209,5 @@ def _checked_alerts(depth: int | Unchanged | None, wait: timedelta | Unchanged |
 
 
 def _check_weight(weight: int) -> None:
-    if type(weight) is not int or not 1 <= weight <= _MAX_WEIGHT:
-        raise ContractError(f"{weight!r} is out of range", field="weight", fix=f"use 1 to {_MAX_WEIGHT}")
+    if type(weight) is not int or not 1 <= weight <= MAX_WEIGHT:
+        raise ContractError(f"{weight!r} is out of range", field="weight", fix=f"use 1 to {MAX_WEIGHT}")

@@ -162,8 +162,8 @@ def _sim(expression: str, wall: datetime) -> CronSim:
         return CronSim(expression, wall)
     except CronSimError as error:
         if _has_impossible_day(expression):
-            fix = "use days that the months have"
-            raise ContractError(f"{expression!r}: no month has such a day", field="cron", fix=fix) from None
+            message, fix = "none of its months has such a day", "use days that the months have"
+            raise ContractError(f"{expression!r}: {message}", field="cron", fix=fix) from None
         raise ContractError(f"{expression!r}: {error}".lower(), field="cron", fix=_FIELDS_FIX) from None
 
 

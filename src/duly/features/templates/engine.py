@@ -27,11 +27,10 @@ from jinja2.visitor import NodeTransformer
 from duly.core.errors import ContractError
 from duly.core.redaction import printable, redact
 from duly.features.templates.filters import FILTERS, MAX_TEXT_LENGTH, concat, finalize, iterate
-from duly.features.templates.models import MessageText
+from duly.features.templates.models import MAX_SOURCE_LENGTH, MessageText
 from duly.features.templates.syntax import LOOP_ATTRIBUTES, TESTS, find_problem
 
 MAX_SUBJECT_LENGTH = 200
-MAX_SOURCE_LENGTH = {"subject": 1_000, "body": 32 * 1024}
 _MAX_CPU_SECONDS = 0.1
 _MISSING_FIX = "add it to the payload, or test it with `is defined`"
 _SYNTAX_FIX = "use text, values, if, one level of for, comparisons and the filters of the guide"

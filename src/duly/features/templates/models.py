@@ -15,9 +15,10 @@ from duly.features.arguments import required_text
 
 DEFAULT_LOCALE = "en"
 """The locale of recipients without one, and the last fallback."""
-_KEY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
-_MAX_KEY_LENGTH = 100
-_LOCALE = re.compile(r"([A-Za-z]{2,3})(-[A-Za-z0-9]{2,8})?")
+KEY_PATTERN = r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*"
+MAX_KEY_LENGTH = 100
+LOCALE_PATTERN = "[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?"
+MAX_SOURCE_LENGTH = {"subject": 1_000, "body": 32 * 1024}
 
 
 class MessageText(NamedTuple):
@@ -51,22 +52,21 @@ class TemplatePage:
 
 def checked_template_key(key: str) -> str:
     """Return a valid key of a template."""
-    if len(required_text("template_key", key)) > _MAX_KEY_LENGTH or not _KEY.fullmatch(key):
+    if len(required_text("template_key", key)) > MAX_KEY_LENGTH or not re.fullmatch(KEY_PATTERN, key):
         raise ContractError(
             f"{key!r} is not a template key",
             field="template_key",
-            fix=f"use lower_case.words, up to {_MAX_KEY_LENGTH} characters",
+            fix=f"use lower_case.words, up to {MAX_KEY_LENGTH} characters",
         )
     return key
 
 
 def checked_locale(locale: str) -> str:
     """Return a language, with a region if there is one, in canonical case: `de`, `de-AT`."""
-    match = _LOCALE.fullmatch(required_text("locale", locale))
-    if match is None:
+    if not re.fullmatch(LOCALE_PATTERN, required_text("locale", locale)):
         raise ContractError(f"{locale!r} is not a locale", field="locale", fix="use one like de, en or de-AT")
-    region = match[2] or ""
-    return match[1].lower() + (region.upper() if len(region) == 3 else region.title())
+    language, dash, region = locale.partition("-")
+    return language.lower() + dash + (region.upper() if len(region) == 2 else region.title())
 
 
 def fallback_locales(locale: str) -> list[str]:

@@ -7,7 +7,14 @@ from pydantic import Field
 from starlette.responses import Response
 
 from duly.core.principal import Scope
-from duly.features.templates.service import OrgTemplate, TemplatePage
+from duly.features.templates.models import (
+    KEY_PATTERN,
+    LOCALE_PATTERN,
+    MAX_KEY_LENGTH,
+    MAX_SOURCE_LENGTH,
+    OrgTemplate,
+    TemplatePage,
+)
 from duly.http.params import After, PageSize, ReasonBody, ReasonParam
 from duly.http.problems import problem_responses
 from duly.http.requester import Requester
@@ -15,13 +22,13 @@ from duly.http.responses import page_model, response_model
 from duly.http.service import Service
 from duly.http.strict_requests import StrictRoute
 
-_LOCALE_PATTERN = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$"
-_KEY_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$"
-MAX_BODY_LENGTH = 32 * 1024
-Locale = Annotated[str, Field(pattern=_LOCALE_PATTERN, max_length=12, examples=["de"])]
-Key = Annotated[str, Field(pattern=_KEY_PATTERN, max_length=100, examples=["job.completed"])]
-KeyPath = Annotated[str, Path(pattern=_KEY_PATTERN, max_length=100)]
-LocaleParam = Annotated[str, Query(pattern=_LOCALE_PATTERN, max_length=12)]
+_KEY, _LOCALE = f"^{KEY_PATTERN}$", f"^{LOCALE_PATTERN}$"
+Locale = Annotated[str, Field(pattern=_LOCALE, max_length=12, examples=["de"])]
+Key = Annotated[str, Field(pattern=_KEY, max_length=MAX_KEY_LENGTH, examples=["job.completed"])]
+KeyPath = Annotated[str, Path(pattern=_KEY, max_length=MAX_KEY_LENGTH)]
+LocaleParam = Annotated[str, Query(pattern=_LOCALE, max_length=12)]
+Subject = Annotated[str, Field(max_length=MAX_SOURCE_LENGTH["subject"])]
+Body = Annotated[str, Field(max_length=MAX_SOURCE_LENGTH["body"])]
 
 TemplateResponse = response_model(OrgTemplate, "Template")
 TemplatePageResponse = page_model("templates", TemplateResponse)
@@ -30,8 +37,8 @@ TemplatePageResponse = page_model("templates", TemplateResponse)
 class TemplateContent(ReasonBody):
     """The subject and the body of a template."""
 
-    subject: str = Field(min_length=1, max_length=1_000)
-    body: str = Field(max_length=MAX_BODY_LENGTH)
+    subject: Subject = Field(min_length=1)
+    body: Body
 
 
 def routes(service: Service) -> APIRouter:
