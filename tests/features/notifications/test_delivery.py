@@ -56,7 +56,7 @@ async def test_mail_is_retried_while_the_server_is_busy_and_a_bounced_address_is
     assert found["busy@example.com"] == ("sent", 3, "the mail server replied: 421 4.3.2")
     assert found["gone@example.com"] == ("failed", 1, "the mail server replied: 550 5.1.1")
     assert found["spam@example.com"] == ("failed", 1, "the mail server replied: 554 5.7.1")
-    assert {mail["Subject"] for mail in box.messages} == {"report.build ist fertig"}
+    assert {mail["Subject"] for mail in box.messages} == {"report.build wurde erfolgreich beendet"}
     [bounced] = (await app.notifications.suppressions.list(org)).suppressions
     assert (bounced.recipient, bounced.created_by) == ("gone@example.com", "system:notifier")
     assert "5.1.1" in bounced.reason
@@ -128,7 +128,7 @@ async def test_the_errors_of_a_channel_decide_the_delivery_status(
 ) -> None:
     class Plain:
         def send(self, message: Any) -> None:
-            assert (message.recipient, message.subject) == ("on a thread", "report.build has failed")
+            assert (message.recipient, message.subject) == ("on a thread", "report.build failed")
             assert message.payload == FACTS
             threads.append(context_log_fields().get("job_type"))
 

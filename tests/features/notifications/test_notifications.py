@@ -120,7 +120,7 @@ async def test_a_due_notification_is_unread_in_the_inbox_until_it_is_read(
     assert (page.unread, len(page.notifications), len(rest.notifications), rest.after) == (3, 2, 1, None)
     first = page.notifications[0]
     assert (first.subject, first.delivery_status, first.attempt_count) == (
-        "report.build ist fertig",
+        "report.build wurde erfolgreich beendet",
         "sent",
         1,
     )
@@ -131,7 +131,7 @@ async def test_a_due_notification_is_unread_in_the_inbox_until_it_is_read(
     assert (await app.notifications.inbox(org, "u1", unread=True)).unread == 2
     assert await app.notifications.mark_read(org, "u1") == 2
     assert [n.subject for n in (await app.notifications.inbox(org, "u2", unread=True)).notifications] == [
-        "report.build has failed"
+        "report.build failed"
     ]
     [pending] = (await app.notifications.list(org, status="pending")).notifications
     assert (pending.scheduled_at, pending.subject) == (late, None)
@@ -225,7 +225,7 @@ async def test_templates_of_an_org_take_precedence_locale_by_locale(app: Duly, o
 
     assert (await subject_of("de-at"), await subject_of("fr")) == (
         "{{ job_type }} ist fehlgeschlagen",
-        "{{ job_type }} has failed",
+        "{{ job_type }} failed",
     )
     why = {"actor": ANNA, "reason": "our own words"}
     await templates.set(org, "job.failed", "en", subject="oh no", body="x", **why)
@@ -254,7 +254,7 @@ async def test_templates_of_an_org_take_precedence_locale_by_locale(app: Duly, o
     listed = [(one.template_key, one.locale) for one in (*page.templates, *rest.templates)]
     assert listed == [("invoice.due", "de"), ("job.failed", "de-AT"), ("job.failed", "en")]
     await templates.remove(org, "job.failed", "en", **why)
-    assert await subject_of("fr") == "{{ job_type }} has failed"
+    assert await subject_of("fr") == "{{ job_type }} failed"
     with pytest.raises(NotFound):
         await templates.get(org, "job.failed", "en")
     audited = [entry.target_id for entry in (await app.audit.list(org)).entries]

@@ -143,7 +143,7 @@ async def test_a_message_links_to_its_job_if_the_public_url_is_set(
     await deliver(app, sql)
     [message] = kept.messages
     assert message.body.endswith(f"\nhttps://duly.example.com/jobs/{handle.job_id}\n")
-    assert "Betrifft: Invoice 7\n" in message.body
+    assert "Betreff: Invoice 7\n" in message.body
     assert (message.job_id, message.locale) == (handle.job_id, "de")
 
 
@@ -220,7 +220,7 @@ async def test_an_endpoint_is_notified_by_a_delivery_of_its_own(
     [(seq, kind, which, data, due)] = sql.execute(query).fetchall()
     assert (seq, kind, which, due) == (1, "notification", found[endpoint][2], True)
     assert (data["subject"], data["template_key"], data["payload"]) == (
-        "a has failed",
+        "a failed",
         "job.failed",
         {"job_type": "a"},
     )

@@ -176,6 +176,8 @@ def _as_object(value: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{round(value, 1):g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

@@ -13,14 +13,14 @@ from types import MappingProxyType
 from duly.features.templates.models import MessageText
 
 _JOB_FACTS_DE = """{% if job_id %}Auftrag: {{ job_id }}
-{% endif %}{% if subject_id %}Betrifft: {{ subject_id }}
+{% endif %}{% if subject_id %}Betreff: {{ subject_id }}
 {% endif %}{% if finished_at %}Beendet: {{ finished_at|datetime }}
 {% endif %}{% if error_code %}Fehler: {{ error_code }}
 {% endif %}{% if job_url %}
 {{ job_url }}
 {% endif %}"""
 _JOB_FACTS_EN = """{% if job_id %}Job: {{ job_id }}
-{% endif %}{% if subject_id %}About: {{ subject_id }}
+{% endif %}{% if subject_id %}Subject: {{ subject_id }}
 {% endif %}{% if finished_at %}Finished: {{ finished_at|datetime }}
 {% endif %}{% if error_code %}Error: {{ error_code }}
 {% endif %}{% if job_url %}
@@ -29,10 +29,10 @@ _JOB_FACTS_EN = """{% if job_id %}Job: {{ job_id }}
 # Summaries are English, as logs and the command line are: German mail has its own.
 _SUMMARY_DE = """{% if kind == 'queue_depth' %}Zu viele Aufträge warten in {{ target }}\
 {% elif kind == 'oldest_age' %}Ein Auftrag in {{ target }} wartet zu lange\
-{% elif kind == 'dead_rate' %}Zu viele Aufträge sind binnen einer Stunde endgültig fehlgeschlagen\
-{% elif kind == 'no_worker' %}Kein Worker meldet sich\
-{% elif kind == 'stale_runs' %}Aufträge geben kein Lebenszeichen, und niemand bereinigt sie\
-{% elif kind == 'relay_lag' %}Ereignisse werden zu spät weitergegeben\
+{% elif kind == 'dead_rate' %}Zu viele neue Dead Letters innerhalb einer Stunde\
+{% elif kind == 'no_worker' %}Kein Worker sendet Heartbeats\
+{% elif kind == 'stale_runs' %}Verwaiste Aufträge wurden nicht korrigiert\
+{% elif kind == 'relay_lag' %}Ereignisse werden zu spät zugestellt\
 {% else %}{{ summary }}{% endif %}"""
 _SEVERITY_DE = "{% if severity == 'critical' %}kritisch{% else %}Warnung{% endif %}"
 _UNIT = "{% if kind in ['oldest_age', 'no_worker', 'relay_lag'] %} s{% endif %}"
@@ -47,8 +47,8 @@ def _alert_facts(kind: str, about: str, measured: str, threshold: str, since: st
     )
 
 
-_ALERT_FACTS_DE = _alert_facts("Art", "Betrifft", "Gemessen", "Schwelle", "Seit")
-_ALERT_FACTS_EN = _alert_facts("Kind", "About", "Measured", "threshold", "Since")
+_ALERT_FACTS_DE = _alert_facts("Art", "Ziel", "Gemessen", "Schwelle", "Seit")
+_ALERT_FACTS_EN = _alert_facts("Kind", "Target", "Measured", "threshold", "Since")
 
 
 def _job_template(german: str, english: str, de: str, en: str) -> dict[str, MessageText]:
@@ -61,26 +61,26 @@ def _job_template(german: str, english: str, de: str, en: str) -> dict[str, Mess
 BUILTIN_TEMPLATES = MappingProxyType(
     {
         "job.completed": _job_template(
-            "ist fertig",
-            "is done",
-            "Der Auftrag {{ job_type }} ist fertig"
+            "wurde erfolgreich beendet",
+            "succeeded",
+            "Der Auftrag {{ job_type }} wurde erfolgreich beendet"
             "{% if outcome == 'partially_succeeded' %}, aber einzelne Teile sind fehlgeschlagen{% endif %}.",
-            "The job {{ job_type }} is done"
-            "{% if outcome == 'partially_succeeded' %}, but some of its parts have failed{% endif %}.",
+            "The job {{ job_type }} succeeded"
+            "{% if outcome == 'partially_succeeded' %}, but some of its parts failed{% endif %}.",
         ),
         "job.failed": _job_template(
             "ist fehlgeschlagen",
-            "has failed",
+            "failed",
             "Der Auftrag {{ job_type }} ist fehlgeschlagen.",
-            "The job {{ job_type }} has failed.",
+            "The job {{ job_type }} failed.",
         ),
         "job.dead": _job_template(
             "ist endgültig fehlgeschlagen",
-            "has failed for good",
-            "Der Auftrag {{ job_type }} ist nach allen Versuchen fehlgeschlagen "
-            "und wartet auf eine Entscheidung: wiederholen oder verwerfen.",
-            "The job {{ job_type }} has failed after all its attempts "
-            "and waits for a decision: replay or discard it.",
+            "failed for good",
+            "Der Auftrag {{ job_type }} ist nach allen Versuchen fehlgeschlagen und jetzt ein Dead Letter: "
+            "Wiederholen oder verwerfen Sie ihn.",
+            "The job {{ job_type }} failed after all attempts and is now a dead letter: "
+            "replay or discard it.",
         ),
         "job.canceled": _job_template(
             "wurde abgebrochen",
@@ -104,8 +104,8 @@ BUILTIN_TEMPLATES = MappingProxyType(
         },
         "webhook.disabled": {
             "de": MessageText(
-                "Webhook abgeschaltet",
-                "Der Webhook {{ endpoint_id }} wurde abgeschaltet.\n\n"
+                "Webhook deaktiviert",
+                "Der Webhook {{ endpoint_id }} wurde deaktiviert.\n\n"
                 "Adresse: {{ url }}\nGrund: {{ reason }}\nSeit: {{ disabled_at|datetime }}\n",
             ),
             "en": MessageText(
