@@ -181,7 +181,7 @@ _beyond_the_maximum = in_code(decisions, "_retry_or_dead_letter", _one_more)
 _tick_not_unique = together(
     in_database("alter table duly.schedule_ticks drop constraint schedule_ticks_pkey"),
     edited(schedules__take_due=[("for update of s skip locked", "")]),
-    in_code(scheduler, "_spec", _unlike_any_other),
+    in_code(scheduler, "_tick_job_spec", _unlike_any_other),
 )
 
 MUTANTS: tuple[Mutant, ...] = (
