@@ -21,7 +21,7 @@ import psycopg
 
 from duly import Actor, Cancel, Context, Duly, Fail, Failure, Retry, RetryPolicy, context
 from duly.apps.documents.folders.access import DocumentPrincipal
-from duly.apps.documents.folders.service import Grant
+from duly.apps.documents.models import Grant
 from duly.apps.documents.schema import SCHEMA
 from duly.core.job import SYSTEM_ORG
 from duly.core.principal import ROLE_SCOPES, Principal, Role, Scope

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import sys
 import traceback
-import uuid
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from duly.app import Duly
 from duly.core import payload as rules
 from duly.core.errors import ConfigurationError, DulyError, PayloadRefused
-from duly.jobs.request_context import context
 
-T = TypeVar("T")
 _FIX = "use --app module:attribute, or DULY_APP"
 
 
@@ -46,23 +41,6 @@ def _imported(module: str) -> Any:
         if not missing:
             traceback.print_exc()
         raise ConfigurationError(f"cannot import {module}: {error}", field="app", fix=_FIX) from None
-
-
-def find(name: str | None) -> Duly:
-    """Return the application of that name."""
-    return load_app(name)
-
-
-def run(name: str | None, work: Callable[[Duly], Awaitable[T]]) -> T:
-    """Open the application, do one piece of work with it, and close it."""
-    app = load_app(name)
-
-    async def once() -> T:
-        async with app:
-            return await work(app)
-
-    with context(request_id=f"cli-{uuid.uuid4().hex}"):
-        return asyncio.run(once())
 
 
 def read_payload(given: str) -> dict[str, Any]:

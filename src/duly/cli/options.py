@@ -189,11 +189,3 @@ def write_logs(
     """Write logs to stderr at the level of the command, else of the settings."""
     chosen = level or settings.log_level or otherwise
     Logs(as_json or settings.log_format == "json", chosen, (LogContextFilter(),)).configure()
-
-
-def moment(text: str | None, option: str) -> datetime | None:
-    """Return a time with its zone, as in RFC 3339."""
-    try:
-        return None if text is None else _time(text)
-    except typer.BadParameter as error:
-        raise typer.BadParameter(error.message, param_hint=option) from None

@@ -13,7 +13,7 @@ import psycopg
 import typer
 from typer.main import get_command
 
-from duly.apps.documents.cli import docs
+from duly.apps.documents.commands import docs
 from duly.cli import serve, worker
 from duly.cli.command import Group
 from duly.cli.exit_codes import ExitCode, exit_code
@@ -86,7 +86,7 @@ program.command(hidden=True)(worker.worker_process)
 program.command(job_types=True)(enqueue)
 for group in GROUPS:
     program.add(group)
-program.typer.add_typer(docs.group, name="docs")
+program.add(docs)
 
 
 @cache

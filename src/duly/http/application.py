@@ -13,31 +13,15 @@ from fastapi import FastAPI
 from duly import pages
 from duly.apps.analyze import JOB_TYPE as ANALYZE_JOB
 from duly.apps.analyze import routes as analyze
+from duly.apps.documents.classification import routes as document_classification
+from duly.apps.documents.exports import routes as document_exports
+from duly.apps.documents.extraction import routes as document_extraction
 from duly.apps.documents.extraction.service import JOB_TYPE as EXTRACTION_JOB
-from duly.apps.documents.http import (
-    classes as document_classes,
-)
-from duly.apps.documents.http import (
-    connectors as document_connectors,
-)
-from duly.apps.documents.http import (
-    documents,
-)
-from duly.apps.documents.http import (
-    exports as document_exports,
-)
-from duly.apps.documents.http import (
-    files as document_files,
-)
-from duly.apps.documents.http import (
-    folders as document_folders,
-)
-from duly.apps.documents.http import (
-    search as document_search,
-)
-from duly.apps.documents.http import (
-    uploads as document_uploads,
-)
+from duly.apps.documents.folders import routes as document_folders
+from duly.apps.documents.imports import routes as document_imports
+from duly.apps.documents.library import routes as documents
+from duly.apps.documents.search import routes as document_search
+from duly.apps.documents.uploads import routes as document_uploads
 from duly.apps.documents.uploads.service import PART_SIZE
 from duly.features.alerts import routes as alerts
 from duly.features.api_keys import routes as api_keys
@@ -97,10 +81,10 @@ _DOCUMENTS = (
     document_search,
     document_uploads,
     document_folders,
-    document_connectors,
-    document_classes,
+    document_imports,
+    document_classification,
     document_exports,
-    document_files,
+    document_extraction,
     documents,
 )
 

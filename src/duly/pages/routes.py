@@ -9,7 +9,12 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from duly.apps.documents.pages import document, folder, library, search, transfers, types
+from duly.apps.documents.classification import pages as classification
+from duly.apps.documents.exports import pages as exports
+from duly.apps.documents.folders import pages as folders
+from duly.apps.documents.imports import pages as imports
+from duly.apps.documents.library import pages as library
+from duly.apps.documents.search import pages as search
 from duly.core.errors import DulyError, NotFound, Unauthenticated
 from duly.core.principal import Scope
 from duly.core.states import EventType
@@ -114,11 +119,11 @@ async def _result(pages: Pages, request: Request, service: Service, requester: R
 
 
 async def _folder(pages: Pages, request: Request, service: Service, requester: Requester) -> Response:
-    return await folder.page(pages, request, service, requester, _path_id(request, "node_id"))
+    return await folders.page(pages, request, service, requester, _path_id(request, "node_id"))
 
 
 async def _document(pages: Pages, request: Request, service: Service, requester: Requester) -> Response:
-    return await document.page(pages, request, service, requester, _path_id(request, "document_id"))
+    return await library.document(pages, request, service, requester, _path_id(request, "document_id"))
 
 
 def _path_id(request: Request, name: str) -> UUID:
@@ -136,12 +141,12 @@ _PAGES: dict[str, PageFunction] = {
     "/results/{result_id}": _result,
 }
 _DOCUMENT_PAGES: dict[str, PageFunction] = {
-    "/documents": library.page,
+    "/documents": library.documents,
     "/documents/search": search.page,
-    "/documents/review": types.review,
-    "/documents/filing": types.filing,
-    "/documents/connectors": transfers.connectors,
-    "/documents/exports": transfers.exports,
+    "/documents/review": classification.review,
+    "/documents/filing": classification.filing,
+    "/documents/connectors": imports.page,
+    "/documents/exports": exports.page,
     "/documents/folders/{node_id}": _folder,
     "/documents/{document_id}": _document,
 }

@@ -7,7 +7,7 @@ import sys
 from datetime import timedelta
 
 from duly import Duly
-from duly.apps.documents.imports.options import ImportOptions, Place
+from duly.apps.documents.imports.options import ImportOptions, ProviderEndpoint
 from duly.apps.documents.imports.secrets import SecretStore
 
 LEASE = timedelta(seconds=0.6)
@@ -19,7 +19,7 @@ def make_app(url: str, direct_url: str, blobs: str, secrets: str = "", dropbox: 
     app = Duly(database_url=url, database_direct_url=direct, blobs_url=blobs, maintenance=False)
     imports = ImportOptions()
     if dropbox:
-        place = Place(dropbox, f"{dropbox}/oauth2/token", dropbox)
+        place = ProviderEndpoint(dropbox, f"{dropbox}/oauth2/token", dropbox)
         imports = ImportOptions(SecretStore(secrets, {}), place)
     app.include_documents(imports=imports)
     return app

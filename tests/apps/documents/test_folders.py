@@ -34,7 +34,7 @@ async def test_folders_are_a_tree_with_paths(library: Duly, anna: DocumentPrinci
     assert [one.path for one in await folders.list(anna)] == ["Haus", "Haus/2026"]
     with pytest.raises(NameTaken):
         await folders.create(anna, "2026", top.node_id)
-    with pytest.raises(errors.ContractError, match="in itself"):
+    with pytest.raises(errors.ContractError, match="into itself"):
         await folders.change(anna, top.node_id, moves=True, move_to=inner.node_id)
     moved = await folders.change(anna, inner.node_id, name="2027", moves=True)
     assert moved.path == "2027"
@@ -94,8 +94,8 @@ async def test_who_manages_a_folder_says_whom_it_is_for_and_nobody_else(
         ("user:anna", "manage"),
         ("user:ben", "write"),
     ]
-    for bad in ("nobody", "role:admin", "user:"):
-        with pytest.raises(errors.ContractError, match="nobody"):
+    for bad in ("is not a principal", "role:admin", "user:"):
+        with pytest.raises(errors.ContractError, match="is not a principal"):
             await folders.set_grants(boss, folder.node_id, [Grant(principal=bad, level="read")])
 
 
@@ -149,7 +149,7 @@ async def test_folders_have_a_depth_also_when_they_are_moved(library: Duly, anna
             parent = (await folders.create(anna, f"{name}{level}", parent)).node_id
             chains += [parent] if level in (0, 10) else []
     first_top, first_end, second_top, _ = chains
-    with pytest.raises(errors.ContractError, match="too deep"):
+    with pytest.raises(errors.ContractError, match="more than 20 levels"):
         await folders.change(anna, second_top, moves=True, move_to=first_end)
     assert (await folders.change(anna, second_top, moves=True, move_to=first_top)).path == "a0/b0"
 
@@ -193,7 +193,7 @@ async def test_a_folder_that_they_may_not_see_tells_nothing_of_itself(
     seen = await folders.get(anna, below.node_id)
     assert (seen.path, seen.parent_id) == ("Haus/…/Alle", None)
     await folders.remove(anna, same.node_id)
-    with pytest.raises(FolderNotEmpty, match="still something in it"):
+    with pytest.raises(FolderNotEmpty, match="the folder is not empty"):
         await folders.remove(anna, top.node_id)
 
 

@@ -1,4 +1,5 @@
-"""Documents of an org: kept, read, classified, found, brought in and given out.
+"""Documents of an org: storage, extraction, classification, search, import and export.
 
-Built as a user of Duly would build it: tables of its own, jobs, the public calls. Nobody below knows it.
+An application on the public API of Duly: tables of its own, job types, and public calls. No other package
+of Duly needs it.
 """

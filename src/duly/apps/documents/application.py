@@ -1,4 +1,4 @@
-"""Documents in an application: tables, job types, the adapter, and who sees their jobs."""
+"""Include documents in an application: schema, job types, reconciliation, and the rule for job subjects."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from duly.jobs.application import App
 
 
 def include(app: App, options: DocumentOptions | None = None) -> None:
-    """Add documents to an application; again, it changes nothing."""
+    """Include documents in an application. Idempotent."""
     if JOB_TYPE in app.registry:
         return
-    chosen = options or DocumentOptions()
-    app.included[SCHEMA.name] = chosen
+    options = options or DocumentOptions()
+    app.included[SCHEMA.name] = options
     app.schemas.append(SCHEMA)
     app.subject_rules.append(DocumentSubjectRule(app))
-    extraction.declare(app, chosen)
+    extraction.declare(app, options)
     removal.declare(app)
-    classification.declare(app, chosen.classifier)
-    imports.declare(app, chosen.imports)
+    classification.declare(app, options.classifier)
+    imports.declare(app, options.imports)
     exports.declare(app)

@@ -1,4 +1,4 @@
-"""What can be wrong with a request for documents."""
+"""Errors of requests about documents."""
 
 from __future__ import annotations
 
@@ -6,58 +6,58 @@ from duly.core.errors import Conflict, LimitExceeded, NotFound
 
 
 class UnknownDocument(NotFound):
-    """No document of that id that they may see."""
+    """The document does not exist, or the principal may not see it."""
 
     code = "document.unknown"
 
 
 class UnknownFolder(NotFound):
-    """No folder of that id that they may see."""
+    """The folder does not exist, or the principal may not see it."""
 
     code = "folder.unknown"
 
 
 class UnknownUpload(NotFound):
-    """No upload of that id by them, or one that is finished."""
+    """The upload does not exist, is finished, or belongs to another principal."""
 
     code = "upload.unknown"
 
 
 class UnknownFile(NotFound):
-    """The document has no such version, or no such derived file."""
+    """The document has no such version or derived file."""
 
     code = "document.no_file"
 
 
 class NameTaken(Conflict):
-    """The folder has one of that name."""
+    """The parent folder has a folder of that name."""
 
     code = "folder.name_taken"
 
 
 class FolderNotEmpty(Conflict):
-    """There is still something in it."""
+    """The folder contains documents or folders."""
 
     code = "folder.not_empty"
 
 
 class UploadIncomplete(Conflict):
-    """Parts are missing, or what came is not what was announced."""
+    """Parts are missing, or the file is not the announced one."""
 
     code = "upload.incomplete"
 
 
 class QuotaExceeded(LimitExceeded):
-    """The org keeps as much as it may, or the document has as many versions."""
+    """The org stores as much as it may, or the document has as many versions as it may."""
 
     code = "document.quota"
 
 
 def unknown_document() -> UnknownDocument:
-    """The same for an unknown one, another org's, and one in a folder that is closed to them."""
+    """Return the same error for a document that does not exist, is another org's, or is hidden."""
     return UnknownDocument("no such document", field="document_id", fix="check the id, or ask for access")
 
 
 def unknown_folder(field: str = "node_id") -> UnknownFolder:
-    """The same for an unknown one, another org's, and one that is closed to them."""
+    """Return the same error for a folder that does not exist, is another org's, or is hidden."""
     return UnknownFolder("no such folder", field=field, fix="check the id, or ask for access")

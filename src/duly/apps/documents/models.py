@@ -1,4 +1,4 @@
-"""Documents, versions, folders and extractions as they are shown."""
+"""The resources of documents: documents, versions, uploads, folders, grants, extractions and passages."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Document(BaseModel):
     """A document of an org, at its current version."""
 
     document_id: UUID
-    node_id: UUID | None = Field(description="The folder it lies in; null is the root.")
+    node_id: UUID | None = Field(description="The folder; null is the root.")
     name: str
     version: int
     sha256: str
     size: int
     media_type: str
-    status: DocumentStatus = Field(description="`needs_ocr`: some pages have no text of their own.")
+    status: DocumentStatus = Field(description="`needs_ocr`: some pages have an image but no text.")
     extraction_id: UUID | None = Field(description="The extraction that its text is from, or the last one.")
     page_count: int | None
     chunk_count: int | None
     language: str | None
     doc_type: str | None
     doc_type_confidence: float | None
-    doc_type_confirmed: bool = Field(description="Whether somebody said so.")
+    doc_type_confirmed: bool = Field(description="Whether a person confirmed the type.")
     metadata: dict[str, Any]
     created_by: str
     created_at: datetime
@@ -40,7 +40,7 @@ class Document(BaseModel):
 
 
 class Version(BaseModel):
-    """A file that a document has been."""
+    """A version of a document: one file."""
 
     version: int
     sha256: str
@@ -52,38 +52,38 @@ class Version(BaseModel):
 
 
 class OpenUpload(BaseModel):
-    """A file that somebody has begun to send."""
+    """An upload that was started and is not finished."""
 
     upload_id: UUID
-    sha256: str = Field(description="Of the whole file: begun with again, it goes on.")
+    sha256: str = Field(description="Of the whole file; start an upload with it again to resume.")
     size: int
     part_size: int
-    received: int = Field(description="How many parts are here.")
-    created_at: datetime = Field(description="When it was begun, or gone on with.")
+    received: int = Field(description="The number of parts received.")
+    created_at: datetime = Field(description="When the upload was started or resumed.")
 
 
 class Folder(BaseModel):
     """A folder."""
 
     node_id: UUID
-    parent_id: UUID | None = Field(description="Null is the root, or a folder that is closed to you.")
+    parent_id: UUID | None = Field(description="Null is the root, or a folder that is hidden from you.")
     name: str
     path: str = Field(
-        description="The names from the root down, with slashes; `…` is one that is closed to you."
+        description="The names from the root down, with slashes; `…` is a folder that is hidden from you."
     )
     created_by: str
     created_at: datetime
 
 
 class Grant(BaseModel):
-    """What somebody may do in a folder, and in those below that say nothing of their own."""
+    """The access of a principal to a folder, and to the folders below that have no grants of their own."""
 
     principal: str = Field(description="As in `user:u1` or `api_key:k1`.", max_length=300)
     level: Level
 
 
 class Extraction(BaseModel):
-    """What was, or is being, read out of a version."""
+    """The extraction of a version: requested, running or ended."""
 
     extraction_id: UUID
     document_id: UUID
@@ -107,11 +107,11 @@ class Extraction(BaseModel):
 
 
 class IndexedPassage(BaseModel):
-    """A passage of a document, as search finds it."""
+    """A passage of a document in the search index."""
 
     index: int
     page: int | None
     type: str | None
     language: str | None
     text: str
-    spans: list[Span] = Field(description="The elements that it is made of, and where they are on the page.")
+    spans: list[Span] = Field(description="The elements of the passage, and their boxes on the page.")

@@ -1,4 +1,4 @@
-"""What documents can be told by whoever runs the installation."""
+"""The options of the documents application, set by the operator."""
 
 from __future__ import annotations
 
@@ -13,34 +13,32 @@ from duly.apps.documents.library.quotas import Quotas
 from duly.apps.documents.schema import SCHEMA
 from duly.jobs.application import App
 
-_CENTS: Mapping[Engine, float] = {"unstructured_fast": 0.1, "unstructured_hires": 1.0}
+_CENTS_PER_PAGE: Mapping[Engine, float] = {"unstructured_fast": 0.1, "unstructured_hires": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """ReaderLimits, and services that are asked."""
+    """Limits, quotas and external services."""
 
     limits: ReaderLimits = ReaderLimits()  # noqa: RUF009 - frozen
     unstructured_url: str | None = None
-    """Where the Unstructured service is; without it nothing is ever sent anywhere."""
+    """The URL of the Unstructured service; without it no file is ever sent to a service."""
     unstructured_key: str | None = field(default=None, repr=False)
     classifier: Classifier | None = None
-    """Who else is asked what a document is, with consent."""
+    """An external classifier; it receives text only with consent."""
     imports: ImportOptions = field(default_factory=ImportOptions)
-    """Where documents are brought in from."""
     quotas: Quotas = Quotas()  # noqa: RUF009 - frozen
-    """What an org may keep."""
-    cents_per_page: Mapping[Engine, float] = field(default_factory=lambda: dict(_CENTS))
-    """What a page costs there: estimates before, actuals after."""
+    cents_per_page: Mapping[Engine, float] = field(default_factory=lambda: dict(_CENTS_PER_PAGE))
+    """The price of a page per remote engine, for estimated and actual costs."""
 
     def remote(self) -> Unstructured | None:
-        """Who reads for the `unstructured_*` engines, if anybody."""
+        """Return the client of the `unstructured_*` engines, if the service is configured."""
         if self.unstructured_url is None:
             return None
         return Unstructured(self.unstructured_url, self.unstructured_key or "")
 
 
 def options_of(app: App) -> DocumentOptions:
-    """What an application was told when documents were included."""
-    told = app.included.get(SCHEMA.name)
-    return told if isinstance(told, DocumentOptions) else DocumentOptions()
+    """Return the options with which an application included documents."""
+    options = app.included.get(SCHEMA.name)
+    return options if isinstance(options, DocumentOptions) else DocumentOptions()

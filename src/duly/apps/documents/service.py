@@ -1,4 +1,4 @@
-"""Documents for the doors: everything that visitors do with them."""
+"""`app.documents`: everything that principals do with documents."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from duly.apps.documents.extraction.service import (
 from duly.apps.documents.folders.access import DocumentPrincipal, check_folders_visible
 from duly.apps.documents.folders.service import Folders
 from duly.apps.documents.imports.service import Connectors
-from duly.apps.documents.library import removal
 from duly.apps.documents.library.filing import lock_document
-from duly.apps.documents.library.overview import Reading, Standing, lately, standing
-from duly.apps.documents.library.service import Library
+from duly.apps.documents.library.overview import Overview, RecentExtraction, read_overview, recent_extractions
+from duly.apps.documents.library.removal import remove_document
+from duly.apps.documents.library.service import DocumentLibrary
 from duly.apps.documents.models import Extraction, IndexedPassage
 from duly.apps.documents.schema import fetch_all
 from duly.apps.documents.search.models import Filters, SearchResult
@@ -33,97 +33,114 @@ from duly.apps.documents.uploads.service import Uploads
 from duly.features.pagination import page_size
 
 
-class Documents(Library):
+class Documents(DocumentLibrary):
     """The documents of an application."""
 
     @cached_property
     def folders(self) -> Folders:
-        """Folders, and whom they are for."""
+        """Manage folders and the access to them."""
         return Folders(self._app)
 
     @cached_property
     def uploads(self) -> Uploads:
-        """Files that come in parts."""
+        """Upload large files in parts."""
         return Uploads(self._app, self)
 
     @cached_property
     def classes(self) -> ClassificationService:
-        """What documents are, and where they belong."""
+        """Classify documents, confirm their types, and train the org's classifier."""
         return ClassificationService(self._app)
 
     @cached_property
     def connectors(self) -> Connectors:
-        """Accounts elsewhere that documents are brought in from."""
+        """Import documents from accounts at cloud storage providers."""
         return Connectors(self._app)
 
     @cached_property
     def exports(self) -> Exports:
-        """Documents that are given out."""
+        """Export documents and search results to files."""
         return Exports(self._app)
 
     async def extract(
-        self, who: DocumentPrincipal, document_id: UUID, engine: Engine = "fast", *, consent: bool = False
+        self,
+        principal: DocumentPrincipal,
+        document_id: UUID,
+        engine: Engine = "fast",
+        *,
+        consent: bool = False,
     ) -> StartedExtraction:
-        """Have the current version read; `consent` allows engines that send it elsewhere to do so."""
-        pages = (await self.get(who, document_id)).page_count
-        async with self._app.tenant_session(who.org_id) as conn:
-            found = await lock_document(conn, who, document_id)
-            target = ExtractionTarget(document_id, found.version, pages)
-            begun = await start_extraction(
-                self._app, conn, who, target, engine,
-                consent=consent, cents_per_page=self.options.cents_per_page,
-            )  # fmt: skip
-            if begun.created:
-                said = {
-                    "engine": engine,
-                    "consent": consent and engine in REMOTE_ENGINES,
-                    "version": found.version,
-                }
-                await self._note(conn, who, "document.extraction_asked", document_id, **said)
-            return begun
+        """Start an extraction of the current version; a remote engine needs `consent` to send the file."""
+        pages = (await self.get(principal, document_id)).page_count
+        async with self._session(principal) as conn:
+            document = await lock_document(conn, principal, document_id)
+            started = await start_extraction(
+                self._app,
+                conn,
+                principal,
+                ExtractionTarget(document_id, document.version, pages),
+                engine,
+                consent=consent,
+                cents_per_page=self.options.cents_per_page,
+            )
+            if started.created:
+                await self._record(
+                    conn,
+                    principal,
+                    "document.extraction_asked",
+                    document_id,
+                    engine=engine,
+                    consent=consent and engine in REMOTE_ENGINES,
+                    version=document.version,
+                )
+            return started
 
     async def extractions(
-        self, who: DocumentPrincipal, document_id: UUID, *, before: UUID | None = None, limit: int = 50
+        self, principal: DocumentPrincipal, document_id: UUID, *, before: UUID | None = None, limit: int = 50
     ) -> Sequence[Extraction]:
-        """What was, and is being, read out of a document; the newest first, or those before another."""
+        """Return the extractions of a document, newest first; with `before`, those before that one."""
         size = page_size(limit)
-        await self.get(who, document_id)
-        async with self._app.tenant_session(who.org_id) as conn:
-            return await list_extractions(conn, who.org_id, document_id, before, size)
+        await self.get(principal, document_id)
+        async with self._session(principal) as conn:
+            return await list_extractions(conn, principal.org_id, document_id, before, size)
 
-    async def elements(self, who: DocumentPrincipal, document_id: UUID) -> tuple[UUID, bytes]:
-        """The extraction that its text is from, and the pages that it has left, as JSON."""
-        found, name = await self._current(who, document_id)
+    async def elements(self, principal: DocumentPrincipal, document_id: UUID) -> tuple[UUID, bytes]:
+        """Return the extraction that the document's text is from, and its pages with elements as JSON."""
+        extraction_id, name = await self._current_extraction(principal, document_id)
         try:
-            return found, await self.derived(who, document_id, name)
+            return extraction_id, await self.derived(principal, document_id, name)
         except UnknownFile:
-            newer, name = await self._current(who, document_id)
-            if newer == found:
+            newer_id, name = await self._current_extraction(principal, document_id)
+            if newer_id == extraction_id:
                 raise
-            return newer, await self.derived(who, document_id, name)  # it was replaced meanwhile
+            # A newer extraction has replaced the file between the two reads.
+            return newer_id, await self.derived(principal, document_id, name)
 
-    async def _current(self, who: DocumentPrincipal, document_id: UUID) -> tuple[UUID, str]:
-        await self.get(who, document_id)
-        async with self._app.tenant_session(who.org_id) as conn:
-            found = await read_current_extraction(conn, who.org_id, document_id)
-        if found is None or not found.result_json:
-            raise UnknownFile("it has not been read", field="document_id", fix="ask for an extraction")
-        return found.extraction_id, str(found.result_json["derived"])
+    async def _current_extraction(self, principal: DocumentPrincipal, document_id: UUID) -> tuple[UUID, str]:
+        await self.get(principal, document_id)
+        async with self._session(principal) as conn:
+            extraction = await read_current_extraction(conn, principal.org_id, document_id)
+        if extraction is None or not extraction.result_json:
+            raise UnknownFile(
+                "the document has no extracted text", field="document_id", fix="start an extraction"
+            )
+        return extraction.extraction_id, str(extraction.result_json["derived"])
 
     async def passages(
-        self, who: DocumentPrincipal, document_id: UUID, *, start: int = 0, limit: int = 50
+        self, principal: DocumentPrincipal, document_id: UUID, *, start: int = 0, limit: int = 50
     ) -> Sequence[IndexedPassage]:
-        """What search finds of a document, in its order, from one passage on."""
-        await self.get(who, document_id)
-        values = {"org_id": who.org_id, "document_id": document_id, "start": start, "limit": page_size(limit)}
-        async with self._app.tenant_session(who.org_id) as conn:
-            found = await fetch_all(conn, "passages/list", values)
+        """Return the indexed passages of a document in order, from the position `start`."""
+        await self.get(principal, document_id)
+        values = {"org_id": principal.org_id, "document_id": document_id}
+        async with self._session(principal) as conn:
+            rows = await fetch_all(
+                conn, "passages/list", {**values, "start": start, "limit": page_size(limit)}
+            )
         fields = tuple(IndexedPassage.model_fields)
-        return [IndexedPassage.model_validate(dict(zip(fields, row, strict=True))) for row in found]
+        return [IndexedPassage.model_validate(dict(zip(fields, row, strict=True))) for row in rows]
 
     async def search(
         self,
-        who: DocumentPrincipal,
+        principal: DocumentPrincipal,
         query: str,
         filters: Filters | None = None,
         *,
@@ -131,26 +148,30 @@ class Documents(Library):
         offset: int = 0,
         group: bool = False,
     ) -> SearchResult:
-        """The passages that fit a query, the best first; with `group` the best of each document.
+        """Return the passages that match a query, best first; with `group` the best one of each document.
 
-        A folder among the filters that is unknown, or closed to them, raises.
+        A folder among the filters that does not exist, or is hidden, raises.
         """
-        asked = filters or Filters()
-        async with self._app.tenant_session(who.org_id) as conn:
-            await check_folders_visible(conn, who, asked.nodes or ())
-            return await search(conn, who, query, asked, limit=limit, offset=offset, group=group)
+        filters = filters or Filters()
+        async with self._session(principal) as conn:
+            await check_folders_visible(conn, principal, filters.nodes or ())
+            return await search(conn, principal, query, filters, limit=limit, offset=offset, group=group)
 
-    async def standing(self, who: DocumentPrincipal) -> Standing:
-        """How the documents of the org stand: what waits for review, what is being read, what is kept."""
-        async with self._app.tenant_session(who.org_id) as conn:
-            return await standing(conn, who, self.options.quotas)
+    async def overview(self, principal: DocumentPrincipal) -> Overview:
+        """Count the documents to review, the extractions by status, and the stored documents and bytes."""
+        async with self._session(principal) as conn:
+            return await read_overview(conn, principal, self.options.quotas)
 
-    async def lately(self, who: DocumentPrincipal, *, limit: int = 50) -> Sequence[Reading]:
-        """The readings under way, then those of the last seven days that did not end well."""
+    async def recent_extractions(
+        self, principal: DocumentPrincipal, *, limit: int = 50
+    ) -> Sequence[RecentExtraction]:
+        """Return active extractions, then those of the last seven days that did not succeed."""
         size = page_size(limit)
-        async with self._app.tenant_session(who.org_id) as conn:
-            return await lately(conn, who, size)
+        async with self._session(principal) as conn:
+            return await recent_extractions(conn, principal, size)
 
-    async def remove(self, who: DocumentPrincipal, document_id: UUID, *, reason: str | None = None) -> None:
-        """Delete a document and everything that was made of it."""
-        await removal.remove(self._app, who, document_id, reason=reason)
+    async def remove(
+        self, principal: DocumentPrincipal, document_id: UUID, *, reason: str | None = None
+    ) -> None:
+        """Delete a document and everything that was derived from it."""
+        await remove_document(self._app, principal, document_id, reason=reason)

@@ -212,23 +212,23 @@ async def test_what_is_refused_is_said_in_one_line(duly: Run, ids: dict[str, Any
         (("confirm", document, "No Type"), 4, "doc_type"),
         (("grant", "Contracts", *WHY), 2, "--as-above"),
         (("grant", "Contracts", "--to", "user:eve=own", *WHY), 2, "user:u1=write"),
-        (("change", document), 2, "nothing is to be different"),
+        (("change", document), 2, "nothing to change"),
         (("change", document, "--folder", "Nowhere"), 3, "no such folder"),
         (("change", document, "--metadata", "a=1", "--no-metadata"), 2, "either"),
-        (("mvdir", "Contracts"), 2, "a name, or a place"),
-        (("mvdir", "Contracts", "--into", "Contracts/2026"), 4, "in itself"),
+        (("mvdir", "Contracts"), 2, "a name or a parent folder"),
+        (("mvdir", "Contracts", "--into", "Contracts/2026"), 4, "into itself"),
         (("mvdir", "/", "--name", "x"), 3, "no such folder"),
         (("grants", "Nowhere"), 3, "no such folder"),
-        (("text", document), 3, "not been read"),
-        (("text", ids["read"], "--page", "2"), 3, "it has 1"),
+        (("text", document), 3, "no extracted text"),
+        (("text", ids["read"], "--page", "2"), 3, "the document has 1"),
         (("passages", uuid.UUID(int=7)), 3, "no such document"),
         (("classify", document, "--engine", "remote"), 2, "--consent"),
         (("abandon", uuid.UUID(int=7)), 3, "no such upload"),
         (("search", "x", "--created-from", "yesterday"), 2, "2026-11-15"),
-        (("export", "--language", "de"), 2, "of a search"),
+        (("export", "--language", "de"), 2, "belong to a search"),
         (("export", "--folder", "Contracts", "--folder", "/"), 2, "only one"),
         (("rmdir", "/", *WHY), 3, "no such folder"),
-        (("rmdir", "Contracts", *WHY), 4, "still something in it"),
+        (("rmdir", "Contracts", *WHY), 4, "the folder is not empty"),
         (("mkdir", "/"), 2, "root"),
         (("search", "?!"), 4, "query"),
         (("import", uuid.UUID(int=7)), 3, "no such connector"),
@@ -258,4 +258,4 @@ async def test_what_is_found_is_shown_and_marked_on_terminals_only(
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "Die \x1b[1mKündigung\x1b[0m [bold]" in (await duly("docs", "search", "Kündigung")).out
     slip = await duly("docs", "search", "Mnotag")
-    assert "Mnotag: nothing has it; looked for Montag" in slip.out
+    assert "Mnotag: no match; searched for Montag" in slip.out

@@ -17,11 +17,11 @@ import pytest
 from duly import Duly, Outcome
 from duly.apps.documents.elements import Passage
 from duly.apps.documents.exports import plan as planning
-from duly.apps.documents.exports.fonts import font
 from duly.apps.documents.exports.job import declare
-from duly.apps.documents.exports.models import Batch
+from duly.apps.documents.exports.models import ExportBatch
+from duly.apps.documents.exports.pdf import font
 from duly.apps.documents.exports.service import Exports
-from duly.apps.documents.exports.writer import Made, Maker
+from duly.apps.documents.exports.writer import ExportWriter, WrittenFile
 from duly.apps.documents.library.file_store import FileStore
 from duly.apps.documents.search.index import publish
 from duly.apps.documents.search.models import Filters
@@ -93,7 +93,7 @@ async def test_documents_come_as_a_table_of_what_is_open(
 async def test_documents_come_as_lines_with_their_text(
     app: Duly, acting: uuid.UUID, sql: Sql, exports: Exports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(planning._MOST, "jsonl", 2)  # so that it takes two files
+    monkeypatch.setitem(planning._MAX_FILE_WEIGHT, "jsonl", 2)  # so that it takes two files
     ids = {put(sql, acting, [f"Seite {n} ä", "zwei"], name=f"{n}.pdf") for n in range(3)}
     async with working(app):
         handle = await exports.documents(visitor(acting), format="jsonl", document_ids=list(ids))
@@ -124,7 +124,7 @@ async def test_documents_come_on_paper_with_pictures_and_text(
     texts = [" ".join(page.get_textpage().get_text_range().split()) for page in read]
     images = [sum(1 for _ in page.get_objects(filter=[pypdfium2.raw.FPDF_PAGEOBJ_IMAGE])) for page in read]
     assert (made.documents, made.rows) == (3, len(read))
-    odd, lost = font().shown("Ωmega Жук")
+    odd, lost = font().substitute("Ωmega Жук")
     assert sorted(zip(texts, images, strict=True)) == sorted([
         ("bild.pdf, 1/2", 1), ("bild.pdf, 1/2 Grüße aus Köln", 0),
         ("bild.pdf, 2/2", 1), (f"bild.pdf, 2/2 {odd}", 0),
@@ -171,20 +171,20 @@ async def test_a_search_comes_in_every_format(
 async def test_after_a_crash_only_what_was_not_done_is_done(
     app: Duly, acting: uuid.UUID, sql: Sql, exports: Exports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(planning._MOST, "csv", 1)
+    monkeypatch.setitem(planning._MAX_FILE_WEIGHT, "csv", 1)
     [*_, last] = sorted(put(sql, acting, ["x"]) for _ in range(3))
     begun: list[str] = []
     second, never = asyncio.Event(), asyncio.Event()
-    real = Maker.make
+    real = ExportWriter.write
 
-    async def make(self: Maker, batch: Batch) -> Made:
+    async def write(self: ExportWriter, batch: ExportBatch) -> WrittenFile:
         begun.append(batch.name)
         if begun == ["documents-0001.csv", "documents-0002.csv"]:
             second.set()
             await never.wait()
         return await real(self, batch)
 
-    monkeypatch.setattr(Maker, "make", make)
+    monkeypatch.setattr(ExportWriter, "write", write)
     handle = await exports.documents(visitor(acting))
     async with deaf(app, sql, drain=brief(0)):
         await asyncio.wait_for(second.wait(), PATIENCE)

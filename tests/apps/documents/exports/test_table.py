@@ -13,17 +13,16 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from duly.apps.documents.exports import page_images as drawing
-from duly.apps.documents.exports.fonts import font
-from duly.apps.documents.exports.page_images import drawn, kind_of
-from duly.apps.documents.exports.pdf import Paper
-from duly.apps.documents.exports.plan import Chosen, of_documents
-from duly.apps.documents.exports.tables import as_csv, as_lines
+from duly.apps.documents.exports.page_images import render_pages, renderer_for
+from duly.apps.documents.exports.pdf import PdfWriter, font
+from duly.apps.documents.exports.plan import SelectedDocument, plan_documents
+from duly.apps.documents.exports.tables import to_csv, to_jsonl
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])  # noqa: RUF001
 def test_nothing_in_a_table_is_taken_for_a_formula(start: str) -> None:
     evil = f'{start}cmd|"/c calc"!A1'
-    [_, row] = csv.reader(io.StringIO(as_csv(["a", "b"], [{"a": evil, "b": -5}]).decode(), newline=""))
+    [_, row] = csv.reader(io.StringIO(to_csv(["a", "b"], [{"a": evil, "b": -5}]).decode(), newline=""))
     assert row == [f"'{evil}", "-5"], "a number is a number"
 
 
@@ -31,29 +30,29 @@ def test_nothing_in_a_table_is_taken_for_a_formula(start: str) -> None:
 def test_nor_is_what_follows_something_that_others_take_for_the_end_of_a_value(end: str) -> None:
     """As a spreadsheet does that expects semicolons between values."""
     [_, row] = csv.reader(
-        io.StringIO(as_csv(["a", "b"], [{"a": f"Rechnung{end}=1+1{end}x-1", "b": 1}]).decode(), newline="")
+        io.StringIO(to_csv(["a", "b"], [{"a": f"Rechnung{end}=1+1{end}x-1", "b": 1}]).decode(), newline="")
     )
     assert row == [f"Rechnung{end}'=1+1{end}x-1", "1"]
 
 
 def test_a_table_keeps_every_letter_and_line() -> None:
     odd = {"name": 'Größe; "Ω", Ж\nzweite Zeile', "facts": {"a": [1, "ä"]}, "none": None}
-    text = as_csv(list(odd), [odd], bom=True).decode("utf-8-sig")
+    text = to_csv(list(odd), [odd], bom=True).decode("utf-8-sig")
     [_, row] = csv.reader(io.StringIO(text, newline=""))
     assert row == [odd["name"], '{"a": [1, "ä"]}', ""]
-    assert as_csv(["a"], [], bom=True).startswith(b"\xef\xbb\xbf")
-    assert json.loads(as_lines([odd])) == odd
+    assert to_csv(["a"], [], bom=True).startswith(b"\xef\xbb\xbf")
+    assert json.loads(to_jsonl([odd])) == odd
 
 
 def test_small_documents_share_a_file_and_large_ones_are_cut() -> None:
     ids = [uuid.uuid4() for _ in range(4)]
     chosen = [
-        Chosen(ids[0], 60, 9),
-        Chosen(ids[1], 40, 9),
-        Chosen(ids[2], 130, 9),
-        Chosen(ids[3], None, None),
+        SelectedDocument(ids[0], 60, 9),
+        SelectedDocument(ids[1], 40, 9),
+        SelectedDocument(ids[2], 130, 9),
+        SelectedDocument(ids[3], None, None),
     ]
-    plan = of_documents(chosen, "pdf")
+    plan = plan_documents(chosen, "pdf")
     assert [batch.name for batch in plan] == [
         "documents-0001.pdf",
         "documents-0002.pdf",
@@ -65,7 +64,7 @@ def test_small_documents_share_a_file_and_large_ones_are_cut() -> None:
         [(2, 1, 50), (2, 51, 100)],
         [(2, 101, 130), (3, 1, 50)],
     ]
-    [table] = of_documents(chosen, "csv")
+    [table] = plan_documents(chosen, "csv")
     assert (table.name, len(table.items)) == ("documents.csv", 4)
 
 
@@ -82,7 +81,7 @@ def pdf(*texts: str) -> bytes:
 async def test_pages_are_drawn_by_another_process(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(pdf("one", "two", "three"))
-    made = await drawn(file, "pdf", 2, 9, tmp_path)
+    made = await render_pages(file, "pdf", 2, 9, tmp_path)
     assert sorted(made) == [2, 3]
     assert all(picture.read_bytes().startswith(b"\xff\xd8\xff") for picture in made.values())
 
@@ -92,7 +91,7 @@ async def test_pages_are_drawn_by_another_process(tmp_path: Path) -> None:
 )
 async def test_what_cannot_be_drawn_is_left_out(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "file").write_bytes(content)
-    assert await drawn(tmp_path / "file", kind, 1, 3, tmp_path) == {}
+    assert await render_pages(tmp_path / "file", kind, 1, 3, tmp_path) == {}
 
 
 async def test_a_page_that_ends_the_process_costs_that_page_only(
@@ -106,20 +105,19 @@ async def test_a_page_that_ends_the_process_costs_that_page_only(
         "    pathlib.Path(sys.argv[5], f'{n}.jpg').write_bytes(b'x')\n"
         "    print(n, flush=True)\n"
     )
-    monkeypatch.setattr(drawing, "_INSIDE", deadly)
-    assert sorted(await drawn(tmp_path / "file", "pdf", 1, 4, tmp_path)) == [1, 3, 4]
+    monkeypatch.setattr(drawing, "_CHILD", deadly)
+    assert sorted(await render_pages(tmp_path / "file", "pdf", 1, 4, tmp_path)) == [1, 3, 4]
 
 
 def test_only_pdf_and_pictures_are_drawn() -> None:
-    assert [kind_of(kind) for kind in ("application/pdf", "image/png", "image/svg+xml", "text/html")] == [
-        "pdf", "picture", None, None,
-    ]  # fmt: skip
+    kinds = ("application/pdf", "image/png", "image/svg+xml", "text/html")
+    assert [renderer_for(kind) for kind in kinds] == ["pdf", "picture", None, None]
 
 
 def test_paper_holds_all_words_in_lines_that_fit_and_says_what_it_cannot_write() -> None:
-    paper = Paper()
+    paper = PdfWriter()
     words = [f"Straßenbahn{number}" for number in range(1_500)]
-    paper.text("Ein Titel", " ".join(words) + "\n" + "x" * 2_000 + "\n\N{SNOWMAN}\0")
+    paper.add_text("Ein Titel", " ".join(words) + "\n" + "x" * 2_000 + "\n\N{SNOWMAN}\0")
     data = paper.data()
     read = pypdfium2.PdfDocument(data)
     text = "\n".join(page.get_textpage().get_text_range() for page in read)
@@ -127,7 +125,7 @@ def test_paper_holds_all_words_in_lines_that_fit_and_says_what_it_cannot_write()
     assert [word for word in text.split() if word.startswith("Straßenbahn")] == words
     assert text.count("x") == 2_000
     assert text.count("Ein Titel") == paper.pages
-    assert paper.lost == (ord("\N{SNOWMAN}") not in font().letters)
-    again = Paper()
-    again.text("Ein Titel", " ".join(words) + "\n" + "x" * 2_000 + "\n\N{SNOWMAN}\0")
+    assert paper.missing_letters == (ord("\N{SNOWMAN}") not in font().letters)
+    again = PdfWriter()
+    again.add_text("Ein Titel", " ".join(words) + "\n" + "x" * 2_000 + "\n\N{SNOWMAN}\0")
     assert again.data() == data, "the same content makes the same bytes"

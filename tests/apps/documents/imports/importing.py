@@ -16,12 +16,11 @@ from duly import Actor, Duly, Handle, JobSnapshot
 from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.folders.service import Folders
 from duly.apps.documents.imports.job import declare
-from duly.apps.documents.imports.models import Imported
-from duly.apps.documents.imports.options import ImportOptions, Place
+from duly.apps.documents.imports.models import Connector, FolderMode, ImportResult
+from duly.apps.documents.imports.options import ImportOptions, ProviderEndpoint
 from duly.apps.documents.imports.providers.remote import Provider
 from duly.apps.documents.imports.secrets import SecretStore
-from duly.apps.documents.imports.service import Connector, Connectors
-from duly.apps.documents.imports.target_folders import Keeping
+from duly.apps.documents.imports.service import Connectors
 from duly.apps.documents.library.file_store import FileStore
 from tests.apps.documents.imports.fakes.dropbox import FakeDropbox
 from tests.apps.documents.imports.fakes.gdrive import FakeGDrive
@@ -62,9 +61,9 @@ class Site:
         self,
         remote_path: str = "",
         *files: str,
-        folders: Keeping = "keep",
+        folders: FolderMode = "keep",
         who: DocumentPrincipal | None = None,
-    ) -> Handle[Imported]:
+    ) -> Handle[ImportResult]:
         asking = Connectors(self.app)
         return await asking.begin_import(
             who or self.who,
@@ -74,7 +73,7 @@ class Site:
             folders=folders,
         )
 
-    async def bring(self, remote_path: str = "", *files: str, **how: Any) -> tuple[JobSnapshot, Imported]:
+    async def bring(self, remote_path: str = "", *files: str, **how: Any) -> tuple[JobSnapshot, ImportResult]:
         """Import, and what came of it."""
         handle = await self.ask(remote_path, *files, **how)
         job = await done(self.app, handle)
@@ -117,12 +116,12 @@ async def site_of(
         yield Site(app, sql, org, fake, connector, secrets)
 
 
-def place_of(provider: Provider, fake: Fake) -> Place:
+def place_of(provider: Provider, fake: Fake) -> ProviderEndpoint:
     match provider:
         case "dropbox":
-            return Place(fake.url, f"{fake.url}/oauth2/token", fake.url)
+            return ProviderEndpoint(fake.url, f"{fake.url}/oauth2/token", fake.url)
         case "onedrive":
             tokens = f"{fake.url}/common/oauth2/v2.0/token"
-            return Place(f"{fake.url}/v1.0", tokens, downloads=("localhost",))
+            return ProviderEndpoint(f"{fake.url}/v1.0", tokens, downloads=("localhost",))
         case _:
-            return Place(f"{fake.url}/drive/v3", f"{fake.url}/token")
+            return ProviderEndpoint(f"{fake.url}/drive/v3", f"{fake.url}/token")

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.apps.documents.imports.options import Place
+from duly.apps.documents.imports.options import ProviderEndpoint
 from duly.apps.documents.schema import statement
 from duly.core.errors import ConfigurationError
 from duly.testing import FreshDatabase
@@ -40,7 +40,7 @@ def provider(request: pytest.FixtureRequest) -> str:
 async def site(
     provider: str, app: Duly, sql: psycopg.Connection, acting: uuid.UUID, tmp_path: Path
 ) -> AsyncIterator[Site]:
-    limits = {"most_files": 2, "largest": 1000}
+    limits = {"max_batch_files": 2, "max_file_size": 1000}
     async with site_of(provider, app, sql, acting, tmp_path / "secrets", **limits) as made:  # type: ignore[arg-type]
         yield made
 
@@ -215,6 +215,8 @@ async def test_what_comes_from_dropbox_is_read_in_the_same_breath(site: Site) ->
 
 
 def test_tokens_do_not_go_over_the_network_in_the_clear() -> None:
-    with pytest.raises(ConfigurationError, match="in the clear"):
-        Place("http://api.example.com", "https://api.example.com/token")
-    assert "hush" not in repr(Place("https://a.example", "https://a.example", client_secret="hush"))
+    with pytest.raises(ConfigurationError, match="without encryption"):
+        ProviderEndpoint("http://api.example.com", "https://api.example.com/token")
+    assert "hush" not in repr(
+        ProviderEndpoint("https://a.example", "https://a.example", client_secret="hush")
+    )

@@ -100,13 +100,13 @@ async def test_a_wrong_connector_is_refused_by_field_with_a_fix(app: Duly, actin
 @pytest.mark.parametrize("path", ["../x", "/a/../b", "a\0b", "id:", "id:a/b", "x" * 2001])
 def test_a_path_that_leads_out_is_refused(path: str) -> None:
     with pytest.raises(errors.ContractError, match="remote_path"):
-        names.folder(path)
+        names.parse_folder(path)
     with pytest.raises(errors.ContractError, match="files"):
-        names.file(path)
+        names.parse_file(path)
 
 
 def test_a_path_is_told_in_one_way() -> None:
-    assert [names.folder(path) for path in ("", "/", "a/b/", "//a//b", "id:x1")] == [
+    assert [names.parse_folder(path) for path in ("", "/", "a/b/", "//a//b", "id:x1")] == [
         *("", "", "/a/b", "/a/b", "id:x1")
     ]
-    assert names.file("/a/b c.pdf") == "a/b c.pdf"
+    assert names.parse_file("/a/b c.pdf") == "a/b c.pdf"

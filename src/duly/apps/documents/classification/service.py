@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 from duly.apps.documents.classification.models import (
@@ -37,7 +38,8 @@ EVALUATE = "evaluate_classifier"
 _MAX_HISTORY = 100
 
 
-class UnsurePage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class UnsurePage:
     """A page of documents to review, newest first; `after` is the cursor of the next page."""
 
     unsure: Sequence[UnsureDocument]

@@ -1,1 +1,1 @@
-"""Documents and search results given out: as tables, as lines of JSON, as paper; with checksums, by a job."""
+"""Exports of documents and search results as CSV, JSON Lines or PDF, by a job."""

@@ -1,4 +1,4 @@
-"""What an export is asked for, and what it answers."""
+"""The plan and the result of an export."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-Format = Literal["csv", "jsonl", "pdf"]
-CONTENT_TYPES: dict[Format, str] = {
+ExportFormat = Literal["csv", "jsonl", "pdf"]
+CONTENT_TYPES: dict[ExportFormat, str] = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/x-ndjson",
     "pdf": "application/pdf",
 }
 
 
-class Part(BaseModel):
-    """A file that was made, and what is in it."""
+class ExportItem(BaseModel):
+    """An item of a file: a document, a range of its pages, or a search hit."""
+
+    document_id: UUID
+    first: int | None = None
+    last: int | None = None
+    hit: dict[str, Any] | None = None
+    """The row of a search hit; access to its document is checked again when the file is written."""
+
+
+class ExportBatch(BaseModel):
+    """The items of one file."""
 
     name: str
-    sha256: str
-    size: int
-    documents: Sequence[UUID] = ()
-    rows: int = 0
-    left_out: int = 0
-    warnings: dict[str, int] = {}
+    items: Sequence[ExportItem]
 
 
 class ExportedFile(BaseModel):
@@ -36,31 +41,21 @@ class ExportedFile(BaseModel):
     size: int
 
 
-class Exported(BaseModel):
-    """What an export answers."""
+class ExportedPart(ExportedFile):
+    """A written file with its counts: the partial result of its chunk."""
 
-    format: Format
+    documents: Sequence[UUID] = ()
+    rows: int = 0
+    left_out: int = 0
+    warnings: dict[str, int] = {}
+
+
+class ExportResult(BaseModel):
+    """The result of an export."""
+
+    format: ExportFormat
     documents: int
-    rows: int = Field(description="Rows of a table, lines of JSON, or pages of paper.")
-    left_out: int = Field(
-        description="What was asked for, and is not there or not open to the one who asked."
-    )
-    warnings: dict[str, int] = Field(default={}, description="Stable codes, and how often.")
+    rows: int = Field(description="The number of rows, JSON lines or PDF pages.")
+    left_out: int = Field(description="Requested documents that do not exist, or are hidden from you.")
+    warnings: dict[str, int] = Field(default={}, description="Stable codes, and how often each occurred.")
     artifacts: Sequence[ExportedFile]
-
-
-class Item(BaseModel):
-    """What goes into a file: a document, some of its pages, or a passage that was found."""
-
-    document_id: UUID
-    first: int | None = None
-    last: int | None = None
-    hit: dict[str, Any] | None = None
-    """A row of a search, complete but for rights that are looked at again."""
-
-
-class Batch(BaseModel):
-    """What one file is made of."""
-
-    name: str
-    items: Sequence[Item]

@@ -1,4 +1,4 @@
-"""Pictures of pages, drawn by a process that may die of them."""
+"""Render pages to images in a child process, which may crash on a malicious file."""
 
 from __future__ import annotations
 
@@ -9,37 +9,39 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_INSIDE = Path(__file__).with_name("page_images_child.py")
-_SECONDS = 120.0
-"""For a piece of a document, however many pages it has."""
-_DEATHS = 3
-"""After so many the file is at fault, not a page of it."""
+_CHILD = Path(__file__).with_name("page_images_child.py")
+_TIMEOUT = 120.0
+"""Seconds for a range of pages, however many it has."""
+_MAX_CRASHES = 3
+"""After that many crashes the file is at fault, not one of its pages."""
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": os.defpath, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
-def kind_of(media_type: str) -> str | None:
-    """How a file is drawn; none if only its text can be shown."""
+def renderer_for(media_type: str) -> str | None:
+    """Return the renderer for a media type; None if only the text can be exported."""
     if media_type == "application/pdf":
         return "pdf"
     return "picture" if media_type.startswith("image/") and media_type != "image/svg+xml" else None
 
 
-async def drawn(path: Path, kind: str, first: int, last: int, folder: Path) -> dict[int, Path]:
-    """The pictures of those pages, as far as they can be drawn. What cannot is left out."""
-    following = first
-    for _ in range(_DEATHS):
-        done, alive = await _run(path, kind, following, last, folder)
-        following = max([following - 1, *done]) + 1
-        if alive or following > last:
+async def render_pages(path: Path, renderer: str, first: int, last: int, folder: Path) -> dict[int, Path]:
+    """Return the images of a range of pages; pages that cannot be rendered are left out."""
+    start = first
+    for _ in range(_MAX_CRASHES):
+        done, exited = await _run(path, renderer, start, last, folder)
+        start = max([start - 1, *done]) + 1
+        if exited or start > last:
             break
-        following += 1  # the page that it died of
-    return {number: file for number in range(first, last + 1) if (file := folder / f"{number}.jpg").is_file()}
+        start += 1  # skip the page that it crashed on
+    return {
+        number: image for number in range(first, last + 1) if (image := folder / f"{number}.jpg").is_file()
+    }
 
 
-async def _run(path: Path, kind: str, first: int, last: int, folder: Path) -> tuple[list[int], bool]:
-    """The pages that it was done with, and whether it ended by itself: a broken file stays broken."""
+async def _run(path: Path, renderer: str, first: int, last: int, folder: Path) -> tuple[list[int], bool]:
+    """Return the finished pages, and whether the child exited by itself: then a retry would not help."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", str(_INSIDE), str(path), kind, str(first), str(last), str(folder)),
+        *(sys.executable, "-I", str(_CHILD), str(path), renderer, str(first), str(last), str(folder)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -51,9 +53,9 @@ async def _run(path: Path, kind: str, first: int, last: int, folder: Path) -> tu
     done: list[int] = []
     try:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(_TIMEOUT):
                 async for line in process.stdout:
-                    done.append(int(line))  # noqa: PERF401 - what came before the time was over counts
+                    done.append(int(line))  # noqa: PERF401 - pages before the timeout count
                 return done, await process.wait() >= 0
         return done, False
     finally:

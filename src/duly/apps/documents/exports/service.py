@@ -1,4 +1,4 @@
-"""Exports for the doors: asked for by a visitor, and for their eyes only."""
+"""Start exports; only their requester sees the job and its files."""
 
 from __future__ import annotations
 
@@ -6,66 +6,68 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from duly.apps.documents.exports.models import Exported, Format
+from duly.apps.documents.exports.models import ExportFormat, ExportResult
 from duly.apps.documents.folders.access import DocumentPrincipal, check_folders_visible
 from duly.apps.documents.folders.job_subjects import private_subject
+from duly.apps.documents.principal_service import PrincipalService
 from duly.apps.documents.search.models import Filters
-from duly.jobs.application import App
 from duly.jobs.handle import Handle
 
-DOCUMENTS = "export_documents"
-SEARCH = "export_search"
-MOST_IDS = 5_000
+EXPORT_DOCUMENTS = "export_documents"
+EXPORT_SEARCH = "export_search"
+MAX_DOCUMENT_IDS = 5_000
 
 
-class Exports:
-    """What visitors have given out to them."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
+class Exports(PrincipalService):
+    """The exports of a principal."""
 
     async def documents(
         self,
-        who: DocumentPrincipal,
+        principal: DocumentPrincipal,
         *,
         document_ids: Sequence[UUID] | None = None,
         node_id: UUID | None = None,
         doc_type: str | None = None,
-        format: Format = "csv",  # noqa: A002 - what it is called
+        format: ExportFormat = "csv",  # noqa: A002 - the name of the parameter in the API
         bom: bool = False,
-    ) -> Handle[Exported]:
-        """Documents: named ones, those of a folder and below, of a type, or all that they may see."""
-        await self._check(who, [node_id] if node_id else [])
-        asked = {
-            "document_ids": document_ids and list(document_ids),
-            "node_id": node_id,
-            "doc_type": doc_type,
-        }
-        return await self._have_done(who, DOCUMENTS, **asked, format=format, bom=bom)
+    ) -> Handle[ExportResult]:
+        """Export documents by id, of a folder and those below it, of a type, or all visible ones."""
+        return await self._enqueue(
+            principal,
+            EXPORT_DOCUMENTS,
+            [node_id] if node_id else [],
+            document_ids=document_ids and list(document_ids),
+            node_id=node_id,
+            doc_type=doc_type,
+            format=format,
+            bom=bom,
+        )
 
     async def search(
         self,
-        who: DocumentPrincipal,
+        principal: DocumentPrincipal,
         query: str,
         filters: Filters | None = None,
         *,
-        format: Format = "csv",  # noqa: A002
+        format: ExportFormat = "csv",  # noqa: A002
         bom: bool = False,
-    ) -> Handle[Exported]:
-        """What a search finds for them, the best first."""
-        await self._check(who, (filters and filters.nodes) or ())
-        return await self._have_done(who, SEARCH, query=query, filters=filters, format=format, bom=bom)
-
-    async def _check(self, who: DocumentPrincipal, nodes: Sequence[UUID]) -> None:
-        async with self._app.tenant_session(who.org_id) as conn:
-            await check_folders_visible(conn, who, nodes)
-
-    async def _have_done(self, who: DocumentPrincipal, name: str, **asked: Any) -> Handle[Exported]:
-        job = self._app.registry.get(name).options(
-            org_id=who.org_id,
-            actor=who.actor,
-            subject_id=private_subject(who),
-            idempotency_key=f"{name}:{uuid4()}",  # asked for again later, it is another one
+    ) -> Handle[ExportResult]:
+        """Export the hits of a search, best first."""
+        folder_ids = (filters and filters.nodes) or ()
+        return await self._enqueue(
+            principal, EXPORT_SEARCH, folder_ids, query=query, filters=filters, format=format, bom=bom
         )
-        [handle] = await self._app.enqueue_many([job.call(**asked)])
+
+    async def _enqueue(
+        self, principal: DocumentPrincipal, job_type: str, folder_ids: Sequence[UUID], **payload: Any
+    ) -> Handle[ExportResult]:
+        async with self._session(principal) as conn:
+            await check_folders_visible(conn, principal, folder_ids)
+        job = self._app.registry.get(job_type).options(
+            org_id=principal.org_id,
+            actor=principal.actor,
+            subject_id=private_subject(principal),
+            idempotency_key=f"{job_type}:{uuid4()}",  # every call is another export
+        )
+        [handle] = await self._app.enqueue_many([job.call(**payload)])
         return handle

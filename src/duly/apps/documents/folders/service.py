@@ -1,4 +1,4 @@
-"""Folders of an org, and whom they are for."""
+"""Folders of an org: create, list, rename, move and remove them, and grant access to them."""
 
 from __future__ import annotations
 
@@ -18,188 +18,200 @@ from duly.apps.documents.folders.access import (
 )
 from duly.apps.documents.library.filing import checked_name
 from duly.apps.documents.models import Folder, Grant
+from duly.apps.documents.principal_service import PrincipalService
 from duly.apps.documents.schema import Connection, fetch_all, fetch_one, statement
 from duly.core.errors import ContractError, Forbidden, LimitExceeded
-from duly.features.audit.service import Audit
-from duly.jobs.application import App
 
-_DEEPEST = 20
-_MOST_GRANTS = 200
-_MOST_FOLDERS = 10_000
+_MAX_DEPTH = 20
+_MAX_GRANTS = 200
+_MAX_FOLDERS = 10_000
 
 
-class Folders:
-    """What visitors do with folders."""
+class Folders(PrincipalService):
+    """The folders that a principal may see, change or manage."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._audit = Audit(app)
-
-    async def create(self, who: DocumentPrincipal, name: str, parent_id: UUID | None = None) -> Folder:
-        """A new folder in another, or in the root."""
-        values = {"org_id": who.org_id, "parent_id": parent_id, "name": checked_name(name)}
-        async with self._app.tenant_session(who.org_id) as conn:
-            await self._lock(conn, who)
-            access = await folder_access(conn, who)
-            await check_folder_writable(conn, who, parent_id, access, "parent_id")
-            await self._check_room(conn, who, parent_id, 1)
+    async def create(self, principal: DocumentPrincipal, name: str, parent_id: UUID | None = None) -> Folder:
+        """Create a folder in another one, or in the root."""
+        values = {"org_id": principal.org_id, "parent_id": parent_id, "name": checked_name(name)}
+        async with self._session(principal) as conn:
+            access = await self._lock(conn, principal)
+            await check_folder_writable(conn, principal, parent_id, access, "parent_id")
+            await self._check_limits(conn, principal, parent_id, 1)
             await self._check_name(conn, {**values, "node_id": None, "moves": True}, access)
-            made = await fetch_one(conn, "nodes/insert", {**values, "created_by": who.name})
-            assert made is not None
-            await self._note(conn, who, "folder.created", made[0], name=name)
-        return await self.get(who, made[0])
+            row = await fetch_one(conn, "nodes/insert", {**values, "created_by": principal.name})
+            assert row is not None
+            await self._record(conn, principal, "folder.created", row[0], name=name)
+        return await self.get(principal, row[0])
 
-    async def list(self, who: DocumentPrincipal) -> Sequence[Folder]:
-        """All folders that are open to them, by their paths."""
-        return await self._read(who, None)
+    async def list(self, principal: DocumentPrincipal) -> Sequence[Folder]:
+        """Return all visible folders by path."""
+        return await self._read(principal, None)
 
-    async def get(self, who: DocumentPrincipal, node_id: UUID) -> Folder:
-        """A folder that is open to them."""
-        found = await self._read(who, node_id)
-        if not found:
+    async def get(self, principal: DocumentPrincipal, node_id: UUID) -> Folder:
+        """Return a folder."""
+        folders = await self._read(principal, node_id)
+        if not folders:
             raise unknown_folder()
-        return found[0]
+        return folders[0]
 
     async def change(
         self,
-        who: DocumentPrincipal,
+        principal: DocumentPrincipal,
         node_id: UUID,
         *,
         name: str | None = None,
         move_to: UUID | None = None,
         moves: bool = False,
     ) -> Folder:
-        """Another name, or another place (`moves`; None is the root)."""
+        """Rename a folder, or move it to another one (`moves`; None is the root)."""
         values = {
-            "org_id": who.org_id, "node_id": node_id, "moves": moves, "parent_id": move_to,
+            "org_id": principal.org_id,
+            "node_id": node_id,
+            "moves": moves,
+            "parent_id": move_to,
             "name": None if name is None else checked_name(name),
-        }  # fmt: skip
-        async with self._app.tenant_session(who.org_id) as conn:
-            await self._lock(conn, who)
-            access = await folder_access(conn, who)
-            await check_folder_writable(conn, who, node_id, access)
+        }
+        changes = {} if name is None else {"name": name}
+        changes |= {"parent_id": str(move_to or "root")} if moves else {}
+        async with self._session(principal) as conn:
+            access = await self._lock(conn, principal)
+            await check_folder_writable(conn, principal, node_id, access)
             if moves:
-                await self._check_move(conn, who, node_id, move_to, access)
+                await self._check_move(conn, principal, node_id, move_to, access)
             await self._check_name(conn, values, access)
-            await conn.execute(statement("nodes/change"), values)
-            told = {"name": name} if name is not None else {}
-            told |= {"parent_id": str(move_to) if move_to else "root"} if moves else {}
-            await self._note(conn, who, "folder.changed", node_id, **told)
-        return await self.get(who, node_id)
+            await conn.execute(statement("nodes/update"), values)
+            await self._record(conn, principal, "folder.changed", node_id, **changes)
+        return await self.get(principal, node_id)
 
-    async def remove(self, who: DocumentPrincipal, node_id: UUID, *, reason: str | None = None) -> None:
-        """Remove an empty folder. One that holds what is closed to them is not empty, and says no more."""
-        async with self._app.tenant_session(who.org_id) as conn:
-            await self._lock(conn, who)
-            await check_folder_writable(conn, who, node_id)
+    async def remove(self, principal: DocumentPrincipal, node_id: UUID, *, reason: str | None = None) -> None:
+        """Remove an empty folder. One with hidden content is not empty, and the error does not tell more."""
+        async with self._session(principal) as conn:
+            access = await self._lock(conn, principal)
+            await check_folder_writable(conn, principal, node_id, access)
             try:
-                await conn.execute(statement("nodes/delete"), {"org_id": who.org_id, "node_id": node_id})
+                await conn.execute(
+                    statement("nodes/delete"), {"org_id": principal.org_id, "node_id": node_id}
+                )
             except ForeignKeyViolation:
                 raise FolderNotEmpty(
-                    "there is still something in it", field="node_id", fix="move or delete that first"
+                    "the folder is not empty", field="node_id", fix="move or delete its content first"
                 ) from None
-            await self._note(conn, who, "folder.deleted", node_id, reason=reason)
+            await self._record(conn, principal, "folder.deleted", node_id, reason=reason)
 
-    async def grants(self, who: DocumentPrincipal, node_id: UUID) -> Sequence[Grant]:
-        """Whom a folder is for; nobody named means that it follows the folder that it lies in."""
-        await self.get(who, node_id)
-        async with self._app.tenant_session(who.org_id) as conn:
-            found = await fetch_all(conn, "nodes/grants", {"org_id": who.org_id, "node_id": node_id})
-        return [Grant(principal=row[0], level=row[1]) for row in found]
+    async def grants(self, principal: DocumentPrincipal, node_id: UUID) -> Sequence[Grant]:
+        """Return the grants of a folder; without any, it has the access of its parent folder."""
+        await self.get(principal, node_id)
+        async with self._session(principal) as conn:
+            rows = await fetch_all(
+                conn, "nodes/list_grants", {"org_id": principal.org_id, "node_id": node_id}
+            )
+        return [Grant(principal=name, level=level) for name, level in rows]
 
     async def set_grants(
-        self, who: DocumentPrincipal, node_id: UUID, grants: Sequence[Grant], *, reason: str | None = None
+        self,
+        principal: DocumentPrincipal,
+        node_id: UUID,
+        grants: Sequence[Grant],
+        *,
+        reason: str | None = None,
     ) -> None:
-        """Say whom a folder is for, all of them at once; an empty list lets it follow the one above."""
-        _check(grants)
-        await self.get(who, node_id)
+        """Replace the grants of a folder; an empty list gives it the access of its parent folder."""
+        _check_grants(grants)
+        await self.get(principal, node_id)
         values = {
-            "org_id": who.org_id, "node_id": node_id, "granted_by": who.name,
-            "principals": [one.principal for one in grants], "levels": [one.level for one in grants],
-        }  # fmt: skip
-        async with self._app.tenant_session(who.org_id) as conn:
-            await self._lock(conn, who)
-            await self._check_manages(conn, who, node_id)
+            "org_id": principal.org_id,
+            "node_id": node_id,
+            "granted_by": principal.name,
+            "principals": [grant.principal for grant in grants],
+            "levels": [grant.level for grant in grants],
+        }
+        levels = {grant.principal: grant.level for grant in grants}
+        async with self._session(principal) as conn:
+            await self._lock(conn, principal)
+            await self._check_manages(conn, principal, node_id)
             await conn.execute(statement("nodes/set_grants"), values)
-            told = {grant.principal: grant.level for grant in grants}
-            await self._note(conn, who, "folder.granted", node_id, reason=reason, grants=told)
+            await self._record(conn, principal, "folder.granted", node_id, reason=reason, grants=levels)
 
-    async def _read(self, who: DocumentPrincipal, node_id: UUID | None) -> Sequence[Folder]:
-        async with self._app.tenant_session(who.org_id) as conn:
-            values = {
-                "org_id": who.org_id,
-                "node_id": node_id,
-                "hidden_folders": await hidden_folders(conn, who),
-            }
+    async def _read(self, principal: DocumentPrincipal, node_id: UUID | None) -> Sequence[Folder]:
+        async with self._session(principal) as conn:
+            hidden = await hidden_folders(conn, principal)
+            values = {"org_id": principal.org_id, "node_id": node_id, "hidden_folders": hidden}
             return [Folder.model_validate(row[0]) for row in await fetch_all(conn, "nodes/list", values)]
 
-    async def _lock(self, conn: Connection, who: DocumentPrincipal) -> None:
-        await conn.execute(statement("nodes/lock_all"), {"org_id": who.org_id})
+    async def _lock(self, conn: Connection, principal: DocumentPrincipal) -> FolderAccess:
+        """Serialize changes of the folder tree, and return the access of the principal."""
+        await conn.execute(statement("nodes/lock_tree"), {"org_id": principal.org_id})
+        return await folder_access(conn, principal)
 
     async def _check_name(self, conn: Connection, values: Mapping[str, Any], access: FolderAccess) -> None:
-        """Refuse a name that another has which they can see; one that they cannot must not tell of itself."""
-        taken = await fetch_one(conn, "nodes/name_taken", {**values, "hidden_folders": access.hidden})
-        if taken is None or taken[0]:
-            raise NameTaken("there is one of that name", field="name", fix="choose another name")
+        """Refuse the name of a visible sibling; a hidden one must not become known by a refusal."""
+        row = await fetch_one(conn, "nodes/is_name_taken", {**values, "hidden_folders": access.hidden})
+        if row is None or row[0]:
+            raise NameTaken("a folder of that name exists", field="name", fix="choose another name")
 
     async def _check_move(
-        self, conn: Connection, who: DocumentPrincipal, node_id: UUID, to: UUID | None, access: FolderAccess
+        self,
+        conn: Connection,
+        principal: DocumentPrincipal,
+        node_id: UUID,
+        parent_id: UUID | None,
+        access: FolderAccess,
     ) -> None:
-        """Refuse circles and depths; whom it is for is changed only by who may say so."""
-        if to is not None:
-            await check_folder_writable(conn, who, to, access, "parent_id")
-            if node_id in await self._above(conn, who, to):
-                raise ContractError("a folder cannot lie in itself", field="parent_id", fix="choose another")
-        found = await fetch_one(
-            conn, "nodes/before_move", {"org_id": who.org_id, "node_id": node_id, "parent_id": to}
-        )
-        height, before, after = found or (1, None, None)
-        await self._check_room(conn, who, to, height)
-        if before not in (node_id, after):
-            for place in {before or node_id, after or node_id}:
-                await self._check_manages(conn, who, place)
+        """Refuse cycles and excessive depth; a move that changes who has access needs `manage`."""
+        if parent_id is not None:
+            await check_folder_writable(conn, principal, parent_id, access, "parent_id")
+            if node_id in await self._ancestors(conn, principal, parent_id):
+                raise ContractError(
+                    "a folder cannot be moved into itself", field="parent_id", fix="choose another folder"
+                )
+        values = {"org_id": principal.org_id, "node_id": node_id, "parent_id": parent_id}
+        row = await fetch_one(conn, "nodes/read_before_move", values)
+        height, guard, new_guard = row or (1, None, None)
+        await self._check_limits(conn, principal, parent_id, height)
+        if guard not in (node_id, new_guard):
+            for folder_id in {guard or node_id, new_guard or node_id}:
+                await self._check_manages(conn, principal, folder_id)
 
-    async def _check_room(
-        self, conn: Connection, who: DocumentPrincipal, parent_id: UUID | None, height: int
+    async def _check_limits(
+        self, conn: Connection, principal: DocumentPrincipal, parent_id: UUID | None, height: int
     ) -> None:
-        above = 0 if parent_id is None else len(await self._above(conn, who, parent_id))
-        if above + height > _DEEPEST:
-            raise ContractError("too deep", field="parent_id", fix=f"keep to {_DEEPEST} levels")
-        there = await fetch_one(conn, "nodes/count", {"org_id": who.org_id})
-        if there is not None and there[0] >= _MOST_FOLDERS:
-            raise LimitExceeded(f"{_MOST_FOLDERS} folders", field="folders", fix="remove some")
+        depth = 0 if parent_id is None else len(await self._ancestors(conn, principal, parent_id))
+        if depth + height > _MAX_DEPTH:
+            raise ContractError(
+                f"more than {_MAX_DEPTH} levels of folders", field="parent_id", fix="choose a folder above"
+            )
+        row = await fetch_one(conn, "nodes/count", {"org_id": principal.org_id})
+        if row is not None and row[0] >= _MAX_FOLDERS:
+            raise LimitExceeded(
+                f"the org has {_MAX_FOLDERS} folders",
+                field="folders",
+                fix="remove folders that are not needed",
+            )
 
-    async def _check_manages(self, conn: Connection, who: DocumentPrincipal, node_id: UUID) -> None:
-        asked = {"org_id": who.org_id, "node_id": node_id, "principal": who.name}
-        may = await fetch_one(conn, "nodes/may_grant", asked)
-        if may is None or not may[0]:
+    async def _check_manages(self, conn: Connection, principal: DocumentPrincipal, node_id: UUID) -> None:
+        values = {"org_id": principal.org_id, "node_id": node_id, "principal": principal.name}
+        row = await fetch_one(conn, "nodes/may_grant", values)
+        if row is None or not row[0]:
             raise Forbidden("you do not manage this folder", field="node_id", fix="ask an admin of the org")
 
-    async def _above(self, conn: Connection, who: DocumentPrincipal, node_id: UUID) -> Sequence[UUID]:
-        found = await fetch_all(conn, "nodes/above", {"org_id": who.org_id, "node_id": node_id})
-        return [row[0] for row in found]
-
-    async def _note(
-        self,
-        conn: Any,
-        who: DocumentPrincipal,
-        action: str,
-        node_id: UUID,
-        reason: str | None = None,
-        **detail: Any,
-    ) -> None:
-        await self._audit.record(
-            conn, who.org_id, action, str(node_id), actor=who.actor, reason=reason, **detail
-        )
+    async def _ancestors(
+        self, conn: Connection, principal: DocumentPrincipal, node_id: UUID
+    ) -> Sequence[UUID]:
+        """Return a folder and the folders above it."""
+        values = {"org_id": principal.org_id, "node_id": node_id}
+        return [row[0] for row in await fetch_all(conn, "nodes/list_ancestors", values)]
 
 
-def _check(grants: Sequence[Grant]) -> None:
-    if len(grants) > _MOST_GRANTS:
-        raise ContractError("too many", field="grants", fix=f"name {_MOST_GRANTS} or fewer")
+def _check_grants(grants: Sequence[Grant]) -> None:
+    if len(grants) > _MAX_GRANTS:
+        raise ContractError(f"{len(grants)} grants", field="grants", fix=f"pass at most {_MAX_GRANTS} grants")
     if len({grant.principal for grant in grants}) < len(grants):
-        raise ContractError("somebody is named twice", field="grants", fix="name everybody once")
-    for place, grant in enumerate(grants):
-        kind, colon, who = grant.principal.partition(":")
-        if kind not in ("user", "api_key") or not colon or not who:
-            fix = "write user:<id> or api_key:<id>"
-            raise ContractError(f"{grant.principal!r} is nobody", field=f"grants.{place}.principal", fix=fix)
+        raise ContractError("a principal is named twice", field="grants", fix="name each principal once")
+    for index, grant in enumerate(grants):
+        kind, _, name = grant.principal.partition(":")
+        if kind not in ("user", "api_key") or not name:
+            raise ContractError(
+                f"{grant.principal!r} is not a principal",
+                field=f"grants.{index}.principal",
+                fix="write user:<id> or api_key:<id>",
+            )

@@ -1,4 +1,4 @@
-"""Importing one file: into the file store while it is hashed, into the library when it is complete."""
+"""Import one file: download it into the file store, verify it, and file it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from uuid import UUID
 from duly.apps.documents.errors import QuotaExceeded, UnknownDocument, UnknownFolder
 from duly.apps.documents.extraction.service import JOB_TYPE, ExtractionTarget, start_extraction
 from duly.apps.documents.folders.access import DocumentPrincipal
-from duly.apps.documents.imports.models import State, Taken
+from duly.apps.documents.imports.models import Connector, ImportedFile, ImportState
 from duly.apps.documents.imports.options import ImportOptions
-from duly.apps.documents.imports.providers.remote import Damaged, NoFolder, Refused, Remote, RemoteFile
-from duly.apps.documents.imports.records import Known, Records
-from duly.apps.documents.imports.remote_paths import kept_path, shown_name
-from duly.apps.documents.imports.service import Connector
-from duly.apps.documents.imports.target_folders import Places
+from duly.apps.documents.imports.providers.remote import (
+    DownloadDamaged,
+    FileRefused,
+    FolderUnavailable,
+    Remote,
+    RemoteFile,
+)
+from duly.apps.documents.imports.records import FileRecord, ImportRecords
+from duly.apps.documents.imports.remote_paths import display_name, printable_path
+from duly.apps.documents.imports.target_folders import TargetFolders
 from duly.apps.documents.library.file_store import FileStore
-from duly.apps.documents.library.filing import FilingResult, IncomingFile, lock_document
-from duly.apps.documents.library.filing import file_document as filed_as
-from duly.apps.documents.library.media_types import HEAD, media_type
+from duly.apps.documents.library.filing import FilingResult, IncomingFile, file_document, lock_document
+from duly.apps.documents.library.media_types import HEAD_SIZE, media_type
 from duly.apps.documents.library.quotas import Quotas
 from duly.apps.documents.library.removal import schedule_file_removal
 from duly.apps.documents.schema import Connection, statement
@@ -30,187 +34,203 @@ from duly.core.errors import Conflict, Forbidden
 from duly.features.audit.service import Audit
 from duly.jobs.application import App
 
-_PART = 2**20
+_CHUNK_SIZE = 2**20
+_NOT_WRITABLE = (UnknownDocument, UnknownFolder, Forbidden)
 
 
-class Shelf(NamedTuple):
-    """Where files go, and for whom."""
+class ImportTarget(NamedTuple):
+    """Where files are imported to, and for which principal."""
 
     app: App
-    who: DocumentPrincipal
+    principal: DocumentPrincipal
     connector: Connector
     file_store: FileStore
-    records: Records
-    places: Places
+    records: ImportRecords
+    folders: TargetFolders
     quotas: Quotas
 
 
-class Taker:
-    """Takes files of one account."""
+class Importer:
+    """Imports files of one account."""
 
-    def __init__(self, remote: Remote, shelf: Shelf, options: ImportOptions) -> None:
+    def __init__(self, remote: Remote, target: ImportTarget, options: ImportOptions) -> None:
         self.remote = remote
-        self._shelf = shelf
+        self._target = target
         self._options = options
 
-    async def take(self, file: RemoteFile) -> Taken:
-        """Have it in the library. One that changes on its way is taken as it is then."""
-        for _ in range(self._options.tries):
-            known = (await self._shelf.records.known([file.remote_id])).get(file.remote_id)
-            if _is_in(known, file):
+    async def import_file(self, file: RemoteFile) -> ImportedFile:
+        """Import a file. One that changes during the download is imported as it is then."""
+        for _ in range(self._options.max_downloads):
+            record = (await self._target.records.read_files([file.remote_id])).get(file.remote_id)
+            if _is_imported(record, file):
                 return await self._file(file, None)
-            place = await self._place(file, known)
+            folder_id = await self._folder_id(file, record)
             try:
-                incoming = await self._fetched(file, place)
+                incoming = await self._download(file, folder_id)
                 try:
                     return await self._file(file, incoming)
                 except QuotaExceeded:
-                    await self._give_up(incoming)
+                    await self._discard(incoming)
                     raise
-            except (Damaged, Conflict):
-                file = replace(await self.remote.again(file), folders=file.folders)
-        raise Damaged("it never came as it was announced")
+            except (DownloadDamaged, Conflict):
+                file = replace(await self.remote.refresh(file), folders=file.folders)
+        raise DownloadDamaged("no download matched the announced size and checksum")
 
-    async def _place(self, file: RemoteFile, known: Known | None) -> UUID | None:
-        """Where it goes. What is a document already stays where that is, wherever the file went."""
-        if known is not None and known.document_id is not None and await self._stays(file, known.document_id):
-            return self._shelf.connector.node_id
-        return await self._shelf.places.of(file.folders)
+    async def _folder_id(self, file: RemoteFile, record: FileRecord | None) -> UUID | None:
+        """Return the folder for a file. A new version stays in the folder of its document."""
+        document_id = None if record is None else record.document_id
+        if document_id is not None and await self._becomes_version(file, document_id):
+            return self._target.connector.node_id
+        return await self._target.folders.folder_for(file.folders)
 
-    async def _stays(self, file: RemoteFile, document_id: UUID) -> bool:
-        """Whether it becomes a new version."""
-        records = self._shelf.records
+    async def _becomes_version(self, file: RemoteFile, document_id: UUID) -> bool:
+        records = self._target.records
         async with records.session() as conn:
             try:
-                await lock_document(conn, self._shelf.who, document_id)
-            except (UnknownDocument, UnknownFolder, Forbidden):
+                await lock_document(conn, self._target.principal, document_id)
+            except _NOT_WRITABLE:
                 return False
             return not await records.is_shared(conn, file, document_id)
 
-    async def _fetched(self, file: RemoteFile, node_id: UUID | None) -> IncomingFile:
-        if file.size is not None and file.size > self._options.largest:
+    async def _download(self, file: RemoteFile, folder_id: UUID | None) -> IncomingFile:
+        if file.size is not None and file.size > self._options.max_file_size:
             raise _too_large()
-        stream = _Checked(self.remote, file, self._options.largest)
+        stream = _VerifiedDownload(self.remote, file, self._options.max_file_size)
         try:
             async with asyncio.timeout(self._options.file_timeout.total_seconds()):
-                async with aclosing(stream.parts()) as parts:
-                    kept = await self._shelf.file_store.save_original(parts)
+                async with aclosing(stream.chunks()) as chunks:
+                    saved = await self._target.file_store.save_original(chunks)
         except TimeoutError:
-            raise Damaged("the download takes too long") from None
-        name, connector = shown_name(file.name), self._shelf.connector
-        said = {"provider": connector.provider, "name": connector.name, "path": kept_path(file.path)[:500]}
-        kind = media_type(name, bytes(stream.head))
-        return IncomingFile(name, kind, kept.sha256, kept.size, node_id, {"imported_from": said})
+            raise DownloadDamaged("the download takes too long") from None
+        name, connector = display_name(file.name), self._target.connector
+        source = {
+            "provider": connector.provider,
+            "name": connector.name,
+            "path": printable_path(file.path)[:500],
+        }
+        return IncomingFile(
+            name,
+            media_type(name, bytes(stream.head)),
+            saved.sha256,
+            saved.size,
+            folder_id,
+            {"imported_from": source},
+        )
 
-    async def _give_up(self, incoming: IncomingFile) -> None:
-        """What came and may not be kept is cleared away."""
-        app, who = self._shelf.app, self._shelf.who
-        async with app.tenant_session(who.org_id) as conn:
-            await schedule_file_removal(app, conn, who, originals=[incoming.sha256])
+    async def _discard(self, incoming: IncomingFile) -> None:
+        app, principal = self._target.app, self._target.principal
+        async with app.tenant_session(principal.org_id) as conn:
+            await schedule_file_removal(app, conn, principal, originals=[incoming.sha256])
 
-    async def _file(self, file: RemoteFile, incoming: IncomingFile | None) -> Taken:
-        """File it, note it and have it read: all of that, or nothing."""
-        records = self._shelf.records
+    async def _file(self, file: RemoteFile, incoming: IncomingFile | None) -> ImportedFile:
+        """File it, record it and start its extraction in one transaction."""
+        records = self._target.records
         async with records.session() as conn:
-            known = await records.lock(conn, file)
-            if known is not None and known.document_id is not None and _is_in(known, file):
-                # By somebody else meanwhile, or by an attempt that was lost before it could say so.
-                filed = FilingResult(known.document_id, known.version or 1, created=False, changed=False)
-                state: State = "new" if known.job_id == records.job_id else "unchanged"
+            record = await records.lock_file(conn, file)
+            if record is not None and record.document_id is not None and _is_imported(record, file):
+                # Another import was faster, or an attempt of this job was lost before it could report.
+                filed = FilingResult(record.document_id, record.version or 1, created=False, changed=False)
+                state: ImportState = "new" if record.job_id == records.job_id else "unchanged"
             elif incoming is None:
-                raise Conflict("its document was deleted meanwhile", fix="take it again")
+                raise Conflict("its document was deleted meanwhile", fix="import it again")
             else:
-                filed = await self._filed(conn, file, incoming, known)
-                state = _state(filed, known)
-            await records.keep(conn, file, filed)
-        return Taken.of(file, filed, state)
+                filed = await self._file_incoming(conn, file, incoming, record)
+                state = _state(filed, record)
+            await records.save_file(conn, file, filed)
+        return ImportedFile.filed(file, filed, state)
 
-    async def _filed(
-        self, conn: Connection, file: RemoteFile, incoming: IncomingFile, known: Known | None
+    async def _file_incoming(
+        self, conn: Connection, file: RemoteFile, incoming: IncomingFile, record: FileRecord | None
     ) -> FilingResult:
-        shelf = self._shelf
-        # Before any row, as everybody does who files: in another order they would wait for each other.
-        content = {"org_id": shelf.who.org_id, "sha256": incoming.sha256}
+        app, principal, records = self._target.app, self._target.principal, self._target.records
+        # Before any row, like every transaction that files: another order could deadlock.
+        content = {"org_id": principal.org_id, "sha256": incoming.sha256}
         await conn.execute(statement("documents/lock_content"), content)
-        before = None if known is None else known.document_id
-        if before is not None and await shelf.records.is_shared(conn, file, before):
-            before = None
-        filed = await self._placed(conn, incoming, before)
+        document_id = None if record is None else record.document_id
+        if document_id is not None and await records.is_shared(conn, file, document_id):
+            document_id = None
+        filed = await self._file_document(conn, incoming, document_id)
         if filed.changed:
-            action = "document.created" if filed.created else "document.version_added"
-            said = {"sha256": incoming.sha256, "connector_id": str(shelf.connector.connector_id)}
-            whose = shelf.who
-            await Audit(shelf.app).record(
-                conn, whose.org_id, action, str(filed.document_id), actor=whose.actor, **said
+            await Audit(app).record(
+                conn,
+                principal.org_id,
+                "document.created" if filed.created else "document.version_added",
+                str(filed.document_id),
+                actor=principal.actor,
+                sha256=incoming.sha256,
+                connector_id=str(self._target.connector.connector_id),
             )
-            if JOB_TYPE in shelf.app.registry:
-                await start_extraction(
-                    shelf.app, conn, whose, ExtractionTarget(filed.document_id, filed.version), "fast"
-                )
+            if JOB_TYPE in app.registry:
+                extraction = ExtractionTarget(filed.document_id, filed.version)
+                await start_extraction(app, conn, principal, extraction, "fast")
         return filed
 
-    async def _placed(self, conn: Connection, incoming: IncomingFile, before: UUID | None) -> FilingResult:
-        who, file_store, quotas = self._shelf.who, self._shelf.file_store, self._shelf.quotas
-        if before is not None:
+    async def _file_document(
+        self, conn: Connection, incoming: IncomingFile, document_id: UUID | None
+    ) -> FilingResult:
+        """File a new version of the document; if it is deleted or not writable, a new document."""
+        target = self._target
+        for version_of in (document_id, None) if document_id else (None,):
             try:
-                return await filed_as(
-                    conn, who, incoming, file_store=file_store, quotas=quotas, document_id=before
+                return await file_document(
+                    conn,
+                    target.principal,
+                    incoming,
+                    file_store=target.file_store,
+                    quotas=target.quotas,
+                    document_id=version_of,
                 )
-            except (UnknownDocument, UnknownFolder, Forbidden):
-                # Deleted, or moved to where they may not change it.
-                pass
-        try:
-            return await filed_as(conn, who, incoming, file_store=file_store, quotas=quotas)
-        except (UnknownFolder, Forbidden):  # removed, or closed to them
-            raise NoFolder("its folder cannot be had by whoever asked") from None
+            except _NOT_WRITABLE:
+                continue
+        raise FolderUnavailable
 
 
-class _Checked:
-    """A download that fails at its end, before anything is kept, if it is not what was announced."""
+class _VerifiedDownload:
+    """A download that fails at its end, before it is stored, if size or checksum do not match."""
 
-    def __init__(self, remote: Remote, file: RemoteFile, largest: int) -> None:
+    def __init__(self, remote: Remote, file: RemoteFile, max_size: int) -> None:
         self._remote = remote
         self._file = file
-        self._largest = largest
+        self._max_size = max_size
         self.head = bytearray()
 
-    async def parts(self) -> AsyncGenerator[bytes, None]:
-        """Its bytes, in parts of a good size."""
-        size, checksum, held = 0, self._remote.checksum(), bytearray()
-        async with self._remote.download(self._file) as chunks:
-            async for chunk in chunks:
-                size += len(chunk)
-                if size > self._largest:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the file in chunks of about a megabyte."""
+        size, checksum, buffer = 0, self._remote.checksum(), bytearray()
+        async with self._remote.download(self._file) as pieces:
+            async for piece in pieces:
+                size += len(piece)
+                if size > self._max_size:
                     raise _too_large()
-                checksum.update(chunk)
-                held += chunk
-                if len(held) >= _PART:
-                    yield self._begun(held)
-                    held = bytearray()
-        self._check(size, checksum.text())
-        yield self._begun(held)
+                checksum.update(piece)
+                buffer += piece
+                if len(buffer) >= _CHUNK_SIZE:
+                    yield self._chunk(buffer)
+                    buffer = bytearray()
+        self._verify(size, checksum.text())
+        yield self._chunk(buffer)
 
-    def _begun(self, held: bytearray) -> bytes:
-        self.head += held[: HEAD - len(self.head)]
-        return bytes(held)
+    def _chunk(self, buffer: bytearray) -> bytes:
+        self.head += buffer[: HEAD_SIZE - len(self.head)]
+        return bytes(buffer)
 
-    def _check(self, size: int, checksum: str) -> None:
+    def _verify(self, size: int, checksum: str) -> None:
         file = self._file
         if (file.size is not None and size != file.size) or file.checksum not in (None, checksum):
-            raise Damaged("what came is not what was announced")
+            raise DownloadDamaged("the download does not match the announced size and checksum")
         if size == 0:
-            raise Refused("there is nothing in it", "document.empty")
+            raise FileRefused("the file is empty", "document.empty")
 
 
-def _is_in(known: Known | None, file: RemoteFile) -> bool:
-    return known is not None and known.revision == file.revision and known.document_id is not None
+def _is_imported(record: FileRecord | None, file: RemoteFile) -> bool:
+    return record is not None and record.revision == file.revision and record.document_id is not None
 
 
-def _state(filed: FilingResult, known: Known | None) -> State:
+def _state(filed: FilingResult, record: FileRecord | None) -> ImportState:
     if filed.changed:
         return "new" if filed.created else "changed"
-    return "there" if known is None else "unchanged"
+    return "there" if record is None else "unchanged"
 
 
-def _too_large() -> Refused:
-    return Refused("larger than files may be", "import.too_large")
+def _too_large() -> FileRefused:
+    return FileRefused("the file is larger than allowed", "import.too_large")

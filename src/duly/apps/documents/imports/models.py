@@ -1,15 +1,16 @@
-"""What an import says when it is done."""
+"""Connectors, and the result of an import."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from duly.apps.documents.imports.providers.remote import Provider, RemoteFile
-from duly.apps.documents.imports.remote_paths import kept_path, shown_name
+from duly.apps.documents.imports.remote_paths import display_name, printable_path
 from duly.apps.documents.library.filing import FilingResult
 
 JOB_TYPES: dict[Provider, str] = {
@@ -17,76 +18,103 @@ JOB_TYPES: dict[Provider, str] = {
     "onedrive": "import_onedrive",
     "gdrive": "import_gdrive",
 }
-State = Literal["new", "changed", "there", "unchanged", "refused"]
-_MOST_FAILURES = 100
+FolderMode = Literal["keep", "flat"]
+"""Recreate remote folders below the connector's folder, or import all files into it."""
+ImportState = Literal["new", "changed", "there", "unchanged", "refused"]
+_MAX_FAILURES = 100
 
 
-class Taken(BaseModel):
-    """What became of one file: the partial result of its chunk."""
+class Connector(BaseModel):
+    """An account at a cloud storage provider."""
+
+    connector_id: UUID
+    provider: Provider
+    name: str
+    secret_ref: str = Field(description="The reference of its secret; the secret cannot be read.")
+    account: str | None = Field(description="The name of the account, for people.")
+    drive: str | None = Field(description="A drive, shared drive or namespace; null is the account's own.")
+    node_id: UUID | None = Field(description="The folder for its documents; null is the root.")
+    created_by: str
+    created_at: datetime
+    disabled_at: datetime | None
+    last_import_at: datetime | None
+
+
+class ImportedFile(BaseModel):
+    """The outcome for one file: the partial result of its chunk."""
 
     model_config = ConfigDict(frozen=True)
 
     remote_id: str
     name: str
     path: str
-    state: State
+    state: ImportState
     """`there`: the org had this content already; `unchanged`: another revision of the same content."""
     document_id: UUID | None = None
     version: int | None = None
     error_code: str | None = None
-    """Why it was refused."""
+    """Why the file was refused."""
 
     @classmethod
-    def of(cls, file: RemoteFile, filed: FilingResult, state: State) -> Taken:
-        """A file that is a document now."""
+    def filed(cls, file: RemoteFile, filed: FilingResult, state: ImportState) -> ImportedFile:
+        """Return the outcome for a file that is a document now."""
         return cls(
             remote_id=file.remote_id,
-            name=shown_name(file.name),
-            path=kept_path(file.path),
+            name=display_name(file.name),
+            path=printable_path(file.path),
             state=state,
             document_id=filed.document_id,
             version=filed.version,
         )
 
     @classmethod
-    def refused(cls, path: str, remote_id: str | None, code: str) -> Taken:
-        """A file that cannot be had, however often it is tried."""
-        shown = kept_path(path)
+    def refused(cls, path: str, remote_id: str | None, code: str) -> ImportedFile:
+        """Return the outcome for a file that cannot be imported, now or later."""
+        printable = printable_path(path)
         return cls(
-            remote_id=remote_id or shown, name=shown_name(path), path=shown, state="refused", error_code=code
+            remote_id=remote_id or printable,
+            name=display_name(path),
+            path=printable,
+            state="refused",
+            error_code=code,
         )
 
 
-class NotTaken(BaseModel):
-    """A file that cannot be had."""
+class ImportFailure(BaseModel):
+    """A file that cannot be imported."""
 
     path: str
     error_code: str
 
 
-class Imported(BaseModel):
-    """The result."""
+class ImportResult(BaseModel):
+    """The result of an import."""
 
-    imported_count: int = Field(description="Files that were taken: new ones, and new revisions.")
-    document_ids: list[UUID] = Field(description="The documents that they are now.")
-    skipped_count: int = Field(description="Files that were there already, or cannot be had as files.")
-    failed_count: int = Field(description="Files that could not be taken, now or ever.")
-    failures: list[NotTaken] = Field(description="Those that never will, and why; the first hundred.")
-    removed_count: int = Field(description="Files that are gone elsewhere. Their documents stay.")
+    imported_count: int = Field(description="The number of imported files: new ones and new revisions.")
+    document_ids: list[UUID] = Field(description="The documents of the imported files.")
+    skipped_count: int = Field(description="Files that were imported before, or are not files to download.")
+    failed_count: int = Field(description="Files that could not be imported, in this import or ever.")
+    failures: list[ImportFailure] = Field(
+        description="The first hundred files that can never be imported, and why."
+    )
+    removed_count: int = Field(description="Files that were removed remotely. Their documents stay.")
 
 
-def summed_up(results: Iterable[Any], *, skipped: int, failed: int, removed: int) -> Imported:
-    """All chunks together."""
-    found = [Taken.model_validate(value) for value in results]
-    # One that changed between two attempts has two chunks.
-    files = {file.remote_id: file for file in found}.values()
+def summarize(results: Iterable[Any], *, skipped: int, failed: int, removed: int) -> ImportResult:
+    """Return the result of an import from the partial results of its chunks."""
+    outcomes = [ImportedFile.model_validate(value) for value in results]
+    # A file that changed between two attempts has two chunks.
+    files = {file.remote_id: file for file in outcomes}.values()
     refused = [file for file in files if file.error_code is not None]
-    taken = [file for file in files if file.state in ("new", "changed", "there")]
-    return Imported(
-        imported_count=len(taken),
-        document_ids=list(dict.fromkeys(file.document_id for file in taken if file.document_id)),
-        skipped_count=skipped + len(files) - len(taken) - len(refused),
+    imported = [file for file in files if file.state in ("new", "changed", "there")]
+    failures = [
+        ImportFailure(path=file.path, error_code=file.error_code or "") for file in refused[:_MAX_FAILURES]
+    ]
+    return ImportResult(
+        imported_count=len(imported),
+        document_ids=list(dict.fromkeys(file.document_id for file in imported if file.document_id)),
+        skipped_count=skipped + len(files) - len(imported) - len(refused),
         failed_count=failed + len(refused),
-        failures=[NotTaken(path=f.path, error_code=f.error_code or "") for f in refused[:_MOST_FAILURES]],
+        failures=failures,
         removed_count=removed,
     )

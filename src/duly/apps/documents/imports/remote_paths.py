@@ -1,67 +1,55 @@
-"""Names and paths from elsewhere, which may be anything."""
+"""Names and paths of remote files, which may contain anything."""
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
+from duly.apps.documents.library.filing import shortened_name
 from duly.core.errors import ContractError
 from duly.core.redaction import printable
 
-_LONGEST = 255
-_LONGEST_PATH = 2_000
+_MAX_ID_LENGTH = 255
+_MAX_PATH_LENGTH = 2_000
 _UNNAMED = "unnamed"
 
 
-def shown_name(name: str) -> str:
-    """A name to show: no path, nothing that turns or hides text, not too long, with its ending."""
+def display_name(name: str) -> str:
+    """Return the last part of a path, printable and of limited length; never empty."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
     plain = "".join(letter if letter.isprintable() else "_" for letter in last).strip()
-    if not plain.strip("."):
-        return _UNNAMED
-    if len(plain) <= _LONGEST:
-        return plain
-    ending = PurePosixPath(plain).suffix
-    ending = ending if len(ending) <= 10 else ""
-    return plain[: _LONGEST - len(ending)] + ending
+    return shortened_name(plain) if plain.strip(".") else _UNNAMED
 
 
-def kept_path(path: str) -> str:
-    """A path as it is noted: only to be read and compared."""
-    return printable(path).encode(errors="replace").decode()[:_LONGEST_PATH]
+def printable_path(path: str) -> str:
+    """Return a path as it is stored: only to be read and compared."""
+    return printable(path).encode(errors="replace").decode()[:_MAX_PATH_LENGTH]
 
 
-def folder(path: str) -> str:
-    """A remote folder as it is asked for: `` for all, `/a/b`, or `id:<its id>`."""
+def parse_folder(path: str) -> str:
+    """Return a remote folder in a request: empty for the root, `/a/b`, or `id:<id>`."""
     if path.startswith("id:"):
-        return f"id:{remote_id(path, 'remote_path')}"
-    parts = _parts(path, "remote_path")
-    return "".join(f"/{part}" for part in parts)
+        return _parse_id(path, "remote_path")
+    return "".join(f"/{part}" for part in _parse_path(path, "remote_path"))
 
 
-def file(name: str) -> str:
-    """A file as it is asked for: `a/b.pdf` below the folder, or `id:<its id>`."""
+def parse_file(name: str) -> str:
+    """Return a remote file in a request: `a/b.pdf` below the folder, or `id:<id>`."""
     if name.startswith("id:"):
-        return f"id:{remote_id(name, 'files')}"
-    parts = _parts(name, "files")
+        return _parse_id(name, "files")
+    parts = _parse_path(name, "files")
     if not parts:
         raise ContractError("empty", field="files", fix="name files, or leave it out for all")
     return "/".join(parts)
 
 
-def remote_id(text: str, field: str) -> str:
-    """The id in `id:...`."""
-    found = text.removeprefix("id:")
-    if (
-        not found
-        or len(found) > _LONGEST
-        or not all(c.isascii() and (c.isalnum() or c in "_-!.") for c in found)
-    ):
-        raise ContractError("no id of a file", field=field, fix="copy it from the provider")
-    return found
+def _parse_id(text: str, field: str) -> str:
+    remote_id = text.removeprefix("id:")
+    is_valid = all(c.isascii() and (c.isalnum() or c in "_-!.") for c in remote_id)
+    if not remote_id or len(remote_id) > _MAX_ID_LENGTH or not is_valid:
+        raise ContractError("not the id of a file", field=field, fix="copy it from the provider")
+    return f"id:{remote_id}"
 
 
-def _parts(path: str, field: str) -> list[str]:
+def _parse_path(path: str, field: str) -> list[str]:
     parts = [part for part in path.split("/") if part]
-    if len(path) > _LONGEST_PATH or any(part in (".", "..") or printable(part) != part for part in parts):
-        raise ContractError("no path", field=field, fix="write names with slashes between them")
+    if len(path) > _MAX_PATH_LENGTH or any(part in (".", "..") or printable(part) != part for part in parts):
+        raise ContractError("not a path", field=field, fix="write names with slashes between them")
     return parts

@@ -1,7 +1,7 @@
-"""Secrets by reference: rows, payloads and logs carry what a secret is called, and nothing else.
+"""Secrets by reference: rows, payloads and logs contain the reference of a secret, never its value.
 
-A reference is always the org's own. `file:dropbox` is a file below the folder of the org that asks,
-`env:DROPBOX` a variable that has the org's id in its name: nobody can write down the secret of somebody else.
+A reference belongs to the org that uses it: `file:dropbox` is a file in the org's own directory,
+`env:DROPBOX` a variable with the org's id in its name. No org can refer to the secret of another one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from uuid import UUID, uuid4
 from duly.core.errors import ConfigurationError, ContractError, NotFound
 
 PREFIX = "DULY_SECRET_"
-"""What a variable begins with; then come the org's id without dashes, in capitals, and the name."""
+"""The prefix of variables; the org's id in upper case without dashes follows, then the name."""
 _REF = re.compile(
     r"(?P<kind>env):(?P<variable>[A-Z][A-Z0-9_]{0,63})|file:(?P<file>[a-z0-9][a-z0-9_.-]{0,63})"
 )
-_LARGEST = 64 * 1024
+_MAX_SIZE = 64 * 1024
 
 
 class UnknownSecret(NotFound):
@@ -32,7 +32,7 @@ class UnknownSecret(NotFound):
 
 
 class ReadOnlySecret(ConfigurationError):
-    """A secret that cannot be written from here."""
+    """The secret cannot be written."""
 
     code = "secret.read_only"
 
@@ -41,16 +41,16 @@ class Secrets(Protocol):
     """The secrets of one org."""
 
     async def get(self, ref: str) -> str:
-        """The secret; raises UnknownSecret."""
+        """Return the secret; raise UnknownSecret if it does not exist."""
 
     async def put(self, ref: str, value: str) -> None:
-        """Keep another in its place; raises ReadOnlySecret where that cannot be."""
+        """Replace the secret; raise ReadOnlySecret where that is not possible."""
 
 
 class SecretStore:
-    """Where the operator keeps secrets: variables of the process, and a directory if they name one.
+    """The operator's secrets: variables of the process, and files in a directory if one is set.
 
-    Workers on several machines share the directory, or each of them refreshes its own tokens.
+    Workers on several machines share the directory, or else each refreshes its own tokens.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SecretStore:
         return f"<SecretStore {self._directory or 'env'}>"
 
     def of(self, org_id: UUID) -> Secrets:
-        """Those of an org, and of no other."""
+        """Return the secrets of an org."""
         folder = None if self._directory is None else self._directory / str(UUID(str(org_id)))
         return _OrgSecrets(f"{PREFIX}{org_id.hex.upper()}_", self._environment, folder)
 
@@ -75,52 +75,56 @@ class _OrgSecrets:
         self._folder = folder
 
     async def get(self, ref: str) -> str:
-        parts = _parts(ref)
+        parts = _parse_ref(ref)
         if parts["variable"] is not None:
-            found = self._environment.get(self._prefix + parts["variable"])
+            value = self._environment.get(self._prefix + parts["variable"])
         else:
-            found = await asyncio.to_thread(self._read, parts["file"])
-        if not found or not found.strip():
-            raise UnknownSecret(f"{ref} is not there", field="secret_ref", fix="ask the operator to keep it")
-        return found.strip()
+            value = await asyncio.to_thread(self._read, parts["file"])
+        if not value or not value.strip():
+            raise UnknownSecret(
+                f"{ref} does not exist", field="secret_ref", fix="ask the operator to create it"
+            )
+        return value.strip()
 
     async def put(self, ref: str, value: str) -> None:
-        parts = _parts(ref)
+        parts = _parse_ref(ref)
         if parts["variable"] is not None or self._folder is None:
             raise ReadOnlySecret(f"{ref} cannot be written", field="secret_ref", fix="use a file: secret")
-        if not value.strip() or len(value.encode()) > _LARGEST:
-            raise ContractError("empty, or too long", field="secret", fix="keep to 64 KiB")
+        if not value.strip() or len(value.encode()) > _MAX_SIZE:
+            raise ContractError("empty, or too long", field="secret", fix="pass 1 byte to 64 KiB")
         await asyncio.to_thread(_write, self._folder, parts["file"], value)
 
     def _read(self, name: str) -> str | None:
         if self._folder is None:
             return None
         with suppress(OSError, UnicodeDecodeError):
-            # Not through a link: it could lead to the folder of another org.
+            # Not through a link: it could lead to the directory of another org.
             descriptor = os.open(self._folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(descriptor, "rb") as file:
-                return file.read(_LARGEST + 1)[:_LARGEST].decode()
+                return file.read(_MAX_SIZE + 1)[:_MAX_SIZE].decode()
         return None
 
 
 def checked_ref(ref: str) -> str:
-    """A reference that can be resolved, or an error that says how to write one."""
-    _parts(ref)
+    """Return the reference of a secret; raise if it is not one."""
+    _parse_ref(ref)
     return ref
 
 
-def _parts(ref: str) -> dict[str, str]:
-    found = _REF.fullmatch(ref)
-    if found is None:
-        # Not repeated: what is no reference may be the secret itself.
+def _parse_ref(ref: str) -> dict[str, str]:
+    match = _REF.fullmatch(ref)
+    if match is None:
+        # The value is not repeated: it may be the secret itself.
         raise ContractError(
-            "no reference of a secret", field="secret_ref", fix="write env:NAME or file:name, not the secret"
+            "not the reference of a secret",
+            field="secret_ref",
+            fix="write env:NAME or file:name, not the secret",
         )
-    return found.groupdict()
+    return match.groupdict()
 
 
 def _write(folder: Path, name: str, value: str) -> None:
-    """All of it or nothing, readable to nobody else."""
+    """Write a file atomically and durably, readable by its owner only."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = folder / f".{uuid4()}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

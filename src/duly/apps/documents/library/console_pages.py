@@ -1,42 +1,42 @@
-"""How the documents of the org stand. They are searched, reviewed and read on the customers' pages."""
+"""The console page of documents. Search, review and reading are on the customer pages."""
 
 from __future__ import annotations
 
 from duly.apps.documents.extraction.service import JOB_TYPE as EXTRACT
-from duly.apps.documents.http.models import visitor
+from duly.apps.documents.request_models import document_principal
 from duly.console.routing import Show
 from duly.console.visit import ConsolePage, Visit
 
-_AT_A_TIME = 50
+_PAGE_SIZE = 50
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 async def page(visit: Visit) -> ConsolePage:
-    """What waits for review, what is being read, what failed, and how much is kept."""
-    who = visitor(visit.requester)
-    standing = await visit.service.documents.standing(who)
+    """Show documents to review, active and failed extractions, and the usage of the org."""
+    principal, documents = document_principal(visit.requester), visit.service.documents
+    overview = await documents.overview(principal)
     return visit.page(
         "document_overview.html",
         title=visit.t("nav.documents"),
-        standing=standing,
-        lately=await visit.service.documents.lately(who, limit=_AT_A_TIME),
-        kept=_grouped(standing.documents),
-        keepable=_grouped(standing.quotas.documents_max),
-        stored=_size(standing.bytes),
-        storable=_size(standing.quotas.bytes_max),
+        overview=overview,
+        recent=await documents.recent_extractions(principal, limit=_PAGE_SIZE),
+        documents=_grouped(overview.documents),
+        documents_max=_grouped(overview.quotas.documents_max),
+        bytes=_size(overview.bytes),
+        bytes_max=_size(overview.quotas.bytes_max),
         at_home=not visit.platform,
     )
 
 
-def _grouped(many: int) -> str:
-    return f"{many:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+def _grouped(count: int) -> str:
+    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def _size(many: float) -> str:
+def _size(size: float) -> str:
     unit = 0
-    while many >= 1024 and unit < len(_UNITS) - 1:
-        many, unit = many / 1024, unit + 1
-    return f"{many:.1f} {_UNITS[unit]}" if unit else f"{many:.0f} {_UNITS[unit]}"
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size:.0f} {_UNITS[unit]}"
 
 
 ROUTES = (Show("/documents", page, nav="nav.documents", needs=EXTRACT),)

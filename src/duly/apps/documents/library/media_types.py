@@ -1,13 +1,13 @@
-"""What kind of file it is: by what it begins with, then by its name."""
+"""The media type of a file, by its first bytes and then by its name."""
 
 from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-HEAD = 4096
-"""How much of a file's beginning decides."""
+HEAD_SIZE = 4096
+"""The number of first bytes that `media_type` needs."""
 
-_ZIPPED = {
+_ZIP_TYPES = {
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
@@ -15,7 +15,7 @@ _ZIPPED = {
     ".ods": "application/vnd.oasis.opendocument.spreadsheet",
     ".odp": "application/vnd.oasis.opendocument.presentation",
 }
-_TEXTS = {
+_TEXT_TYPES = {
     ".html": "text/html",
     ".htm": "text/html",
     ".eml": "message/rfc822",
@@ -23,7 +23,7 @@ _TEXTS = {
     ".csv": "text/csv",
     ".txt": "text/plain",
 }
-_BEGINNINGS = (
+_SIGNATURES = (
     (b"%PDF-", "application/pdf"),
     (b"{\\rtf", "application/rtf"),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -35,15 +35,15 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 def media_type(name: str, head: bytes) -> str:
-    """The type of a file; extraction looks closer."""
+    """Return the media type of a file; extraction examines the file more closely."""
     suffix = PurePosixPath(name.lower()).suffix
-    for beginning, found in _BEGINNINGS:
-        if head.startswith(beginning):
-            return found
+    for signature, known in _SIGNATURES:
+        if head.startswith(signature):
+            return known
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     if head.startswith(b"PK\x03\x04"):
-        return _ZIPPED.get(suffix, "application/zip")
+        return _ZIP_TYPES.get(suffix, "application/zip")
     if head.startswith(_OLE):
         return "application/vnd.ms-outlook" if suffix == ".msg" else "application/x-ole-storage"
     if b"%PDF-" in head[:1024]:
@@ -52,4 +52,4 @@ def media_type(name: str, head: bytes) -> str:
         return "application/octet-stream"
     if head.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):
         return "text/html"
-    return _TEXTS.get(suffix, "text/plain")
+    return _TEXT_TYPES.get(suffix, "text/plain")

@@ -1,4 +1,4 @@
-"""How the documents of an org stand: for whoever looks after them."""
+"""The overview of an org's documents: reviews, extractions and storage."""
 
 from __future__ import annotations
 
@@ -13,54 +13,58 @@ from duly.apps.documents.library.quotas import Quotas
 from duly.apps.documents.models import Extraction
 from duly.apps.documents.schema import Connection, fetch_all, fetch_one
 
-LATE = timedelta(days=7)
-"""How far back readings are looked at that have ended."""
-_LOOK = 2_000
+RECENT = timedelta(days=7)
+"""How long an ended extraction counts as recent."""
+_MAX_COUNTED = 2_000
 
 
-class Reading(NamedTuple):
-    """A reading, and what its document is called."""
+class RecentExtraction(NamedTuple):
+    """An extraction, and the name of its document."""
 
     extraction: Extraction
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What is to be done, what is being done, and how much is kept."""
+class Overview:
+    """Counts of documents and extractions that the principal may see, and the usage of the whole org."""
 
     review: int
-    """Documents whose type is too unsure to be believed, until somebody says what they are."""
-    reading: int
+    """Documents whose type a person has to review."""
+    extracting: int
     ended: Mapping[str, int]
-    """Readings of the last seven days by how they ended: done, needs_ocr, failed, blocked, canceled."""
+    """Extractions of the last seven days by status: done, needs_ocr, failed, blocked, canceled."""
     at_least: bool
-    """Whether there may be more: no more than 2000 of each are looked at."""
+    """Whether the counts are lower bounds: at most 2000 rows of each are counted."""
     documents: int
     bytes: int
     quotas: Quotas
 
 
-async def standing(conn: Connection, who: DocumentPrincipal, quotas: Quotas) -> Standing:
-    """As it is now, as far as they may see it; what is kept is that of the whole org."""
-    said = await fetch_one(conn, "documents/standing", {**await _seen(conn, who), "unsure": OTHER})
-    kept = await fetch_one(conn, "usage/read", {"org_id": who.org_id, "sha256": ""})
-    assert said is not None
-    review, reading, ended, at_least = said
-    documents, size = kept or (0, 0)
-    return Standing(review, reading, ended or {}, at_least, documents, size, quotas)
+async def read_overview(conn: Connection, principal: DocumentPrincipal, quotas: Quotas) -> Overview:
+    """Return the overview for a principal."""
+    values = {**await _bounds(conn, principal), "unsure": OTHER}
+    counts = await fetch_one(conn, "documents/count_overview", values)
+    usage = await fetch_one(conn, "usage/read", {"org_id": principal.org_id, "sha256": ""})
+    assert counts is not None
+    review, extracting, ended, at_least = counts
+    documents, size = usage or (0, 0)
+    return Overview(review, extracting, ended or {}, at_least, documents, size, quotas)
 
 
-async def lately(conn: Connection, who: DocumentPrincipal, limit: int) -> Sequence[Reading]:
-    """The readings under way, then those of late that did not end well, the newest first."""
-    found = await fetch_all(conn, "extractions/list_recent", {**await _seen(conn, who), "limit": limit})
-    return [Reading(Extraction.model_validate(row), name) for row, name in found]
+async def recent_extractions(
+    conn: Connection, principal: DocumentPrincipal, limit: int
+) -> Sequence[RecentExtraction]:
+    """Return active extractions, then recent ones that did not succeed, newest first."""
+    values = {**await _bounds(conn, principal), "limit": limit}
+    rows = await fetch_all(conn, "extractions/list_recent", values)
+    return [RecentExtraction(Extraction.model_validate(row), name) for row, name in rows]
 
 
-async def _seen(conn: Connection, who: DocumentPrincipal) -> dict[str, object]:
+async def _bounds(conn: Connection, principal: DocumentPrincipal) -> dict[str, object]:
     return {
-        "org_id": who.org_id,
-        "hidden_folders": await hidden_folders(conn, who),
-        "late": LATE,
-        "look": _LOOK,
+        "org_id": principal.org_id,
+        "hidden_folders": await hidden_folders(conn, principal),
+        "recent": RECENT,
+        "max_counted": _MAX_COUNTED,
     }

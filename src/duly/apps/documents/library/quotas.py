@@ -1,4 +1,4 @@
-"""How much an org may keep: counted as it comes and goes, in the transaction in which it does."""
+"""Quotas of an org: its usage is updated in the transaction that adds or removes documents."""
 
 from __future__ import annotations
 
@@ -8,58 +8,60 @@ from uuid import UUID
 from duly.apps.documents.errors import QuotaExceeded
 from duly.apps.documents.schema import Connection, fetch_one
 
+_FIX = "delete documents that are no longer needed, or ask the operator for a larger quota"
+
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What an org may keep at most."""
+    """The limits of what an org may store."""
 
     documents_max: int = 1_000_000
     versions_max: int = 1_000
-    """Of one document."""
+    """Per document."""
     bytes_max: int = 2**40
-    """Of all versions of all documents, with the uploads that are under way."""
+    """All versions of all documents, and the open uploads."""
 
     def check_versions(self, version: int) -> None:
-        """Raise if a document may not have so many."""
+        """Raise if a document may not have that many versions."""
         if version > self.versions_max:
-            raise _exceeded(
-                "versions", f"a document has at most {self.versions_max:,} versions", "make it a new one"
+            raise QuotaExceeded(
+                f"a document has at most {self.versions_max:,} versions",
+                field="versions",
+                fix="add the file as a new document",
             )
 
     def check(self, documents: int, size: int) -> None:
-        """Raise if an org may not keep so many documents, or so many bytes."""
+        """Raise if an org may not store that many documents or bytes."""
         if documents > self.documents_max:
-            raise _exceeded("documents", f"the org may keep {self.documents_max:,} documents", _FIX)
+            message = f"the org may store {self.documents_max:,} documents"
+            raise QuotaExceeded(message, field="documents", fix=_FIX)
         if size > self.bytes_max:
-            raise _exceeded("bytes", f"the org may keep {self.bytes_max:,} bytes", _FIX)
+            raise QuotaExceeded(f"the org may store {self.bytes_max:,} bytes", field="bytes", fix=_FIX)
 
 
-_FIX = "delete some that nobody needs, or ask whoever runs the installation for more"
-
-
-async def count(
+async def add_usage(
     conn: Connection, org_id: UUID, quotas: Quotas, sha256: str, *, documents: int, size: int
 ) -> None:
-    """So much comes; raise if that is too much. Others of the org wait here: nobody passes it together."""
+    """Add documents and bytes to the usage; raise if that exceeds the quotas.
+
+    The row of the org stays locked until the transaction ends, so that two transactions cannot exceed the
+    quotas together.
+    """
     values = {"org_id": org_id, "sha256": sha256, "documents": documents, "bytes": size}
-    now = await fetch_one(conn, "usage/count", values)
-    assert now is not None
-    quotas.check(*now)
+    usage = await fetch_one(conn, "usage/add", values)
+    assert usage is not None
+    quotas.check(*usage)
 
 
-async def discount(conn: Connection, org_id: UUID, *, size: int) -> None:
-    """A document has gone, with so many bytes."""
-    await fetch_one(conn, "usage/count", {"org_id": org_id, "sha256": "", "documents": -1, "bytes": -size})
+async def subtract_usage(conn: Connection, org_id: UUID, *, size: int) -> None:
+    """Subtract a deleted document with all its bytes from the usage."""
+    await fetch_one(conn, "usage/add", {"org_id": org_id, "sha256": "", "documents": -1, "bytes": -size})
 
 
-async def check_room(
+async def check_quotas(
     conn: Connection, org_id: UUID, quotas: Quotas, *, documents: int, size: int, sha256: str = ""
 ) -> None:
-    """Raise if there is no room for so much as things are, before any of it is taken."""
-    now = await fetch_one(conn, "usage/read", {"org_id": org_id, "sha256": sha256})
-    kept, held = now or (0, 0)
-    quotas.check(kept + documents, held + size)
-
-
-def _exceeded(field: str, message: str, fix: str) -> QuotaExceeded:
-    return QuotaExceeded(message, field=field, fix=fix)
+    """Raise if that many documents and bytes would exceed the quotas; called before anything is received."""
+    usage = await fetch_one(conn, "usage/read", {"org_id": org_id, "sha256": sha256})
+    stored, stored_bytes = usage or (0, 0)
+    quotas.check(stored + documents, stored_bytes + size)

@@ -1,4 +1,4 @@
-"""Deleting documents: the rows at once, their files by a job that belongs to the same transaction."""
+"""Deleting documents: the rows at once, their files by a job that is enqueued in the same transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from duly.apps.documents.library.file_store import (
     upload_folder,
 )
 from duly.apps.documents.library.filing import lock_document
-from duly.apps.documents.library.quotas import discount
+from duly.apps.documents.library.quotas import subtract_usage
 from duly.apps.documents.schema import Connection, fetch_all, fetch_one, statement
 from duly.apps.documents.search.index import unpublish
 from duly.core.outcome import Snooze
@@ -34,45 +34,54 @@ JOB_TYPE = "remove_files"
 ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARTIAL)
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Ids = tuple[UUID, ...]
-_PAUSE = timedelta(seconds=2)
-_LEFT_OVER = timedelta(days=1)
-"""How old a file must be that is half-written: whoever wrote it is gone."""
+_RUNNING_JOBS_PAUSE = timedelta(seconds=2)
+_ABANDONED_AFTER = timedelta(days=1)
+"""The age at which a half-written file counts as abandoned by its writer."""
 
 
-async def remove(app: App, who: DocumentPrincipal, document_id: UUID, *, reason: str | None = None) -> None:
-    """Delete a document and everything that was made of it; the audit trail keeps that it was."""
-    values = {"org_id": who.org_id, "document_id": document_id}
-    async with app.tenant_session(who.org_id) as conn:
-        found = await lock_document(conn, who, document_id)
-        everything = {**values, "before": None, "limit": None}
-        files = [row[0] for row in await fetch_all(conn, "versions/list", everything)]
-        versions = [one["sha256"] for one in files]
-        await unpublish(conn, who.org_id, document_id)
+async def remove_document(
+    app: App, principal: DocumentPrincipal, document_id: UUID, *, reason: str | None = None
+) -> None:
+    """Delete a document and everything that was derived from it; the audit trail records the deletion."""
+    values = {"org_id": principal.org_id, "document_id": document_id}
+    async with app.tenant_session(principal.org_id) as conn:
+        document = await lock_document(conn, principal, document_id)
+        rows = await fetch_all(conn, "versions/list", {**values, "before": None, "limit": None})
+        versions = [row[0] for row in rows]
+        hashes = [version["sha256"] for version in versions]
+        await unpublish(conn, principal.org_id, document_id)
         await conn.execute(statement("documents/delete"), values)
-        await discount(conn, who.org_id, size=sum(one["size"] for one in files))
-        await schedule_file_removal(app, conn, who, documents=[document_id], originals=versions)
+        await subtract_usage(conn, principal.org_id, size=sum(version["size"] for version in versions))
+        await schedule_file_removal(app, conn, principal, documents=[document_id], originals=hashes)
         await Audit(app).record(
-            conn, who.org_id, "document.deleted", str(document_id),
-            actor=who.actor, reason=reason, name=found.name, versions=len(versions), sha256=found.sha256,
-        )  # fmt: skip
+            conn,
+            principal.org_id,
+            "document.deleted",
+            str(document_id),
+            actor=principal.actor,
+            reason=reason,
+            name=document.name,
+            versions=len(versions),
+            sha256=document.sha256,
+        )
 
 
 async def schedule_file_removal(
     app: App,
     conn: Connection,
-    who: DocumentPrincipal,
+    principal: DocumentPrincipal,
     *,
     documents: Sequence[UUID] = (),
     uploads: Sequence[UUID] = (),
     originals: Sequence[str] = (),
     outdated: Sequence[UUID] = (),
 ) -> None:
-    """Have the files of these removed if this transaction commits, as far as nothing names them any more.
+    """Enqueue the removal of files; the job runs if this transaction commits, and skips referenced files.
 
-    Of documents that are `outdated` it is what extractions have left that others have replaced.
+    For the documents in `outdated`, it removes the elements of extractions that newer ones have replaced.
     """
     job = app.registry.get(JOB_TYPE).options(
-        org_id=who.org_id, actor=who.actor, idempotency_key=f"{JOB_TYPE}:{uuid4()}"
+        org_id=principal.org_id, actor=principal.actor, idempotency_key=f"{JOB_TYPE}:{uuid4()}"
     )
     call = job.call(
         documents=list(documents),
@@ -94,61 +103,61 @@ def declare(app: App) -> None:
         originals: list[Sha256],
         outdated: Ids = (),
     ) -> dict[str, int]:
-        """Remove what nobody names: whoever asks, it is looked at again here."""
+        """Remove files that nothing refers to; the references are checked here, whoever enqueued the job."""
         file_store = FileStore((await app.resources()).blobs, ctx.job.org_id)
         values = {"org_id": ctx.job.org_id, "documents": documents, "uploads": uploads}
         async with ctx.session() as conn:
-            left = {row[0] for row in await fetch_all(conn, "documents/left", values)}
-        gone_for_good = [one for one in documents if one not in left]
-        for document_id in gone_for_good:
-            await _forget_jobs(app, ctx, document_id)
-        folders = [derived_folder(one) for one in gone_for_good]
-        folders += [upload_folder(one) for one in uploads if one not in left]
+            remaining = {row[0] for row in await fetch_all(conn, "documents/list_remaining", values)}
+        deleted = [document_id for document_id in documents if document_id not in remaining]
+        for document_id in deleted:
+            await _erase_jobs(app, ctx, document_id)
+        folders = [derived_folder(document_id) for document_id in deleted]
+        folders += [upload_folder(upload_id) for upload_id in uploads if upload_id not in remaining]
         for folder in folders:
             await file_store.remove_folder(folder)
-        gone = [await _removed(ctx, file_store, sha256) for sha256 in originals]
-        old = [await _replaced(ctx, file_store, document_id) for document_id in outdated]
-        left_over = await file_store.sweep(datetime.now(UTC) - _LEFT_OVER)
-        done = {"folders": len(folders), "originals": sum(gone)}
-        return {**done, "derived": sum(old), "left_over": left_over}
+        return {
+            "folders": len(folders),
+            "originals": sum([await _remove_original(ctx, file_store, sha256) for sha256 in originals]),
+            "derived": sum([await _remove_outdated(ctx, file_store, one) for one in outdated]),
+            "left_over": await file_store.sweep(datetime.now(UTC) - _ABANDONED_AFTER),
+        }
 
 
-async def _forget_jobs(app: App, ctx: Context, document_id: UUID) -> None:
-    """Erase what jobs about it brought: its text is in there. First those must end that still bring some."""
+async def _erase_jobs(app: App, ctx: Context, document_id: UUID) -> None:
+    """Erase the results of jobs about a document, which contain its text, after active jobs have ended."""
     org_id, subject = ctx.job.org_id, document_subject(document_id)
-    jobs = Jobs(app)
+    actor, reason, jobs = ctx.job.actor, "the document was deleted", Jobs(app)
     for status in ACTIVE:
-        found = (await jobs.list(org_id, status=status, subject_id=subject)).jobs
-        for job in found:
-            await jobs.cancel(org_id, job.job_id, actor=ctx.job.actor, reason="the document was deleted")
-        if found and status is not Status.QUEUED:
-            raise Snooze(_PAUSE, "jobs about the document still run")
-    await Results(app, Retention()).erase(
-        org_id, subject, actor=ctx.job.actor, reason="the document was deleted"
-    )
+        active = (await jobs.list(org_id, status=status, subject_id=subject)).jobs
+        for job in active:
+            await jobs.cancel(org_id, job.job_id, actor=actor, reason=reason)
+        if active and status is not Status.QUEUED:
+            raise Snooze(_RUNNING_JOBS_PAUSE, "jobs about the document still run")
+    await Results(app, Retention()).erase(org_id, subject, actor=actor, reason=reason)
 
 
-async def _replaced(ctx: Context, file_store: FileStore, document_id: UUID) -> int:
-    """Remove what extractions have left that are over, and not what its text is from.
+async def _remove_outdated(ctx: Context, file_store: FileStore, document_id: UUID) -> int:
+    """Remove the elements of ended extractions, except those that the document's text is from.
 
-    Their rows say so first: after a crash the files are found again by what is there.
+    The rows are updated first: after a crash in between, the files are still found by listing the store.
     """
-    found = list(await file_store.list_extractions(document_id))
-    values = {"org_id": ctx.job.org_id, "document_id": document_id, "extractions": found}
+    stored = list(await file_store.list_extractions(document_id))
+    values = {"org_id": ctx.job.org_id, "document_id": document_id, "extractions": stored}
     async with ctx.session() as conn:
         await conn.execute(statement("extractions/forget_derived"), values)
-        old = [row[0] for row in await fetch_all(conn, "extractions/list_outdated", values)]
-    await file_store.remove_derived(document_id, [elements_file_name(extraction_id) for extraction_id in old])
-    return len(old)
+        outdated = [row[0] for row in await fetch_all(conn, "extractions/list_outdated", values)]
+    await file_store.remove_derived(document_id, map(elements_file_name, outdated))
+    return len(outdated)
 
 
-async def _removed(ctx: Context, file_store: FileStore, sha256: str) -> bool:
+async def _remove_original(ctx: Context, file_store: FileStore, sha256: str) -> bool:
+    """Remove a content unless a version refers to it."""
     values = {"org_id": ctx.job.org_id, "sha256": sha256}
     async with ctx.session() as conn:
-        # Held until it is gone: whoever files the same content meanwhile waits, and sees that it is.
+        # Locked until it is removed: a transaction that files the same content waits, then finds it gone.
         await conn.execute(statement("documents/lock_content"), values)
-        named = await fetch_one(conn, "versions/is_named", values)
-        if named is None or named[0]:
+        row = await fetch_one(conn, "versions/is_referenced", values)
+        if row is None or row[0]:
             return False
         await file_store.remove_original(sha256)
     return True

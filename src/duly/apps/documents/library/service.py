@@ -1,9 +1,10 @@
-"""The documents of an org: brought in, listed, read, changed."""
+"""The library of an org: add, list, read and change documents."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from duly.apps.documents.elements import Engine
@@ -24,45 +25,44 @@ from duly.apps.documents.library.filing import (
     file_document,
     lock_document,
 )
-from duly.apps.documents.library.media_types import HEAD, media_type
-from duly.apps.documents.library.quotas import check_room
+from duly.apps.documents.library.media_types import HEAD_SIZE, media_type
+from duly.apps.documents.library.quotas import check_quotas
 from duly.apps.documents.library.removal import schedule_file_removal
 from duly.apps.documents.models import Document, DocumentStatus, Version
 from duly.apps.documents.options import DocumentOptions, options_of
-from duly.apps.documents.schema import Connection, fetch_all, fetch_one, statement
+from duly.apps.documents.principal_service import PrincipalService
+from duly.apps.documents.schema import fetch_all, fetch_one, statement
 from duly.apps.documents.search.index import rename
 from duly.blobs import BlobNotFound
 from duly.core.errors import ContractError
-from duly.features.audit.service import Audit
-from duly.features.pagination import decode_cursor, encode_cursor, page_size
+from duly.features.pagination import decode_cursor, page_size, split_page
 from duly.jobs.application import App
 
-BYTES_MAX = 512 * 2**20
-"""The largest file that is taken."""
+MAX_FILE_SIZE = 512 * 2**20
 
 
-class DocumentPage(NamedTuple):
-    """Some documents, the newest first; `after` asks for those that follow, and is None at the end."""
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """A page of documents, newest first, and the cursor of the next page."""
 
     documents: Sequence[Document]
     after: str | None
 
 
-class Library:
-    """What visitors do with documents."""
+class DocumentLibrary(PrincipalService):
+    """The documents that a principal may see or change, by the folders that they are in."""
 
     def __init__(self, app: App, options: DocumentOptions | None = None) -> None:
+        super().__init__(app)
         self.options = options or options_of(app)
-        self._app = app
-        self._audit = Audit(app)
 
     async def file_store(self, org_id: UUID) -> FileStore:
-        """Where the files of an org are."""
+        """Return the file store of an org."""
         return FileStore((await self._app.resources()).blobs, org_id)
 
     async def add(
         self,
-        who: DocumentPrincipal,
+        principal: DocumentPrincipal,
         name: str,
         chunks: AsyncIterator[bytes],
         *,
@@ -71,88 +71,76 @@ class Library:
         document_id: UUID | None = None,
         engine: Engine | None = "fast",
     ) -> FilingResult:
-        """Keep a file as a document, or as a new version of one, and have it read by a local engine."""
-        _check_engine(engine)
-        shown, facts = checked_name(name), metadata or {}
-        checked_metadata(facts)
-        async with self._app.tenant_session(who.org_id) as conn:  # refused before anything is kept
-            await self._check_room(conn, who, node_id, document_id)
-        stream = Measured(chunks)
-        file_store = await self.file_store(who.org_id)
-        kept = await file_store.save_original(aiter(stream))
-        kind = media_type(shown, stream.head)
-        incoming = IncomingFile(shown, kind, kept.sha256, kept.size, node_id, facts)
-        return await self.file(who, incoming, document_id=document_id, engine=engine)
-
-    async def _check_room(
-        self, conn: Connection, who: DocumentPrincipal, node_id: UUID | None, document_id: UUID | None
-    ) -> None:
-        quotas = self.options.quotas
-        if document_id is None:
-            await check_folder_writable(conn, who, node_id)
-        else:
-            quotas.check_versions((await lock_document(conn, who, document_id)).version + 1)
-        await check_room(conn, who.org_id, quotas, documents=document_id is None, size=1)
+        """Save a file as a document, or as a new version of one, and start its extraction."""
+        _check_local(engine)
+        name, metadata = checked_name(name), metadata or {}
+        checked_metadata(metadata)
+        # Refuse before anything is stored.
+        async with self._session(principal) as conn:
+            if document_id is None:
+                await check_folder_writable(conn, principal, node_id)
+            else:
+                document = await lock_document(conn, principal, document_id)
+                self.options.quotas.check_versions(document.version + 1)
+            is_new = document_id is None
+            await check_quotas(conn, principal.org_id, self.options.quotas, documents=is_new, size=1)
+        stream = MeasuredStream(chunks)
+        saved = await (await self.file_store(principal.org_id)).save_original(aiter(stream))
+        incoming = IncomingFile(
+            name, media_type(name, stream.head), saved.sha256, saved.size, node_id, metadata
+        )
+        return await self.file(principal, incoming, document_id=document_id, engine=engine)
 
     async def file(
         self,
-        who: DocumentPrincipal,
+        principal: DocumentPrincipal,
         incoming: IncomingFile,
         *,
         document_id: UUID | None = None,
         engine: Engine | None = "fast",
     ) -> FilingResult:
-        """File what is in the file_store, and have it read if it is new."""
-        _check_engine(engine)
+        """File a stored file, and start its extraction if it is new; remove it from the store on failure."""
+        _check_local(engine)
         try:
-            return await self._file(who, incoming, document_id, engine)
+            return await self._file(principal, incoming, document_id, engine)
         except Exception:
-            await self._give_up(who, incoming.sha256)
+            async with self._session(principal) as conn:
+                await schedule_file_removal(self._app, conn, principal, originals=[incoming.sha256])
             raise
 
-    async def _give_up(self, who: DocumentPrincipal, sha256: str) -> None:
-        """What is in the file_store and was not filed is cleared away, unless another document is it."""
-        async with self._app.tenant_session(who.org_id) as conn:
-            await schedule_file_removal(self._app, conn, who, originals=[sha256])
-
     async def _file(
-        self, who: DocumentPrincipal, incoming: IncomingFile, document_id: UUID | None, engine: Engine | None
+        self,
+        principal: DocumentPrincipal,
+        incoming: IncomingFile,
+        document_id: UUID | None,
+        engine: Engine | None,
     ) -> FilingResult:
-        file_store = await self.file_store(who.org_id)
-        async with self._app.tenant_session(who.org_id) as conn:
+        file_store, quotas = await self.file_store(principal.org_id), self.options.quotas
+        async with self._session(principal) as conn:
             filed = await file_document(
-                conn,
-                who,
-                incoming,
-                file_store=file_store,
-                document_id=document_id,
-                quotas=self.options.quotas,
+                conn, principal, incoming, file_store=file_store, quotas=quotas, document_id=document_id
             )
             if filed.changed:
                 action = "document.created" if filed.created else "document.version_added"
-                await self._note(conn, who, action, filed.document_id, sha256=incoming.sha256)
+                await self._record(conn, principal, action, filed.document_id, sha256=incoming.sha256)
                 if engine is not None:
-                    await start_extraction(
-                        self._app, conn, who, ExtractionTarget(filed.document_id, filed.version), engine
-                    )
+                    target = ExtractionTarget(filed.document_id, filed.version)
+                    await start_extraction(self._app, conn, principal, target, engine)
         return filed
 
-    async def get(self, who: DocumentPrincipal, document_id: UUID) -> Document:
-        """A document that they may see."""
-        async with self._app.tenant_session(who.org_id) as conn:
-            values = {
-                "org_id": who.org_id,
-                "document_id": document_id,
-                "hidden_folders": await hidden_folders(conn, who),
-            }
-            found = await fetch_one(conn, "documents/read", values)
-        if found is None:
+    async def get(self, principal: DocumentPrincipal, document_id: UUID) -> Document:
+        """Return a document."""
+        async with self._session(principal) as conn:
+            hidden = await hidden_folders(conn, principal)
+            values = {"org_id": principal.org_id, "document_id": document_id, "hidden_folders": hidden}
+            row = await fetch_one(conn, "documents/read", values)
+        if row is None:
             raise unknown_document()
-        return Document.model_validate(found[0])
+        return Document.model_validate(row[0])
 
     async def list(
         self,
-        who: DocumentPrincipal,
+        principal: DocumentPrincipal,
         *,
         node_id: UUID | None = None,
         in_root: bool = False,
@@ -161,62 +149,63 @@ class Library:
         after: str | None = None,
         limit: int = 50,
     ) -> DocumentPage:
-        """A page of the documents that they may see: of a folder, of the root, or of everywhere.
+        """Return a page of documents: of a folder, of the root, or of all folders.
 
-        A folder that is unknown, or closed to them, raises.
+        A folder that does not exist, or is hidden, raises.
         """
         size = page_size(limit)
-        values: dict[str, Any] = {"org_id": who.org_id, "node_id": node_id, "in_root": in_root}
-        values |= {
+        values: dict[str, Any] = {
+            "org_id": principal.org_id,
+            "node_id": node_id,
+            "in_root": in_root,
             "doc_type": doc_type,
             "status": status,
             "after": decode_cursor(after, UUID),
             "limit": size + 1,
         }
-        async with self._app.tenant_session(who.org_id) as conn:
-            await check_folders_visible(conn, who, [node_id] if node_id else [])
-            found = await fetch_all(
-                conn, "documents/list", {**values, "hidden_folders": await hidden_folders(conn, who)}
-            )
-        documents = [Document.model_validate(row[0]) for row in found[:size]]
-        return DocumentPage(
-            documents, encode_cursor(documents[-1].document_id) if len(found) > size else None
-        )
+        async with self._session(principal) as conn:
+            await check_folders_visible(conn, principal, [node_id] if node_id else [])
+            values["hidden_folders"] = await hidden_folders(conn, principal)
+            rows = await fetch_all(conn, "documents/list", values)
+        page, after = split_page(rows, size, lambda row: row[0]["document_id"])
+        return DocumentPage([Document.model_validate(row[0]) for row in page], after)
 
     async def versions(
-        self, who: DocumentPrincipal, document_id: UUID, *, before: int | None = None, limit: int = 50
+        self, principal: DocumentPrincipal, document_id: UUID, *, before: int | None = None, limit: int = 50
     ) -> Sequence[Version]:
-        """The files that a document has been, the newest first, or those before a version."""
-        values = {"org_id": who.org_id, "document_id": document_id, "before": before}
+        """Return the versions of a document, newest first; with `before`, those before that version."""
+        values = {"org_id": principal.org_id, "document_id": document_id, "before": before}
         values["limit"] = page_size(limit)
-        await self.get(who, document_id)
-        async with self._app.tenant_session(who.org_id) as conn:
+        await self.get(principal, document_id)
+        async with self._session(principal) as conn:
             return [Version.model_validate(row[0]) for row in await fetch_all(conn, "versions/list", values)]
 
     async def content(
-        self, who: DocumentPrincipal, document_id: UUID, version: int | None = None
+        self, principal: DocumentPrincipal, document_id: UUID, version: int | None = None
     ) -> tuple[Version, AsyncIterator[bytes]]:
-        """The file of a version, the current one if none is named."""
-        await self.get(who, document_id)
-        values = {"org_id": who.org_id, "document_id": document_id, "version": version}
-        async with self._app.tenant_session(who.org_id) as conn:
+        """Return a version, by default the current one, and its file in chunks."""
+        await self.get(principal, document_id)
+        values = {"org_id": principal.org_id, "document_id": document_id, "version": version}
+        async with self._session(principal) as conn:
             row = await fetch_one(conn, "versions/read", values)
         if row is None:
-            raise UnknownFile("no such version", field="version", fix="see the versions of the document")
+            raise unknown_version()
         found = Version.model_validate(row[0])
-        return found, (await self.file_store(who.org_id)).read_original(found.sha256)
+        return found, (await self.file_store(principal.org_id)).read_original(found.sha256)
 
-    async def derived(self, who: DocumentPrincipal, document_id: UUID, name: str) -> bytes:
-        """What was made of a document, by its name."""
-        await self.get(who, document_id)
+    async def derived(self, principal: DocumentPrincipal, document_id: UUID, name: str) -> bytes:
+        """Return a file that was derived from a document."""
+        await self.get(principal, document_id)
         try:
-            return await (await self.file_store(who.org_id)).read_derived(document_id, name)
+            return await (await self.file_store(principal.org_id)).read_derived(document_id, name)
         except (BlobNotFound, ValueError):
-            raise UnknownFile("no such file", field="name", fix="see what the extraction has made") from None
+            raise UnknownFile(
+                "no such file", field="name", fix="use `derived` of the extraction's result"
+            ) from None
 
     async def change(
         self,
-        who: DocumentPrincipal,
+        principal: DocumentPrincipal,
         document_id: UUID,
         *,
         name: str | None = None,
@@ -224,46 +213,54 @@ class Library:
         moves: bool = False,
         metadata: Mapping[str, Any] | None = None,
     ) -> Document:
-        """Another name, another folder (`moves`; None is the root) or other metadata."""
+        """Rename a document, move it to a folder (`moves`; None is the root), or replace its metadata."""
+        name = None if name is None else checked_name(name)
         values = {
-            "org_id": who.org_id, "document_id": document_id,
-            "name": None if name is None else checked_name(name), "moves": moves, "node_id": move_to,
+            "org_id": principal.org_id,
+            "document_id": document_id,
+            "name": name,
+            "moves": moves,
+            "node_id": move_to,
             "metadata": None if metadata is None else checked_metadata(metadata),
-        }  # fmt: skip
-        async with self._app.tenant_session(who.org_id) as conn:
-            found = await lock_document(conn, who, document_id)
+        }
+        changes: dict[str, Any] = {} if name is None else {"name": name}
+        changes |= {"node_id": str(move_to or "root")} if moves else {}
+        changes |= {} if metadata is None else {"metadata": sorted(metadata)}
+        async with self._session(principal) as conn:
+            document = await lock_document(conn, principal, document_id)
             if moves:
-                await check_folder_writable(conn, who, move_to, found.access)
-            await conn.execute(statement("documents/change"), values)
-            if values["name"] is not None:
-                await rename(conn, who.org_id, document_id, str(values["name"]))
-            told: dict[str, Any] = {"name": values["name"]} if name is not None else {}
-            told |= {"node_id": str(move_to) if move_to else "root"} if moves else {}
-            told |= {"metadata": sorted(metadata)} if metadata is not None else {}
-            await self._note(conn, who, "document.changed", document_id, **told)
-        return await self.get(who, document_id)
-
-    async def _note(
-        self, conn: Any, who: DocumentPrincipal, action: str, document_id: UUID, **detail: Any
-    ) -> None:
-        await self._audit.record(conn, who.org_id, action, str(document_id), actor=who.actor, **detail)
+                await check_folder_writable(conn, principal, move_to, document.access)
+            await conn.execute(statement("documents/update"), values)
+            if name is not None:
+                await rename(conn, principal.org_id, document_id, name)
+            await self._record(conn, principal, "document.changed", document_id, **changes)
+        return await self.get(principal, document_id)
 
 
-def _check_engine(engine: Engine | None) -> None:
+def unknown_version() -> UnknownFile:
+    """Return the error for a version that does not exist, or whose file is gone."""
+    return UnknownFile("no such version", field="version", fix="list the versions of the document")
+
+
+def _check_local(engine: Engine | None) -> None:
     if engine in REMOTE_ENGINES:
-        fix = "file it first, then ask for the extraction with consent"
-        raise ContractError(f"{engine} sends it elsewhere", field="engine", fix=fix)
+        fix = "add the file first, then start the extraction with consent"
+        raise ContractError(f"{engine} sends the file to a service", field="engine", fix=fix)
 
 
-class Measured:
-    """A stream that keeps its beginning, and ends with an error where it gets too long, or ends too soon."""
+class MeasuredStream:
+    """A stream that keeps its first bytes, and raises if it is longer or shorter than allowed."""
 
     def __init__(
-        self, chunks: AsyncIterator[bytes], most: int = BYTES_MAX, least: int = 1, field: str = "file"
+        self,
+        chunks: AsyncIterator[bytes],
+        max_size: int = MAX_FILE_SIZE,
+        min_size: int = 1,
+        field: str = "file",
     ) -> None:
         self._chunks = chunks
-        self._most = most
-        self._least = least
+        self._max_size = max_size
+        self._min_size = min_size
         self._field = field
         self.head = b""
 
@@ -271,12 +268,12 @@ class Measured:
         size = 0
         async for chunk in self._chunks:
             size += len(chunk)
-            if size > self._most:
-                fix = f"send at most {self._most} bytes"
-                raise ContractError(f"more than {self._most} bytes", field=self._field, fix=fix)
-            if len(self.head) < HEAD:
-                self.head += chunk[: HEAD - len(self.head)]
+            if size > self._max_size:
+                fix = f"send at most {self._max_size} bytes"
+                raise ContractError(f"more than {self._max_size} bytes", field=self._field, fix=fix)
+            if len(self.head) < HEAD_SIZE:
+                self.head += chunk[: HEAD_SIZE - len(self.head)]
             yield chunk
-        if size < self._least:
-            said = "empty" if not size else f"only {size} bytes"
-            raise ContractError(said, field=self._field, fix=f"send at least {self._least} bytes")
+        if size < self._min_size:
+            message = f"only {size} bytes" if size else "empty"
+            raise ContractError(message, field=self._field, fix=f"send at least {self._min_size} bytes")

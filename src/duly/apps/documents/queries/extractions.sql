@@ -72,16 +72,16 @@ where e.org_id = %(org_id)s and e.document_id = %(document_id)s and e.extraction
 
 -- name: list_recent
 -- Purpose: list active extractions, and recent ones that failed, newest first, with the names of their documents. At most
--- `look` of each are read. Index: extractions (org_id, updated_at), active ones; extractions (org_id, finished_at); the
+-- `max_counted` of each are read. Index: extractions (org_id, updated_at), active ones; extractions (org_id, finished_at); the
 -- primary key of documents.
 with active as materialized (
     select e.* from documents.extractions e
     where e.org_id = %(org_id)s and e.status in ('queued', 'running')
-    order by e.updated_at desc limit %(look)s
+    order by e.updated_at desc limit %(max_counted)s
 ), ended as materialized (
     select e.* from documents.extractions e
-    where e.org_id = %(org_id)s and e.finished_at >= duly.now() - %(late)s
-    order by e.finished_at desc limit %(look)s
+    where e.org_id = %(org_id)s and e.finished_at >= duly.now() - %(recent)s
+    order by e.finished_at desc limit %(max_counted)s
 )
 select to_jsonb(e) - 'org_id', d.name
 from (select * from active union all select * from ended where status in ('failed', 'needs_ocr', 'blocked')) e

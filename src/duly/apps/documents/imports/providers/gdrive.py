@@ -1,4 +1,4 @@
-"""Google Drive, by its HTTP API, version 3."""
+"""Google Drive, by version 3 of its HTTP API."""
 
 from __future__ import annotations
 
@@ -7,184 +7,166 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from duly.apps.documents.imports.options import Place
-from duly.apps.documents.imports.providers import json_fields as answers
+from duly.apps.documents.imports.options import ProviderEndpoint
+from duly.apps.documents.imports.providers import json_fields, remote
 from duly.apps.documents.imports.providers.checksums import Checksum, Md5
-from duly.apps.documents.imports.providers.gdrive_tree import FIELDS, FOLDER, Tree, Where, checked
-from duly.apps.documents.imports.providers.http_client import Web, query
-from duly.apps.documents.imports.providers.remote import (
-    Busy,
-    Expired,
-    Gone,
-    Missing,
-    Page,
-    Refused,
-    RemoteFile,
-    Trouble,
-    Unreachable,
-)
-from duly.apps.documents.imports.providers.tokens import Tokens
+from duly.apps.documents.imports.providers.gdrive_tree import FIELDS, DriveTree, Entry, checked_id, is_folder
+from duly.apps.documents.imports.providers.http_client import AuthenticatedClient, with_query
+from duly.apps.documents.imports.providers.remote import FolderNames, RemoteFile, RemotePage, RemovedFile
 
 _NATIVE = "application/vnd.google-apps."
 _SHORTCUT = f"{_NATIVE}shortcut"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 
 
-class _Export(NamedTuple):
+class _ExportType(NamedTuple):
     media_type: str
-    ending: str
+    suffix: str
 
 
 _EXPORTS = {
-    f"{_NATIVE}document": _Export(f"{_OFFICE}wordprocessingml.document", ".docx"),
-    f"{_NATIVE}spreadsheet": _Export(f"{_OFFICE}spreadsheetml.sheet", ".xlsx"),
-    f"{_NATIVE}presentation": _Export(f"{_OFFICE}presentationml.presentation", ".pptx"),
+    f"{_NATIVE}document": _ExportType(f"{_OFFICE}wordprocessingml.document", ".docx"),
+    f"{_NATIVE}spreadsheet": _ExportType(f"{_OFFICE}spreadsheetml.sheet", ".xlsx"),
+    f"{_NATIVE}presentation": _ExportType(f"{_OFFICE}presentationml.presentation", ".pptx"),
 }
-_BUSY = {"rateLimitExceeded", "userRateLimitExceeded", "dailyLimitExceeded", "sharingRateLimitExceeded"}
+_RATE_LIMITS = {
+    *("rateLimitExceeded", "userRateLimitExceeded", "dailyLimitExceeded", "sharingRateLimitExceeded"),
+}
+_RESTRICTIONS = {"cannotDownloadFile", "cannotDownloadAbusiveFile", "fileNotDownloadable"}
 
 
 class GDrive:
-    """The files of somebody's drive, or of a shared one."""
+    """The files of a personal or a shared drive."""
 
-    def __init__(self, web: Web, tokens: Tokens, place: Place, drive: str | None) -> None:
-        self._web = web
-        self._tokens = tokens
-        self._api = place.api
+    def __init__(self, client: AuthenticatedClient, endpoint: ProviderEndpoint, drive: str | None) -> None:
+        self._client = client
+        self._api = endpoint.api
         self._drive = drive
-        self._tree = Tree(self._get, drive)
+        self._tree = DriveTree(self._get, drive)
 
-    async def changes(self, path: str, cursor: str | None) -> AsyncIterator[Page]:
-        """See `Remote`. What changes while a folder is read for the first time comes after the cursor."""
-        top = await self._tree.find(path)
+    async def changes(self, path: str, cursor: str | None) -> AsyncIterator[RemotePage]:
+        """See `Remote`. Changes during the first listing come after its cursor."""
+        top_id = await self._tree.find_folder(path)
         if cursor is not None:
-            async for page in self._since(top, cursor):
+            async for page in self._changes_since(top_id, cursor):
                 yield page
             return
-        said = await self._get("changes/startPageToken", driveId=self._drive)
-        async for found, where in self._tree.walk(top, ()):
-            yield await self._page([(entry, where) for entry in found], None)
-        yield Page([], _token(said, "startPageToken"))
+        response = await self._get("changes/startPageToken", driveId=self._drive)
+        async for entries, folders in self._tree.walk(top_id, ()):
+            yield await self._page([(entry, folders) for entry in entries], None)
+        yield RemotePage([], json_fields.cursor(response, "startPageToken"))
 
-    async def named(self, path: str, name: str) -> RemoteFile:
+    async def find(self, path: str, name: str) -> RemoteFile:
         """See `Remote`."""
+        top_id = await self._tree.find_folder(path)
         if name.startswith("id:"):
-            entry = await self._tree.entry(name.removeprefix("id:"))
-            where = await self._tree.place(await self._tree.find(path), entry) or ()
+            entry = await self._tree.read(name.removeprefix("id:"))
+            folders = await self._tree.names_below(top_id, entry) or ()
         else:
             names = name.split("/")
-            entry, where = await self._tree.below(await self._tree.find(path), names), tuple(names[:-1])
-        return _had(await self._file(entry, where))
+            entry, folders = await self._tree.find_below(top_id, names), tuple(names[:-1])
+        return await self._downloadable(entry, folders)
 
-    async def again(self, file: RemoteFile) -> RemoteFile:
+    async def refresh(self, file: RemoteFile) -> RemoteFile:
         """See `Remote`."""
-        found = _had(await self._file(await self._tree.entry(file.remote_id), file.folders))
-        # A shortcut has a name and a place of its own.
-        return replace(found, name=file.name, path=file.path)
+        current = await self._downloadable(await self._tree.read(file.remote_id), file.folders)
+        # A shortcut has a name and a folder of its own.
+        return replace(current, name=file.name, path=file.path)
 
     def download(self, file: RemoteFile) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """See `Remote`."""
-        url = f"{self._api}/files/{checked(file.remote_id)}"
+        url = f"{self._api}/files/{checked_id(file.remote_id)}"
         if file.export is not None:
-            return self._web.download(self._tokens, "GET", query(f"{url}/export", mimeType=file.export))
-        return self._web.download(self._tokens, "GET", query(url, alt="media", supportsAllDrives="true"))
+            return self._client.download(with_query(f"{url}/export", mimeType=file.export))
+        return self._client.download(with_query(url, alt="media", supportsAllDrives="true"))
 
     def checksum(self) -> Checksum:
         """See `Remote`."""
         return Md5()
 
-    async def _since(self, top: str, cursor: str) -> AsyncIterator[Page]:
-        more = True
-        while more:
-            fields = f"nextPageToken,newStartPageToken,changes(fileId,removed,file({FIELDS}))"
-            said = await self._get(
-                "changes", pageToken=cursor, pageSize=1000, includeRemoved="true", fields=fields, **self._all
+    async def _changes_since(self, top_id: str, cursor: str) -> AsyncIterator[RemotePage]:
+        has_more = True
+        while has_more:
+            response = await self._get(
+                "changes",
+                pageToken=cursor,
+                pageSize=1000,
+                includeRemoved="true",
+                fields=f"nextPageToken,newStartPageToken,changes(fileId,removed,file({FIELDS}))",
+                driveId=self._drive,
+                includeItemsFromAllDrives="true",
             )
-            further = answers.text(said, "nextPageToken")
-            cursor, more = further or _token(said, "newStartPageToken"), bool(further)
-            yield await self._changed(top, answers.entries(said, "changes"), cursor)
+            next_token = json_fields.text(response, "nextPageToken")
+            cursor, has_more = (
+                next_token or json_fields.cursor(response, "newStartPageToken"),
+                bool(next_token),
+            )
+            yield await self._changed(top_id, json_fields.entries(response, "changes"), cursor)
 
-    async def _changed(self, top: str, changes: list[dict[str, Any]], cursor: str) -> Page:
-        """The changes that are ours: they are told of the whole drive."""
-        gone: list[RemoteFile | Gone] = []
-        ours: list[tuple[dict[str, Any], Where]] = []
+    async def _changed(self, top_id: str, changes: list[Entry], cursor: str) -> RemotePage:
+        """Return the changes below the folder; the API lists those of the whole drive."""
+        removed: list[RemoteFile | RemovedFile] = []
+        changed: list[tuple[Entry, FolderNames]] = []
         for change in changes:
-            entry, where = change.get("file"), None
+            entry, folders = change.get("file"), None
             if isinstance(entry, dict) and not change.get("removed") and not entry.get("trashed"):
-                where = await self._tree.place(top, entry)
-            if where is None:
-                gone.append(Gone(remote_id=answers.text(change, "fileId")))
-            elif isinstance(entry, dict) and answers.text(entry, "mimeType") == FOLDER:
-                # One that was moved here brings its files along, of which nothing is told.
-                inner = (*where, answers.label(entry, "name"))
-                async for found, below in self._tree.walk(answers.text(entry, "id"), inner):
-                    ours += [(one, below) for one in found]
+                folders = await self._tree.names_below(top_id, entry)
+            if folders is None:
+                removed.append(RemovedFile(remote_id=json_fields.text(change, "fileId")))
+            elif isinstance(entry, dict) and is_folder(entry):
+                # A folder that was moved here brings files along for which there are no changes.
+                names = (*folders, json_fields.label(entry, "name"))
+                async for entries, below in self._tree.walk(json_fields.text(entry, "id"), names):
+                    changed += [(inner, below) for inner in entries]
             elif isinstance(entry, dict):
-                ours.append((entry, where))
-        page = await self._page(ours, cursor)
-        return page._replace(entries=[*gone, *page.entries])
+                changed.append((entry, folders))
+        page = await self._page(changed, cursor)
+        return page._replace(entries=[*removed, *page.entries])
 
-    async def _page(self, found: list[tuple[dict[str, Any], Where]], cursor: str | None) -> Page:
-        files = [
-            await self._file(entry, where)
-            for entry, where in found
-            if answers.text(entry, "mimeType") != FOLDER
-        ]
-        taken = [file for file in files if file is not None]
-        return Page([*taken], cursor, len(files) - len(taken))
+    async def _page(self, entries: list[tuple[Entry, FolderNames]], cursor: str | None) -> RemotePage:
+        files = [await self._file(entry, folders) for entry, folders in entries if not is_folder(entry)]
+        downloadable = [file for file in files if file is not None]
+        return RemotePage([*downloadable], cursor, len(files) - len(downloadable))
 
-    async def _file(self, entry: dict[str, Any], where: Where) -> RemoteFile | None:
-        """What an entry stands for, if that can be had."""
-        name = answers.label(entry, "name")
-        if answers.text(entry, "mimeType") == _SHORTCUT:
+    async def _downloadable(self, entry: Entry, folders: FolderNames) -> RemoteFile:
+        file = await self._file(entry, folders)
+        if file is None:
+            raise remote.not_downloadable()
+        return file
+
+    async def _file(self, entry: Entry, folders: FolderNames) -> RemoteFile | None:
+        """Return the file of an entry, or None if it cannot be downloaded; a shortcut is resolved."""
+        name = json_fields.label(entry, "name")
+        if json_fields.text(entry, "mimeType") == _SHORTCUT:
             try:
-                entry = await self._tree.entry(answers.text(entry, "shortcutDetails", "targetId"))
-            except (Missing, Refused):
+                entry = await self._tree.read(json_fields.text(entry, "shortcutDetails", "targetId"))
+            except (remote.RemoteNotFound, remote.FileRefused):
                 return None
-        kind, remote_id = answers.text(entry, "mimeType"), answers.text(entry, "id")
-        export, path = _EXPORTS.get(kind), "".join(f"/{one}" for one in (*where, name))
-        revision = answers.text(entry, "headRevisionId") or answers.text(entry, "modifiedTime")
+        kind, remote_id = json_fields.text(entry, "mimeType"), json_fields.text(entry, "id")
+        export, path = _EXPORTS.get(kind), "".join(f"/{part}" for part in (*folders, name))
+        revision = json_fields.text(entry, "headRevisionId") or json_fields.text(entry, "modifiedTime")
         if not remote_id or not revision or (kind.startswith(_NATIVE) and export is None):
             return None
         if export is not None:
-            shown = f"{name}{export.ending}"
-            return RemoteFile(remote_id, revision, shown, path, export=export.media_type, folders=where)
-        size, checksum = answers.count(entry, "size"), answers.text(entry, "md5Checksum") or None
-        return RemoteFile(remote_id, revision, name, path, size, checksum, folders=where)
-
-    @property
-    def _all(self) -> dict[str, str | None]:
-        return {"driveId": self._drive, "supportsAllDrives": "true", "includeItemsFromAllDrives": "true"}
+            name = f"{name}{export.suffix}"
+            return RemoteFile(remote_id, revision, name, path, export=export.media_type, folders=folders)
+        size, checksum = json_fields.count(entry, "size"), json_fields.text(entry, "md5Checksum") or None
+        return RemoteFile(remote_id, revision, name, path, size, checksum, folders=folders)
 
     async def _get(self, route: str, **parameters: str | int | None) -> Any:
-        given = {"supportsAllDrives": "true", **parameters}
-        return await self._web.json(self._tokens, "GET", query(f"{self._api}/{route}", **given))
+        url = with_query(f"{self._api}/{route}", supportsAllDrives="true", **parameters)
+        return await self._client.get_json(url)
 
 
-def explain(status: int, said: Any) -> Trouble | None:
-    """What Google means: 403 says many things."""
-    error = said.get("error") if isinstance(said, dict) else None
-    reasons = {answers.text(one, "reason") for one in answers.entries(error, "errors")}
-    if reasons & _BUSY:
-        return Busy(None)
-    if status in (400, 410) and any(
-        answers.text(o, "location") == "pageToken" for o in answers.entries(error, "errors")
-    ):
-        return Expired("the provider does not know the cursor any more")
+def map_error(status: int, body: Any) -> remote.ProviderError | None:
+    """Map errors of Google; a status of 403 has many meanings."""
+    error = body.get("error") if isinstance(body, dict) else None
+    details = json_fields.entries(error, "errors")
+    reasons = {json_fields.text(detail, "reason") for detail in details}
+    if reasons & _RATE_LIMITS:
+        return remote.ProviderBusy()
+    if status in (400, 410) and "pageToken" in {json_fields.text(detail, "location") for detail in details}:
+        return remote.CursorExpired()
     if "exportSizeLimitExceeded" in reasons:
-        return Refused("too large for the provider to export", "import.too_large")
-    if reasons & {"cannotDownloadFile", "cannotDownloadAbusiveFile", "fileNotDownloadable"}:
-        return Refused("the provider does not give this file away", "import.restricted")
-    return None
-
-
-def _had(found: RemoteFile | None) -> RemoteFile:
-    if found is None:
-        raise Missing("this is no file that can be had")
-    return found
-
-
-def _token(said: Any, name: str) -> str:
-    found = answers.text(said, name)
-    if not found:
-        raise Unreachable("the provider's answer holds no cursor")
-    return found
+        return remote.FileRefused("too large for the provider to export", "import.too_large")
+    return remote.restricted() if reasons & _RESTRICTIONS else None

@@ -1,4 +1,4 @@
-"""The folders of Google Drive: found by their names, walked down, and climbed up."""
+"""The folder tree of Google Drive: find folders by path, walk down, and locate files."""
 
 from __future__ import annotations
 
@@ -7,108 +7,91 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
-from duly.apps.documents.imports.providers import json_fields as answers
-from duly.apps.documents.imports.providers.remote import Missing
+from duly.apps.documents.imports.providers import json_fields
+from duly.apps.documents.imports.providers.ancestors import Ancestors
+from duly.apps.documents.imports.providers.remote import FolderNames, RemoteNotFound
 
 FIELDS = (
     "id,name,mimeType,size,md5Checksum,headRevisionId,modifiedTime,trashed,parents,shortcutDetails(targetId)"
 )
 FOLDER = "application/vnd.google-apps.folder"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,255}")
-_DEEPEST = 100
-Where = tuple[str, ...]
-"""The names of folders, from one of them down; a name may have slashes in it."""
+Entry = dict[str, Any]
 
 
-class Get(Protocol):
-    """Asks the API."""
+class GetRoute(Protocol):
+    """Requests a route of the API."""
 
     async def __call__(self, route: str, **parameters: str | int | None) -> Any:
-        """The answer."""
+        """Return the JSON of the response."""
 
 
-class Tree:
-    """Who lies where. A folder is asked for once."""
+class DriveTree:
+    """Folders and files of a drive."""
 
-    def __init__(self, get: Get, drive: str | None) -> None:
+    def __init__(self, get: GetRoute, drive: str | None) -> None:
         self._get = get
         self._drive = drive
-        self._known: dict[str, tuple[str, str]] = {}
-        """Of folders, their name and the folder above; empty where there is none."""
+        self._ancestors = Ancestors(self._read_folder)
 
-    async def find(self, path: str) -> str:
-        """The id of a folder, by the names from the root down or as `id:<its id>`."""
-        entry = await self.entry(
-            path.removeprefix("id:") if path.startswith("id:") else self._drive or "root"
-        )
-        top = answers.text(entry, "id")
-        if path and not path.startswith("id:"):
-            entry = await self.below(top, path.strip("/").split("/"))
-        if answers.text(entry, "mimeType") != FOLDER:
-            raise Missing("this is no folder")
-        return answers.text(entry, "id")
+    async def find_folder(self, path: str) -> str:
+        """Return the id of a folder, by its names from the root down or as `id:<id>`."""
+        is_id = path.startswith("id:")
+        entry = await self.read(path.removeprefix("id:") if is_id else self._drive or "root")
+        if path and not is_id:
+            entry = await self.find_below(json_fields.text(entry, "id"), path.strip("/").split("/"))
+        if not is_folder(entry):
+            raise RemoteNotFound("this is not a folder")
+        return json_fields.text(entry, "id")
 
-    async def below(self, top: str, names: list[str]) -> dict[str, Any]:
-        """What is reached by these names; of two with the same one, the first that is told."""
-        entry: dict[str, Any] = {}
+    async def find_below(self, folder_id: str, names: list[str]) -> Entry:
+        """Return the entry at a path below a folder; of two with the same name, the first one listed."""
+        entry: Entry = {}
         for name in names:
-            wanted = name.replace("\\", "\\\\").replace("'", "\\'")
-            found = await self._list(f"'{checked(top)}' in parents and name = '{wanted}' and trashed = false")
-            if not found:
-                raise Missing("the provider has nothing of that name")
-            entry, top = found[0], answers.text(found[0], "id")
+            escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+            query = f"'{checked_id(folder_id)}' in parents and name = '{escaped}' and trashed = false"
+            entries = [entry async for page in self._pages(query) for entry in page]
+            if not entries:
+                raise RemoteNotFound
+            entry, folder_id = entries[0], json_fields.text(entries[0], "id")
         return entry
 
-    async def entry(self, remote_id: str) -> dict[str, Any]:
-        """A file or folder by its id."""
-        said = await self._get(f"files/{checked(remote_id)}", fields=FIELDS)
-        if not isinstance(said, dict) or said.get("trashed") is True:
-            raise Missing("it lies in the bin")
-        return said
+    async def read(self, remote_id: str) -> Entry:
+        """Return a file or folder by its id."""
+        entry = await self._get(f"files/{checked_id(remote_id)}", fields=FIELDS)
+        if not isinstance(entry, dict) or entry.get("trashed") is True:
+            raise RemoteNotFound("the file is in the trash")
+        return entry
 
-    async def walk(self, top: str, path: Where) -> AsyncIterator[tuple[list[dict[str, Any]], Where]]:
-        """What lies in a folder and below, page by page, and in which folder."""
-        waiting, seen = deque([(top, path)]), {top}
-        while waiting:
-            folder, where = waiting.popleft()
-            async for found in self._pages(f"'{checked(folder)}' in parents and trashed = false"):
-                yield found, where
-                for entry in found:
-                    inner = answers.text(entry, "id")
-                    if answers.text(entry, "mimeType") == FOLDER and inner not in seen:
-                        seen.add(inner)
-                        waiting.append((inner, (*where, answers.label(entry, "name"))))
+    async def walk(
+        self, folder_id: str, names: FolderNames
+    ) -> AsyncIterator[tuple[list[Entry], FolderNames]]:
+        """Yield the entries of a folder and of those below it, page by page, with their folder names."""
+        queue, visited = deque([(folder_id, names)]), {folder_id}
+        while queue:
+            parent_id, names = queue.popleft()
+            async for page in self._pages(f"'{checked_id(parent_id)}' in parents and trashed = false"):
+                yield page, names
+                for entry in filter(is_folder, page):
+                    child_id = json_fields.text(entry, "id")
+                    if child_id not in visited:
+                        visited.add(child_id)
+                        queue.append((child_id, (*names, json_fields.label(entry, "name"))))
 
-    async def place(self, top: str, entry: dict[str, Any]) -> Where | None:
-        """The way from the folder to where an entry lies; None if that is elsewhere."""
-        above, names = _parent(entry), deque[str]()
-        for _ in range(_DEEPEST):
-            if above == top:
-                return tuple(names)
-            if not above:
-                return None
-            name, above = await self._above(above)
-            names.appendleft(name)
-        return None
+    async def names_below(self, folder_id: str, entry: Entry) -> FolderNames | None:
+        """Return the folder names from a folder down to an entry; None if it is elsewhere."""
+        return await self._ancestors.names_below(folder_id, _parent_id(entry))
 
-    async def _above(self, folder: str) -> tuple[str, str]:
-        if folder not in self._known:
-            try:
-                entry = await self.entry(folder)
-                self._known[folder] = (answers.label(entry, "name"), _parent(entry))
-            except Missing:
-                self._known[folder] = ("", "")
-        return self._known[folder]
+    async def _read_folder(self, folder_id: str) -> tuple[str, str]:
+        entry = await self.read(folder_id)
+        return json_fields.label(entry, "name"), _parent_id(entry)
 
-    async def _list(self, wanted: str) -> list[dict[str, Any]]:
-        return [entry async for page in self._pages(wanted) for entry in page]
-
-    async def _pages(self, wanted: str) -> AsyncIterator[list[dict[str, Any]]]:
+    async def _pages(self, query: str) -> AsyncIterator[list[Entry]]:
         token: str | None = None
         while token != "":
-            said = await self._get(
+            response = await self._get(
                 "files",
-                q=wanted,
+                q=query,
                 pageToken=token,
                 pageSize=1000,
                 fields=f"nextPageToken,files({FIELDS})",
@@ -116,18 +99,23 @@ class Tree:
                 corpora=self._drive and "drive",
                 driveId=self._drive,
             )
-            yield answers.entries(said, "files")
-            token = answers.text(said, "nextPageToken")
+            yield json_fields.entries(response, "files")
+            token = json_fields.text(response, "nextPageToken")
 
 
-def checked(remote_id: str) -> str:
-    """An id that means nothing else in a URL or a query."""
+def is_folder(entry: Entry) -> bool:
+    """Return whether an entry is a folder."""
+    return json_fields.text(entry, "mimeType") == FOLDER
+
+
+def checked_id(remote_id: str) -> str:
+    """Return an id that is safe in a URL and in a query."""
     if not _ID.fullmatch(remote_id):
-        raise Missing("this is no id of the provider's")
+        raise RemoteNotFound("this is not an id of the provider")
     return remote_id
 
 
-def _parent(entry: dict[str, Any]) -> str:
-    found = entry.get("parents")
-    first = found[0] if isinstance(found, list) and found else ""
+def _parent_id(entry: Entry) -> str:
+    parents = entry.get("parents")
+    first = parents[0] if isinstance(parents, list) and parents else ""
     return first if isinstance(first, str) else ""

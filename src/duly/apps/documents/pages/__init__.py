@@ -1,1 +1,0 @@
-"""Customer pages of documents."""
