@@ -42,7 +42,7 @@ async def database(fresh: FreshDatabase) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def sql(fresh: FreshDatabase) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """A connection of the superuser, who sees everything: for looking, and for tampering."""
+    """A connection of the superuser, to inspect and to tamper."""
     with psycopg.connect(fresh.direct_url, autocommit=True) as conn:
         yield conn
 
@@ -61,7 +61,7 @@ async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
 
 @pytest.fixture
 def org(sql: psycopg.Connection[tuple[object, ...]]) -> uuid.UUID:
-    """An org that exists, and whose audit trail is empty."""
+    """An existing org with an empty audit trail."""
     org_id = uuid.uuid4()
     sql.execute("insert into duly.organizations (org_id, name) values (%s, 'Acme')", [org_id])
     return org_id
@@ -69,6 +69,6 @@ def org(sql: psycopg.Connection[tuple[object, ...]]) -> uuid.UUID:
 
 @pytest.fixture
 def acting(org: uuid.UUID) -> Iterator[uuid.UUID]:
-    """Everything in the test is asked for by user u1 of the org."""
+    """Run the whole test as user u1 of the org."""
     with context(org_id=org, actor=Actor.user("u1"), request_id="req-1"):
         yield org

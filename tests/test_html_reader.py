@@ -131,7 +131,7 @@ def test_names_of_tags_are_forgotten_with_the_page(monkeypatch: pytest.MonkeyPat
         return real(page, max_depth)
 
     monkeypatch.setattr(html_reader, "_parse", parse)
-    read_html("<a-name-that-nobody-else-has>")
+    read_html("<a-name-used-only-here>")
     assert threads[0] is not threading.current_thread()
     assert not threads[0].is_alive(), "lxml keeps names as long as their thread lives"
 

@@ -22,7 +22,7 @@ from .worker_pool import WorkerPool, WorkerProcess
 
 Fault = Literal["kill", "freeze"]
 MAX_PROGRESS = 50.0
-"""Percent: a job that is further than that may have ended before anybody has seen anything."""
+"""Percent of progress: a job beyond it may end before the takeover is visible."""
 VICTIM_TIMEOUT, POLL_INTERVAL, FOLLOW_TIMEOUT = 30.0, 0.3, 90.0
 FROZEN_EXTRA = 2.0
 """How much longer a frozen worker sleeps when another has taken over, so that one sees who was first."""

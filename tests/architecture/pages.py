@@ -33,10 +33,10 @@ def states() -> str:
 def settings() -> str:
     lines = ["| setting | variable | default | meaning |", "|---|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        said = field.default
-        if isinstance(said, dict):
-            said = ", ".join(f"{key}={value}" for key, value in said.items())
-        default = "" if said is None else f"`{said}`"
+        default_value = field.default
+        if isinstance(default_value, dict):
+            default_value = ", ".join(f"{key}={value}" for key, value in default_value.items())
+        default = "" if default_value is None else f"`{default_value}`"
         lines.append(f"| `{name}` | `DULY_{name.upper()}` | {default} | {field.description} |")
     return "\n".join(lines)
 
@@ -47,7 +47,7 @@ def tree() -> str:
 
 
 def commands() -> dict[str, Any]:
-    """Every command of the program by its words."""
+    """Return every command of the program by its words."""
     found: dict[str, Any] = {}
     for name, command in built().commands.items():
         below = getattr(command, "commands", None)
@@ -64,26 +64,26 @@ def cli() -> str:
     return "\n".join(lines)
 
 
-def exits() -> str:
+def exit_codes() -> str:
     rows = [f"| {code.value} | {meaning} |" for code, meaning in MEANINGS.items()]
     return "\n".join(["| code | meaning |", "|---|---|", *rows])
 
 
 def routes() -> str:
-    """Every route of the service, in the order of its rooms."""
+    """Return every route of the service, in the order of the OpenAPI document."""
     app = Duly()
     app.include_analyze()
     app.include_documents()
     lines = ["| route | what it does |", "|---|---|"]
     for path, operations in app.http_app().openapi()["paths"].items():
         for method, operation in operations.items():
-            said = operation["description"].partition("\n")[0]
-            lines.append(f"| `{method.upper()} {path}` | {said} |")
+            default_value = operation["description"].partition("\n")[0]
+            lines.append(f"| `{method.upper()} {path}` | {default_value} |")
     return "\n".join(lines)
 
 
 def problem_codes() -> str:
-    """Every code that the service answers with."""
+    """Return every problem code of the service."""
     found = {code: status for status, code in problems.HTTP_CODES.items()}
     kinds = {kind.code: status_of(kind("")) for kind in _kinds(errors.DulyError)}
     found |= {code: status for code, status in kinds.items() if status != 500}
@@ -98,19 +98,19 @@ def _kinds(kind: type[errors.DulyError]) -> list[type[errors.DulyError]]:
     return [kind, *below] if ours else below
 
 
-def counted() -> str:
-    """Every metric that processes count."""
+def process_metrics() -> str:
+    """Return every metric that processes count."""
     found = [metric for metric in vars(metrics).values() if isinstance(metric, MetricWrapperBase)]
     rows = []
     for metric in found:
-        [told] = metric.describe()
-        name = f"{told.name}_total" if told.type == "counter" else told.name
-        rows.append(_metric(name, told.type, metric._labelnames, told.documentation))
+        [description] = metric.describe()
+        name = f"{description.name}_total" if description.type == "counter" else description.name
+        rows.append(_metric(name, description.type, metric._labelnames, description.documentation))
     return _metrics(rows)
 
 
-def asked() -> str:
-    """Every figure that the database is asked for."""
+def scraped_metrics() -> str:
+    """Return every metric that is read from the database."""
     return _metrics([_metric(one.name, "gauge", one.labels, one.help) for one in database_metrics.ALL])
 
 
@@ -122,13 +122,13 @@ def _metrics(rows: list[str]) -> str:
     return "\n".join(["| metric | kind | labels | meaning |", "|---|---|---|---|", *rows])
 
 
-def reading_codes() -> str:
-    """Every code that reading a document can end with."""
+def extraction_codes() -> str:
+    """Return every code that an extraction can end with."""
     return _codes(CODES)
 
 
-def reading_warnings() -> str:
-    """Everything that reading a page may warn of."""
+def extraction_warnings() -> str:
+    """Return every warning of an extraction."""
     return _codes(WARNINGS)
 
 
@@ -137,7 +137,7 @@ def _codes(codes: Mapping[str, str]) -> str:
 
 
 def layers() -> str:
-    """The import rules as a picture: an arrow leads to what a package may import."""
+    """Return the import rules as a diagram: an arrow points to what a package may import."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [contract] = [one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
     rows = [re.split(r" [|:] ", layer.replace("duly.", "")) for layer in contract["layers"]]
@@ -150,18 +150,18 @@ def layers() -> str:
 
 PAGES = {
     "CONTRIBUTING.md": {"layers": layers},
-    "docs/guides/documents.md": {"codes": reading_codes, "warnings": reading_warnings},
+    "docs/guides/documents.md": {"codes": extraction_codes, "warnings": extraction_warnings},
     "docs/concepts/states.md": {"states": states},
-    "docs/operate/metrics.md": {"counted": counted, "asked": asked},
+    "docs/operate/metrics.md": {"counted": process_metrics, "asked": scraped_metrics},
     "docs/reference/settings.md": {"settings": settings},
     "docs/reference/errors.md": {"errors": tree},
-    "docs/reference/cli.md": {"commands": cli, "exits": exits},
+    "docs/reference/cli.md": {"commands": cli, "exits": exit_codes},
     "docs/reference/http.md": {"routes": routes, "problems": problem_codes},
 }
 
 
-def made(page: str) -> str:
-    """The page as it should be."""
+def expected(page: str) -> str:
+    """Return the page as it should be."""
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, make in PAGES[page].items():
         block = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -172,4 +172,4 @@ def made(page: str) -> str:
 
 if __name__ == "__main__":
     for page in PAGES:
-        (ROOT / page).write_text(made(page), encoding="utf-8")
+        (ROOT / page).write_text(expected(page), encoding="utf-8")

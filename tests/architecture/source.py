@@ -72,7 +72,7 @@ def identifiers(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def banned_names() -> list[str]:
-    """Return the places where a name contains a banned word."""
+    """Return where a name contains a banned word."""
     found = []
     for name, tree in modules().items():
         stem = Path(name).stem
@@ -93,7 +93,7 @@ def texts(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def private_style() -> list[str]:
-    """Return the texts that speak of whoever, somebody and nobody."""
+    """Return the texts that match `PRIVATE_STYLE`."""
     return [
         f"{name}:{line}: {text.strip().splitlines()[0][:90]}"
         for name, tree in modules().items()

@@ -1,4 +1,4 @@
-"""What the pages say is what the code does."""
+"""The documentation matches the code: programs run, commands exist, links resolve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from duly.testing import FreshDatabase
-from tests.architecture.pages import PAGES, ROOT, made
+from tests.architecture.pages import PAGES, ROOT, expected
 from tests.architecture.pages import commands as duly_commands
 
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -32,19 +32,21 @@ def _blocks(language: str) -> list[tuple[str, str]]:
 
 def _environment(fresh: FreshDatabase, home: Path) -> dict[str, str]:
     pooled = {"DULY_DATABASE_DIRECT_URL": fresh.direct_url} if fresh.url != fresh.direct_url else {}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "PYTEST_"))}
-    return {**kept, **pooled, "DULY_DATABASE_URL": fresh.url, "DULY_HOME": str(home)}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "PYTEST_"))
+    }
+    return {**inherited, **pooled, "DULY_DATABASE_URL": fresh.url, "DULY_HOME": str(home)}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_parts_are_up_to_date(page: str) -> None:
     """Write them with `python -m tests.architecture.pages`."""
-    assert (ROOT / page).read_text(encoding="utf-8") == made(page)
+    assert (ROOT / page).read_text(encoding="utf-8") == expected(page)
 
 
 @pytest.mark.parametrize(("place", "program"), _blocks("python"), ids=lambda v: v if ":" in v[:60] else "")
 def test_every_documented_program_runs(
-    place: str, program: str, fresh: FreshDatabase, tmp_path: Path
+    where: str, program: str, fresh: FreshDatabase, tmp_path: Path
 ) -> None:
     environment = _environment(fresh, tmp_path)
     if ".enqueue(" in program and "context(" not in program:
@@ -54,20 +56,20 @@ def test_every_documented_program_runs(
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, f"{place}\n{done.stderr}"
+    assert done.returncode == 0, f"{where}\n{done.stderr}"
 
 
 @pytest.mark.parametrize(("place", "statements"), _blocks("sql"), ids=lambda v: v if ":" in v[:60] else "")
-def test_every_documented_statement_runs(place: str, statements: str, sql: psycopg.Connection) -> None:
+def test_every_documented_statement_runs(where: str, statements: str, sql: psycopg.Connection) -> None:
     with sql.transaction(force_rollback=True):
-        # Roles are the cluster's: another test may have one of that name.
+        # Roles belong to the cluster: another test may have created this one.
         if "create role" not in statements:
             sql.execute("create role app")
         sql.execute(statements)
 
 
 @pytest.mark.parametrize(("place", "commands"), _blocks("sh"), ids=lambda v: v if ":" in v[:60] else "")
-def test_every_documented_command_exists(place: str, commands: str) -> None:
+def test_every_documented_command_exists(where: str, commands: str) -> None:
     offered = subprocess.run(
         [sys.executable, ROOT / "dev"], capture_output=True, text=True, check=False
     ).stderr
@@ -75,20 +77,20 @@ def test_every_documented_command_exists(place: str, commands: str) -> None:
     for line in commands.replace("\\\n", " ").strip().splitlines():
         words = [word for word in shlex.split(line) if not re.match(r"[A-Z_]+=", word)]
         if words[0] == "duly":
-            _check_command(f"{place}: {line}", words[1:])
+            _check_command(f"{where}: {line}", words[1:])
             continue
-        assert words[0] == "./dev", f"{place}: {line}"
-        assert words[1] in known, f"{place}: {line}"
+        assert words[0] == "./dev", f"{where}: {line}"
+        assert words[1] in known, f"{where}: {line}"
 
 
-def _check_command(place: str, words: list[str]) -> None:
-    """The command is there, and so are its options."""
+def _check_command(where: str, words: list[str]) -> None:
+    """Check that the command exists, with these options."""
     offered = duly_commands()
     path = next((p for p in (" ".join(words[:2]), " ".join(words[:1])) if p in offered), None)
-    assert path, place
+    assert path, where
     options = {name for option in offered[path].params for name in option.opts}
-    said = {word.partition("=")[0] for word in words if word.startswith("--")}
-    assert said <= options | {"--help"}, f"{place}: {said - options}"
+    used = {word.partition("=")[0] for word in words if word.startswith("--")}
+    assert used <= options | {"--help"}, f"{where}: {used - options}"
 
 
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda p: p.stem)
@@ -103,7 +105,7 @@ def test_every_example_runs(example: Path, fresh: FreshDatabase, tmp_path: Path)
 
 @pytest.mark.parametrize("bench", sorted(ROOT.glob("bench/*.py")), ids=lambda p: p.stem)
 def test_every_measurement_still_measures(bench: Path, tmp_path: Path) -> None:
-    """That it runs and counts; what it finds on a busy machine is nobody's verdict."""
+    """Only that it runs and reports figures: a busy machine says nothing about speed."""
     figures = tmp_path / "figures.json"
     small = ["--jobs", "50", "--rounds", "1", "--json", str(figures)]
     done = subprocess.run([sys.executable, bench, *small], capture_output=True, text=True, check=False)

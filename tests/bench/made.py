@@ -1,4 +1,4 @@
-"""Results as a run would leave them, made by hand."""
+"""Results of a run, written by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPEEDS: dict[str, dict[str, float]] = {
 
 
 def results(**changes: dict[str, float | str]) -> dict[str, Any]:
-    """A run in which every target was reached, but for the changes: {system: {figure: value}}."""
+    """Return a run that reached every target, with these changes: {system: {figure: value}}."""
     ours: dict[str, float | str] = {"backlog_1000000": 14_000, "recovery_s": 7.0}
     systems: dict[str, Any] = {}
     for system in SYSTEMS:

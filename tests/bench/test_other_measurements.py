@@ -1,4 +1,4 @@
-"""The other measurements, as small as they go: that they run and count, not what they find."""
+"""Minimal runs of the other benchmarks: they run and report figures; the values do not matter."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 BENCH = Path(__file__).parents[2] / "bench"
 
 
-def measured(name: str, tmp_path: Path, *arguments: str) -> Any:
-    """The figures that a program of `bench/` left."""
+def run_benchmark(name: str, tmp_path: Path, *arguments: str) -> Any:
+    """Run a benchmark and return its figures."""
     figures = tmp_path / "figures.json"
     command = [sys.executable, BENCH / name, *arguments, "--json", figures]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
@@ -21,7 +21,7 @@ def measured(name: str, tmp_path: Path, *arguments: str) -> Any:
 
 
 def test_growth_has_a_figure_for_every_size(tmp_path: Path) -> None:
-    found = measured("growth", tmp_path, "--sizes", "small", "--axis", "backlog", "--repetitions", "3")
+    found = run_benchmark("growth", tmp_path, "--sizes", "small", "--axis", "backlog", "--repetitions", "3")
     points = found["axes"][0]["points"]
     assert [point["size"] for point in points] == [1_000, 3_000]
     for point in points:
@@ -29,8 +29,8 @@ def test_growth_has_a_figure_for_every_size(tmp_path: Path) -> None:
         assert 0 < point["finish_ms"]["p50"] <= point["finish_ms"]["p99"]
 
 
-def test_what_it_costs_to_see_is_measured_in_one_run(tmp_path: Path) -> None:
-    found = measured("observe", tmp_path, "--jobs", "200", "--rounds", "1", "--warm-ups", "0")
+def test_the_cost_of_logs_metrics_and_events_is_measured_in_one_run(tmp_path: Path) -> None:
+    found = run_benchmark("observe", tmp_path, "--jobs", "200", "--rounds", "1", "--warm-ups", "0")
     assert found["rates"].keys() == {"bare", "events", "all", "talking"}
     assert all(rate > 0 for rates in found["rates"].values() for rate in rates)
     cost = found["overhead"]["logs, metrics and events"]["middle"]
@@ -39,12 +39,12 @@ def test_what_it_costs_to_see_is_measured_in_one_run(tmp_path: Path) -> None:
 
 def test_every_page_of_the_console_is_timed_and_its_tabs_are_counted(tmp_path: Path) -> None:
     small = ("--jobs", "400", "--times", "2", "--tabs", "2", "--seconds", "1")
-    found = measured("console", tmp_path, *small)
+    found = run_benchmark("console", tmp_path, *small)
     assert {"/", "/jobs", "/jobs/{job_id}", "/dead", "/audit"} <= {page["name"] for page in found["pages"]}
     assert all(0 < page["p50"] <= page["p95"] for page in found["pages"])
     assert [tabs["what"] for tabs in found["tabs"]] == ["all on the overview", "each on another page"]
 
 
 def test_a_sustained_run_counts_the_jobs_that_it_did(tmp_path: Path) -> None:
-    found = measured("sustained", tmp_path, "--minutes", "0.05", "--every", "1")
+    found = run_benchmark("sustained", tmp_path, "--minutes", "0.05", "--every", "1")
     assert found["samples"][-1]["finished"] > 0

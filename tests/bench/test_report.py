@@ -1,4 +1,4 @@
-"""The tables show medians and ratios, and leave nobody out."""
+"""The tables show medians and ratios of every system."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def test_the_fastest_comes_first_and_those_without_figures_last() -> None:
     assert len(titles) == len(SYSTEMS)
 
 
-def test_a_system_that_could_not_run_is_shown_with_the_reason() -> None:
+def test_a_system_that_could_not_run_is_listed_with_the_reason() -> None:
     assert row(report.rates(results()), "Celery")[2] == "not run: no such thing here"
     assert "- Celery: not run: no such thing here" in report.failures(results())
 
 
-def test_a_measure_that_failed_is_shown_with_the_reason() -> None:
+def test_a_failed_measure_is_listed_with_the_reason() -> None:
     run = results()
     run["systems"]["pgqueuer"]["failures"] = {"latency": "round 2: it hung"}
     assert "- PgQueuer, latency: round 2: it hung" in report.markdown(run)
 
 
-def test_a_text_stands_where_there_is_no_number() -> None:
+def test_a_figure_may_be_a_text_instead_of_a_number() -> None:
     text = "not run: would take about 9 min"
     table = report.endurance(results(pgqueuer={"backlog_1000000": text, "recovery_s": "lost 3 of 100"}))
     assert row(table, "PgQueuer")[1::2] == [text, "lost 3 of 100"]
@@ -72,7 +72,7 @@ def test_a_faster_system_has_a_longer_bar() -> None:
     assert len(set(widths)) == 3
 
 
-def test_a_chart_of_nothing_is_still_a_chart() -> None:
+def test_a_chart_without_figures_is_well_formed() -> None:
     run = results()
     for entry in run["systems"].values():
         entry["rounds"] = []

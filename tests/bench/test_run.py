@@ -1,4 +1,4 @@
-"""One real run in miniature, and what the harness does when a system does not behave."""
+"""One real run in miniature, and how the harness handles systems that fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def program(tmp_path: Path, code: str) -> Program:
         return Program([sys.executable, "-c", code], tmp_path, dict(os.environ), log)
 
 
-def test_a_program_that_says_nothing_is_given_up_and_its_whole_tree_ends(tmp_path: Path) -> None:
+def test_a_silent_program_is_killed_with_its_whole_process_tree(tmp_path: Path) -> None:
     started = program(
         tmp_path,
         "import json, subprocess, sys\n"
@@ -42,23 +42,23 @@ def test_a_program_that_says_nothing_is_given_up_and_its_whole_tree_ends(tmp_pat
     os.close(ending)
 
 
-def test_a_program_that_fails_is_reported_with_its_last_words(tmp_path: Path) -> None:
+def test_a_failed_program_is_reported_with_its_last_line(tmp_path: Path) -> None:
     started = program(tmp_path, "raise SystemExit('there is no such table')")
     with pytest.raises(Hung, match="ended with code 1: there is no such table"):
         started.answer(30)
     started.kill()
 
 
-def test_an_unknown_system_is_refused_and_ours_is_always_measured() -> None:
+def test_an_unknown_system_is_refused_and_duly_is_always_measured() -> None:
     assert [system.key for system in chosen(["pgqueuer"], [])] == [OURS, "pgqueuer"]
     assert "celery_redis" not in [system.key for system in chosen([], ["celery_redis"])]
     with pytest.raises(SystemExit, match="no system nonsense"):
         chosen(["nonsense"], [])
 
 
-def test_the_reason_of_a_failed_installation_is_the_line_that_tells() -> None:
-    said = "npm warn old\nnpm error code ETARGET\nnpm error notarget No matching version\nnpm error A log"
-    assert reason(said) == "npm error notarget No matching version"
+def test_the_reason_of_a_failed_installation_is_its_error_line() -> None:
+    output = "npm warn old\nnpm error code ETARGET\nnpm error notarget No matching version\nnpm error A log"
+    assert reason(output) == "npm error notarget No matching version"
 
 
 def test_a_small_run_gives_a_figure_for_every_measure(

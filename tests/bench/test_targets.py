@@ -1,4 +1,4 @@
-"""The check list says what was reached."""
+"""The checklist reports which targets were reached."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ def test_a_run_that_is_good_enough_reaches_every_target() -> None:
         ("killed worker", "duly", "recovery_s", "lost 3 of 100"),
     ],
 )
-def test_a_target_is_missed_by_a_hair(words: str, system: str, figure: str, value: float | str) -> None:
+def test_a_target_is_missed_just_below_its_threshold(
+    words: str, system: str, figure: str, value: float | str
+) -> None:
     found = verdicts(results(**{system: {figure: value}}))
     assert [verdict.text for verdict in found if not verdict.reached] == [one(words, found).text]
     assert one(words, found).word == "not reached"
 
 
-def test_a_ratio_is_ours_over_theirs() -> None:
+def test_a_ratio_is_dulys_figure_over_the_other_one() -> None:
     assert one("one process at least 1.5 x PgQueuer", verdicts(results())).ratio == 15_000 / 8_000
 
 
@@ -50,7 +52,7 @@ def test_the_nearest_of_the_other_python_queues_is_named() -> None:
     assert (verdict.ratio, verdict.remark) == (7.5, "nearest: Dramatiq; measured: 2 of 11")
 
 
-def test_without_the_other_system_nothing_is_claimed() -> None:
+def test_a_target_without_the_other_system_is_not_measured() -> None:
     run = results()
     run["systems"]["pg_boss"]["rounds"] = []
     assert one("pg-boss", verdicts(run)).word == "not measured"

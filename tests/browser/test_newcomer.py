@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from duly.testing import FreshDatabase
-from tests.architecture.newcomer import first_steps
+from tests.architecture.readme_program import first_steps
 from tests.browser.conftest import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -1,1 +1,1 @@
-"""The nemesis: a real cluster under seeded faults, recorded as a history and judged by the checker."""
+"""Chaos tests: a real cluster under seeded faults, recorded as a history and checked."""

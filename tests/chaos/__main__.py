@@ -1,4 +1,4 @@
-"""python -m tests.chaos --seed N --minutes M: exit 0 only if every promise holds, with evidence."""
+"""python -m tests.chaos --seed N --minutes M: exit 0 only if every invariant holds, with evidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.chaos.run import Report, Run, perform
 from tests.chaos.verdict import Judgement
 
 SKIPPED = 77
-"""The exit code if a part of the system is missing."""
+"""The exit code if a program that a run needs is missing."""
 
 
 def arguments() -> argparse.Namespace:
@@ -57,25 +57,25 @@ def _home(keep: Path | None) -> Path:
     else:
         home = keep.absolute()
         home.mkdir(parents=True)
-    home.chmod(0o711)  # the server's account passes through
+    home.chmod(0o711)  # the server's account needs to traverse it
     return home
 
 
 def main() -> int:
-    asked = arguments()
-    plan = make_plan(asked.seed, asked.minutes * 60, _kinds(asked.only))
-    if asked.mutant:
-        find(asked.mutant)
-    if asked.plan:
+    options = arguments()
+    plan = make_plan(options.seed, options.minutes * 60, _kinds(options.only))
+    if options.mutant:
+        find(options.mutant)
+    if options.plan:
         print("\n".join(map(str, plan)))
         return 0
-    home, begun = _home(asked.keep), time.monotonic()
+    home, begun = _home(options.keep), time.monotonic()
 
     def tell(text: str) -> None:
         print(f"{time.monotonic() - begun:7.1f} s  {text}", flush=True)
 
-    print(f"seed {asked.seed}, {asked.minutes:g} minutes; logs in {home}", flush=True)
-    run = Run(home, asked.seed, asked.minutes * 60, asked.rate, plan, tell, asked.mutant)
+    print(f"seed {options.seed}, {options.minutes:g} minutes; logs in {home}", flush=True)
+    run = Run(home, options.seed, options.minutes * 60, options.rate, plan, tell, options.mutant)
     try:
         judgement = asyncio.run(_judged(run))
     except (Missing, EmbeddedDatabaseError) as missing:
@@ -83,10 +83,10 @@ def main() -> int:
         shutil.rmtree(home)
         return SKIPPED
     except BaseException as error:
-        print(f"the run broke: {error!r}\n{_again(asked)}\nlogs are kept in {home}", flush=True)
+        print(f"the run broke: {error!r}\n{_again(options)}\nlogs are kept in {home}", flush=True)
         raise
     print(f"\n{judgement}\ntotal            {time.monotonic() - begun:.0f} s", flush=True)
-    return _end(asked, home, judgement)
+    return _end(options, home, judgement)
 
 
 async def _judged(run: Run) -> Judgement:
@@ -104,20 +104,20 @@ async def _judged(run: Run) -> Judgement:
     return found[0]
 
 
-def _end(asked: argparse.Namespace, home: Path, judgement: Judgement) -> int:
+def _end(options: argparse.Namespace, home: Path, judgement: Judgement) -> int:
     if not judgement.complaints:
-        if asked.keep is None:
+        if options.keep is None:
             shutil.rmtree(home, ignore_errors=True)
         return 0
     judgement.dump()
-    print(f"\n{judgement.evidence()}\n\n{_again(asked)}\nlogs are kept in {home}", flush=True)
+    print(f"\n{judgement.evidence()}\n\n{_again(options)}\nlogs are kept in {home}", flush=True)
     return 1
 
 
-def _again(asked: argparse.Namespace) -> str:
-    words = ["./dev", "chaos", "--seed", f"{asked.seed}", "--minutes", f"{asked.minutes:g}"]
-    words += ["--rate", f"{asked.rate:g}", *(["--only", asked.only] if asked.only else [])]
-    words += ["--mutant", asked.mutant] if asked.mutant else []
+def _again(options: argparse.Namespace) -> str:
+    words = ["./dev", "chaos", "--seed", f"{options.seed}", "--minutes", f"{options.minutes:g}"]
+    words += ["--rate", f"{options.rate:g}", *(["--only", options.only] if options.only else [])]
+    words += ["--mutant", options.mutant] if options.mutant else []
     return f"again: {shlex.join(words)}"
 
 

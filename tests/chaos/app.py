@@ -1,6 +1,6 @@
-"""The application under test: job types of every kind that people write, good and bad.
+"""The application under test: job types of every kind, well and badly written.
 
-Settings come from the environment, so that workers, clients and isolated processes all find the same cluster.
+Settings come from the environment, so that workers, clients and isolated processes all use the same cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def tries(most: int) -> RetryPolicy:
 
 
 def within(seconds: float) -> dict[str, Any]:
-    """A hard time-out, and a lifecycle that fits it."""
+    """Return a hard time-out, and a lifecycle that fits it."""
     return {
         "timeout": timedelta(seconds=seconds),
         "lifecycle": LifecyclePolicy(
@@ -40,13 +40,13 @@ def within(seconds: float) -> dict[str, Any]:
 
 
 def luck(ctx: Context | SyncContext, sides: int) -> int:
-    """The same for the same attempt, wherever it runs."""
+    """Return the same random number for the same attempt, wherever it runs."""
     drawn = hashlib.blake2b(f"{ctx.job.job_id}/{ctx.job.attempt}".encode(), digest_size=4).digest()
     return int.from_bytes(drawn, "big") % sides
 
 
 def note_outside(ctx: Context | SyncContext) -> None:
-    """An effect that no transaction holds. Its key is the job's, whichever attempt it is."""
+    """Record an effect outside of any transaction. Its key is the job's, whatever the attempt."""
     line = f"{ctx.job.org_id} {ctx.job.job_id} {ctx.job.attempt} key-{ctx.job.job_id}\n"
     with LEDGER.open("ab", buffering=0) as file:
         file.write(line.encode())
@@ -65,7 +65,7 @@ async def effect(ctx: Context, n: int) -> int:
 
 @app.job("chaos.effect_slow", retry=tries(6), **within(20))
 async def effect_slow(ctx: Context, n: int) -> int:
-    """Its transaction is open for a while, and it may fail before it is done."""
+    """Hold the transaction open for a while; it may fail before it commits."""
     async with ctx.transaction() as conn:
         await conn.execute(_EFFECT, _mine(ctx))
         await pause(0.2)
@@ -149,7 +149,7 @@ async def snooze(ctx: Context, n: int) -> int:
 
 @app.job("chaos.long", retry=tries(6), **within(30))
 async def long(ctx: Context, steps: int) -> int:
-    """Obeys a cancel between its steps."""
+    """Check for cancellation between steps."""
     for step in range(steps):
         ctx.check_canceled()
         await pause(0.25)
@@ -187,7 +187,7 @@ def hang_thread(ctx: SyncContext, n: int) -> int:
 
 @app.job("chaos.block", retry=tries(3), **within(20))
 async def block(ctx: Context, seconds: float) -> None:
-    """What nobody should write, and many do."""
+    """Block the event loop, a common mistake."""
     threading.Event().wait(seconds)
 
 
@@ -200,7 +200,7 @@ def leak(ctx: SyncContext, n: int) -> int:
 
 @app.job("chaos.hog", retry=tries(5), **within(20))
 async def hog(ctx: Context, seconds: float) -> None:
-    """Many of these hold every connection that handlers have."""
+    """Hold connections; many of these jobs hold all of them."""
     async with ctx.session() as conn:
         await conn.execute("select 1")
         await pause(seconds)
@@ -219,7 +219,7 @@ async def _tell(failure: Failure, conn: Any) -> None:
 
 @app.job("chaos.bridged", retry=tries(2), on_failed=_tell, **within(20))
 async def bridged(ctx: Context, n: int) -> int:
-    """Fails in one of the ways there are, or not at all; a kill in its last attempt ends it as well."""
+    """Fail in one of several ways, or succeed; a kill in the last attempt ends it too."""
     await pause(0.1)
     match luck(ctx, 4):
         case 0:
@@ -240,10 +240,10 @@ EFFECTS = {
 }
 """Job types with exactly one effect in `ctx.transaction()`."""
 OUTSIDE = {"chaos.outside", "chaos.thread", "chaos.exit"}
-"""Job types with an effect outside."""
+"""Job types with an effect outside the database."""
 
 BRIDGED = {"chaos.bridged"}
-"""Job types that are told of their failures."""
+"""Job types with a failure callback."""
 
 TABLES = """
 create table public.effects (org_id uuid not null, job_id uuid not null, attempt integer not null);

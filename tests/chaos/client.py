@@ -1,4 +1,4 @@
-"""A client as a process: submits, repeats what got no answer, cancels, follows, asks for what is not its."""
+"""A client process: submits, repeats unanswered requests, cancels, follows, and requests foreign ids."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ import psycopg
 from duly import Actor, context
 from duly.core.errors import AlreadyFinished, ContractError, DulyError, LimitExceeded, NotFound, StoreError
 from tests.chaos.app import ORGS, app
-from tests.chaos.logbook import Logbook, answered, lines
-from tests.chaos.mix import Wish, draw
+from tests.chaos.client_log import Logbook, answered, lines
+from tests.chaos.job_mix import Wish, draw
 from tests.chaos.mutant import infect
 from tests.chaos.pace import pause
 
-_PATIENCE = 8.0
+REQUEST_TIMEOUT = 8.0
 _AWAY = (psycopg.Error, StoreError, TimeoutError, OSError)
 _REFUSED = (ContractError, LimitExceeded, NotFound)
 
 
 class Client:
-    """One life of a client; the next one repeats what this one got no answer to."""
+    """One process of a client; the next one repeats its unanswered requests."""
 
     def __init__(self, home: Path, name: str, life: int, seed: int, rate: float) -> None:
         self._home = home
         self._path = home / f"{name}.jsonl"
         self._name = name
-        self._who = f"{name}.{life}"
-        self._dice = random.Random(f"{seed}/{self._who}")
+        self._client_id = f"{name}.{life}"
+        self._dice = random.Random(f"{seed}/{self._client_id}")
         self._rate = rate
         self._unanswered = [question for question, answer in answered(self._path) if answer is None]
-        self._log = Logbook(self._path, self._who)
+        self._log = Logbook(self._path, self._client_id)
         self._keys = 0
         self._recent: deque[tuple[UUID, UUID]] = deque(maxlen=200)
         self._to_follow: asyncio.Queue[tuple[UUID, UUID]] = asyncio.Queue(30)
-        self._orgs_seen: dict[UUID, set[UUID]] = {org: set() for org in ORGS}
+        self._orgs_listed: dict[UUID, set[UUID]] = {org: set() for org in ORGS}
         self._stop = asyncio.Event()
         self._quiet = asyncio.Event()
 
     async def live(self) -> None:
-        """Until the run is quiet."""
+        """Run until the cluster is idle."""
         await self._arrive()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen())
@@ -59,13 +59,13 @@ class Client:
                 group.create_task(self._follow_on())
             group.create_task(self._read_feed(self._name, ORGS[int(self._name[1:]) % len(ORGS)]))
         self._log.write("end")
-        # Without a goodbye to connections that may lead nowhere.
+        # Do not close connections that may be dead.
         os._exit(0)
 
     async def _arrive(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(REQUEST_TIMEOUT):
                     await app.resources()
                 print("ready", flush=True)
                 return
@@ -92,7 +92,7 @@ class Client:
 
     def _key(self) -> str:
         self._keys += 1
-        return f"{self._who}-{self._keys}"
+        return f"{self._client_id}-{self._keys}"
 
     async def _repeat_the_unanswered(self) -> None:
         for question in self._unanswered:
@@ -100,17 +100,17 @@ class Client:
                 await self._submit(UUID(question["org"]), [Wish(*wish) for wish in question["wishes"]])
 
     async def _submit(self, org: UUID, wishes: list[Wish]) -> None:
-        """Until there is an answer."""
+        """Submit until there is an answer."""
         written = [[wish.key, wish.job_type, wish.value, wish.delay] for wish in wishes]
 
         async def enqueue() -> list[UUID]:
-            with context(org_id=org, actor=Actor.user(self._who)):
+            with context(org_id=org, actor=Actor.user(self._client_id)):
                 handles = await app.enqueue_many([wish.call() for wish in wishes])
             return [handle.job_id for handle in handles]
 
         while True:
             number = self._log.ask("submit", org=org, wishes=written)
-            jobs = await self._asked(number, enqueue)
+            jobs = await self._request(number, enqueue)
             if jobs is None:
                 await pause(self._dice.uniform(0.1, 0.8))
                 continue
@@ -120,16 +120,16 @@ class Client:
                     self._to_follow.put_nowait((org, job))
             return
 
-    async def _asked(self, number: int, work: Callable[[], Awaitable[list[UUID]]]) -> list[UUID] | None:
-        """What came of it, written down; None if nobody knows."""
+    async def _request(self, number: int, work: Callable[[], Awaitable[list[UUID]]]) -> list[UUID] | None:
+        """Submit and record the answer; return None if it is unknown."""
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(REQUEST_TIMEOUT):
                 jobs = await work()
         except _REFUSED as error:
-            self._log.answer(number, "fail", error=_said(error))
+            self._log.answer(number, "fail", error=_describe(error))
             return []
         except _AWAY as error:
-            self._log.answer(number, "unknown", error=_said(error))
+            self._log.answer(number, "unknown", error=_describe(error))
             return None
         self._log.answer(number, "ok", jobs=jobs)
         return jobs
@@ -139,7 +139,7 @@ class Client:
             await pause(self._dice.uniform(0.1, 0.6), self._stop)
             if not self._recent:
                 continue
-            # The newest most of all: those still wait.
+            # Prefer the newest, which are still queued.
             newest = min(len(self._recent) - 1, int(self._dice.expovariate(0.1)))
             org, job = self._recent[-1 - newest]
             await self._cancel(org, job)
@@ -147,15 +147,15 @@ class Client:
     async def _cancel(self, org: UUID, job: UUID) -> None:
         number = self._log.ask("cancel", org=org, job=job)
         try:
-            async with asyncio.timeout(_PATIENCE):
-                with context(org_id=org, actor=Actor.user(self._who)):
-                    told = await app.handle(job).cancel("changed my mind")
+            async with asyncio.timeout(REQUEST_TIMEOUT):
+                with context(org_id=org, actor=Actor.user(self._client_id)):
+                    status = await app.handle(job).cancel("changed my mind")
         except (AlreadyFinished, *_REFUSED) as error:
-            self._log.answer(number, "fail", error=_said(error))
+            self._log.answer(number, "fail", error=_describe(error))
         except _AWAY as error:
-            self._log.answer(number, "unknown", error=_said(error))
+            self._log.answer(number, "unknown", error=_describe(error))
         else:
-            self._log.answer(number, "ok", told=told.value)
+            self._log.answer(number, "ok", status=status.value)
 
     # Streams.
 
@@ -169,31 +169,31 @@ class Client:
             await self._follow(org, job)
 
     async def _follow(self, org: UUID, job: UUID) -> None:
-        """Over as many connections as it takes; some are given up on purpose."""
-        seen: list[tuple[int, str]] = []
+        """Follow over as many connections as necessary; some are closed on purpose."""
+        events: list[tuple[int, str]] = []
         ended = False
         while not ended and not self._quiet.is_set():
             try:
-                ended = await self._follow_a_while(org, job, seen)
+                ended = await self._follow_a_while(org, job, events)
             except _AWAY:
                 await pause(0.3)
-        reader = f"{self._who}/{job}"
-        self._log.write("stream", reader=reader, org=org, job=job, events=seen, end=ended)
+        reader = f"{self._client_id}/{job}"
+        self._log.write("stream", reader=reader, org=org, job=job, events=events, end=ended)
 
-    async def _follow_a_while(self, org: UUID, job: UUID, seen: list[tuple[int, str]]) -> bool:
-        after = seen[-1][0] if seen else 0
+    async def _follow_a_while(self, org: UUID, job: UUID, events: list[tuple[int, str]]) -> bool:
+        after = events[-1][0] if events else 0
         async with aclosing(app.handle(job, org_id=org).events(after=after)) as events:
             while True:
                 try:
-                    async with asyncio.timeout(_PATIENCE):
+                    async with asyncio.timeout(REQUEST_TIMEOUT):
                         event = await anext(events)
                 except StopAsyncIteration:
                     return True
-                seen.append((event.event_seq, event.event_type))
+                events.append((event.event_seq, event.event_type))
                 if self._dice.random() < 0.1:
                     return False
 
-    # The feed of an org: a page is written down with the cursor that follows it; the next life goes on there.
+    # The feed of an org: a page is logged with its cursor; the next process continues there.
 
     async def _read_feed(self, reader: str, org: UUID) -> None:
         pages = [line for line in lines(self._path) if line["op"] == "feed"]
@@ -201,7 +201,7 @@ class Client:
         ending = False
         while True:
             try:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(REQUEST_TIMEOUT):
                     page = await app.feed.read(org, after)
             except _AWAY:
                 await pause(0.3)
@@ -213,11 +213,11 @@ class Client:
             if not page.more:
                 if ending:
                     return
-                # One more look after everything is quiet.
+                # Read once more when the cluster is idle.
                 ending = self._quiet.is_set()
                 await pause(0.0 if ending else 0.5)
 
-    # What is not its own.
+    # Ids of other orgs.
 
     async def _probe_on(self) -> None:
         while not self._stop.is_set():
@@ -232,28 +232,28 @@ class Client:
                 mine = await app.handle(job, org_id=owner).status()
             except _AWAY:
                 continue
-            self._orgs_seen[owner].add(mine.org_id)
+            self._orgs_listed[owner].add(mine.org_id)
             self._log.write(
                 "probe",
                 caller=caller,
                 question=question,
                 foreign=foreign,
                 unknown=unknown,
-                orgs=sorted(self._orgs_seen[caller]),
+                orgs=sorted(self._orgs_listed[caller]),
             )
 
     async def _probe(self, caller: UUID, job: UUID, question: str) -> str:
-        """The whole answer as text, with the id left out."""
-        with context(org_id=caller, actor=Actor.user(self._who)):
+        """Return the whole answer as text, without the id."""
+        with context(org_id=caller, actor=Actor.user(self._client_id)):
             handle = app.handle(job)
             try:
-                async with asyncio.timeout(_PATIENCE):
-                    said = await _ask(handle, question)
+                async with asyncio.timeout(REQUEST_TIMEOUT):
+                    answer = await _ask(handle, question)
             except StoreError:
                 raise
             except DulyError as error:
-                said = f"{type(error).__name__} {error.code} {error.field} {error.fix} {error}"
-        return said.replace(str(job), "<id>")
+                answer = f"{type(error).__name__} {error.code} {error.field} {error.fix} {error}"
+        return answer.replace(str(job), "<id>")
 
 
 async def _ask(handle: Any, question: str) -> str:
@@ -268,7 +268,7 @@ async def _ask(handle: Any, question: str) -> str:
             return str(await getattr(handle, question)())
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip()[:200]}"
 
 

@@ -1,4 +1,4 @@
-"""A process whose clock is wrong: everything that asks Python for the time gets another one."""
+"""A process with a wrong clock: everything that asks Python for the time gets a shifted one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _LooksLikeTheRealOne(type):
 
 
 def shift_from_environment() -> None:
-    """Before anything else is imported: those who say `from datetime import datetime` keep what they got."""
+    """Shift the clock. Call it first: `from datetime import datetime` keeps what it imported."""
     seconds = float(os.environ.get(SHIFT, "0"))
     if not seconds:
         return

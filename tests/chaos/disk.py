@@ -1,4 +1,4 @@
-"""Small file systems of our own, to be filled up: in a mount namespace that ends with the run."""
+"""Small file systems to be filled up, in a mount namespace that ends with the run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from duly.embedded.account import Account
 
 _CLONE_NEWNS = 0x00020000
 _SIZE = 2048
-"""Mebibytes; it is memory, taken as it is used."""
+"""Mebibytes of memory, allocated as it is used."""
 
 
 def enter_namespace() -> str | None:
-    """Make what we mount from here on ours alone; else why it cannot be."""
+    """Make later mounts private; return the reason if that is not possible."""
     if os.geteuid() != 0:
         return "mounting needs root"
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS) != 0:
@@ -28,25 +28,25 @@ def enter_namespace() -> str | None:
 class Disk:
     """A file system of a fixed size, owned by the server's account."""
 
-    def __init__(self, place: Path, account: Account) -> None:
-        self._place = place
-        place.mkdir()
+    def __init__(self, path: Path, account: Account) -> None:
+        self._path = path
+        path.mkdir()
         self._mount(f"size={_SIZE}m,mode=0700,uid={account.uid or 0},gid={account.gid or 0}")
 
     def _mount(self, options: str) -> None:
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", self._place]
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", self._path]
         subprocess.run(command, check=True, capture_output=True)
 
     def fill(self) -> int:
-        """Leave no room; how many bytes there were."""
-        found = os.statvfs(self._place)
+        """Fill it up; return the number of bytes."""
+        found = os.statvfs(self._path)
         free = found.f_bfree * found.f_frsize
-        for spare in (0, 1, 4, 16, 64):  # the server goes on writing meanwhile
+        for spare in (0, 1, 4, 16, 64):  # the server keeps writing
             with suppress(subprocess.CalledProcessError):
                 self._mount(f"remount,size={_SIZE * 1024 - free // 1024 + 1024 * spare}k")
                 break
         return free
 
     def empty(self) -> None:
-        """Give the room back."""
+        """Free the space."""
         self._mount(f"remount,size={_SIZE}m")

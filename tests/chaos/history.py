@@ -1,4 +1,4 @@
-"""From the logs and tables of a run to the history that the checker reads."""
+"""Build the history for the checker from the logs and tables of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from duly.testing.history.records import (
     StreamRead,
 )
 from tests.chaos.app import BRIDGED, EFFECTS, OUTSIDE
-from tests.chaos.logbook import answered, lines
+from tests.chaos.client_log import answered, lines
 from tests.chaos.plan import CLIENTS, Fault
 from tests.chaos.postgres import Pair
 
@@ -29,13 +29,13 @@ _MAKES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(BRIDGED, ("bridge",)),
 }
 _STILL = {"delay", "hole", "deaf", "worker_stop"}
-"""Faults in which something stands still, and goes on later."""
+"""Faults during which something stops and continues later."""
 
 
 def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
-    """Everything, read when the run is quiet."""
+    """Read everything when the cluster is idle."""
     logs = [home / f"c{number}.jsonl" for number in range(CLIENTS)]
-    said = [line for log in logs for line in lines(log)]
+    records = [line for log in logs for line in lines(log)]
     longest = max((fault.seconds for fault in plan if fault.kind in _STILL), default=0.0)
     with pair.primary.connect() as conn:
         effects = [
@@ -51,13 +51,13 @@ def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
             **by_field(load([home / "observations.jsonl"])),
             submissions=[found for log in logs for found in _submissions(log)],
             cancellations=[found for log in logs for found in _cancellations(log)],
-            streams=[_stream(line) for line in said if line["op"] == "stream"],
-            feeds=list(_feeds(said)),
-            probes=[_probe(line) for line in said if line["op"] == "probe"],
+            streams=[_stream(line) for line in records if line["op"] == "stream"],
+            feeds=list(_feeds(records)),
+            probes=[_probe(line) for line in records if line["op"] == "probe"],
             effects=effects + list(_outside(home / "outside.log")),
             required_effects=_MAKES,
             alerting=True,
-            # A transaction may lie still for as long as the network or its process does, and so may a sweep.
+            # A transaction, and a sweep, may be stuck as long as the network or its process is.
             open_seconds=1.0 + longest,
             allowed_lateness=5.0 + longest,
         )
@@ -67,24 +67,24 @@ def _submissions(log: Path) -> Iterator[JobSubmission]:
     for question, answer in answered(log):
         if question["op"] != "submit":
             continue
-        said = answer or {"answer": "unknown"}
-        jobs = said.get("jobs") or [None] * len(question["wishes"])
+        reply = answer or {"answer": "unknown"}
+        jobs = reply.get("jobs") or [None] * len(question["wishes"])
         for (key, job_type, *_), job in zip(question["wishes"], jobs, strict=True):
             yield JobSubmission(
-                question["who"], UUID(question["org"]), key, job_type, said["answer"], job and UUID(job)
+                question["who"], UUID(question["org"]), key, job_type, reply["answer"], job and UUID(job)
             )
 
 
 def _cancellations(log: Path) -> Iterator[Cancellation]:
     for question, answer in answered(log):
         if question["op"] == "cancel":
-            said = answer or {"answer": "unknown"}
+            reply = answer or {"answer": "unknown"}
             yield Cancellation(
                 question["who"],
                 UUID(question["org"]),
                 UUID(question["job"]),
-                said["answer"],
-                said.get("told"),
+                reply["answer"],
+                reply.get("status"),
             )
 
 
@@ -93,15 +93,15 @@ def _stream(line: dict[str, Any]) -> StreamRead:
     return StreamRead(line["reader"], UUID(line["org"]), UUID(line["job"]), events, line["end"])
 
 
-def _feeds(said: list[dict[str, Any]]) -> Iterator[FeedRead]:
-    """One reader's pages over all lives of its client."""
+def _feeds(records: list[dict[str, Any]]) -> Iterator[FeedRead]:
+    """Return the pages of one reader over all processes of its client."""
     pages: dict[tuple[str, str], list[tuple[UUID, int]]] = {}
-    for line in said:
+    for line in records:
         if line["op"] == "feed":
-            seen = pages.setdefault((line["reader"], line["org"]), [])
-            seen += [(UUID(job), seq) for job, seq in line["events"]]
-    for (reader, org), seen in pages.items():
-        yield FeedRead(reader, UUID(org), tuple(seen))
+            events = pages.setdefault((line["reader"], line["org"]), [])
+            events += [(UUID(job), seq) for job, seq in line["events"]]
+    for (reader, org), events in pages.items():
+        yield FeedRead(reader, UUID(org), tuple(events))
 
 
 def _probe(line: dict[str, Any]) -> IsolationProbe:

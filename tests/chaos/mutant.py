@@ -1,4 +1,4 @@
-"""A seeded bug in every process of a run: the nemesis must see it."""
+"""A seeded bug in every process of a run: the checker must report it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.mutants.registry import MUTANTS, Mutant
 from tests.mutants.stage import Stage
 
 MUTANT = "DULY_CHAOS_MUTANT"
-_kept = ExitStack()
-"""Never left: the bug stays for the life of the process."""
+_installed = ExitStack()
+"""Never closed: the bug stays for the life of the process."""
 
 
 def find(words: str) -> Mutant:
-    """The one whose name has these words."""
+    """Return the mutant whose name contains these words."""
     found = [mutant for mutant in MUTANTS if words in mutant.name]
     if len(found) != 1:
         raise SystemExit(f"--mutant: {len(found)} are called {words!r}: see ./dev mutants")
@@ -27,7 +27,7 @@ def find(words: str) -> Mutant:
 
 
 def infect(sql: psycopg.Connection[Any] | None = None) -> None:
-    """Let the bug in, if one was asked for. What it does to the database, only who has `sql` does."""
+    """Install the bug, if one was requested. Only the process with `sql` changes the database."""
     if words := os.environ.get(MUTANT):
         nothing = SimpleNamespace(execute=lambda *_: None)
-        _kept.enter_context(find(words).patch(cast(Stage, SimpleNamespace(app=app, sql=sql or nothing))))
+        _installed.enter_context(find(words).patch(cast(Stage, SimpleNamespace(app=app, sql=sql or nothing))))

@@ -1,4 +1,4 @@
-"""Does the faults of the plan, each at its time, and writes down when each began and was over."""
+"""Inject the faults of the plan at their times, and record begin and end of each."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any
 
 import psycopg
 
-from tests.chaos.crew import Crew, Member
-from tests.chaos.logbook import Logbook
+from tests.chaos.client_log import Logbook
+from tests.chaos.cluster_processes import Crew, Member
 from tests.chaos.observer import FULL
 from tests.chaos.pace import pause, tries
 from tests.chaos.plan import Fault
@@ -26,12 +26,12 @@ from tests.chaos.processes import children_of, end
 from tests.chaos.proxy import Control
 
 _LATEST = 15.0
-"""Seconds by which a fault may be late because what it hurts is not back yet; then it is left out."""
+"""Seconds that a fault may be late because its victim has not recovered; then it is skipped."""
 _TERMINATE = "select pg_terminate_backend(pid) from unnest(%s::integer[]) pid"
 
 
 class Nemesis:
-    """The faults. Two of one room never meet; what cannot be done here is said, not pretended."""
+    """Injects faults. Two faults of one group never overlap; impossible faults are reported."""
 
     def __init__(
         self, pair: Pair, proxy: Control, crew: Crew, log: Path, tell: Callable[[str], None]
@@ -42,14 +42,14 @@ class Nemesis:
         self._log = Logbook(log, "nemesis")
         self._full = log.with_name(FULL)
         self._tell = tell
-        self._rooms: dict[str, asyncio.Lock] = {}
+        self._groups: dict[str, asyncio.Lock] = {}
         self.left_out: dict[str, str] = {}
         """Kinds that could not be done, and why."""
         self._late: Counter[str] = Counter()
         self._started = 0.0
 
     async def run(self, plan: list[Fault], seconds: float) -> None:
-        """All of it, from now on."""
+        """Inject all faults, from now on."""
         self._started = started = time.monotonic()
         async with asyncio.TaskGroup() as group:
             for fault in plan:
@@ -58,9 +58,9 @@ class Nemesis:
             await pause(started + seconds - time.monotonic())
 
     async def _commit(self, fault: Fault) -> None:
-        async with self._rooms.setdefault(fault.room, asyncio.Lock()):
-            # One at a time: what has not come back yet is not hurt again, nor is the last one standing.
-            for member in {"worker": self._crew.workers, "client": self._crew.clients}.get(fault.room, []):
+        async with self._groups.setdefault(fault.group, asyncio.Lock()):
+            # One at a time: a victim that has not recovered is spared, and so is the last live one.
+            for member in {"worker": self._crew.workers, "client": self._crew.clients}.get(fault.group, []):
                 await member.until_ready()
             if time.monotonic() > self._started + fault.at + _LATEST:
                 self._late[fault.kind] += 1
@@ -73,18 +73,18 @@ class Nemesis:
             if noted is None:
                 return
             over_at = noted.pop("over_at", None) or time.time()
-            said = {"kind": fault.kind, "planned": fault.at, **fault.details, **noted}
-            self._log.write("fault", begun_at=begun_at, over_at=over_at, **said)
+            message = {"kind": fault.kind, "planned": fault.at, **fault.details, **noted}
+            self._log.write("fault", begun_at=begun_at, over_at=over_at, **message)
             await self._settle(fault)
 
     async def _settle(self, fault: Fault) -> None:
-        """What has to be repaired after a fault is over."""
+        """Repair what a fault has left."""
         if fault.kind == "failover":
             await self._pair.add_standby()
 
     def _victim(self, fault: Fault) -> Member:
         return (
-            self._crew.workers[fault.victim] if fault.room == "worker" else self._crew.clients[fault.victim]
+            self._crew.workers[fault.victim] if fault.group == "worker" else self._crew.clients[fault.victim]
         )
 
     # Workers and clients.
@@ -160,7 +160,7 @@ class Nemesis:
         return {"terminated": 0}
 
     async def _crowd(self, fault: Fault) -> dict[str, Any]:
-        """Hold every connection that the server gives to ordinary roles."""
+        """Take every connection that the server grants to ordinary roles."""
         with ExitStack() as held:
             taken = await asyncio.to_thread(self._take_all, held)
             await pause(fault.seconds)
@@ -186,7 +186,7 @@ class Nemesis:
         return {}
 
     async def _backend_kill(self, fault: Fault) -> dict[str, Any]:
-        """One backend is killed; PostgreSQL then restarts all by itself."""
+        """Kill one backend; PostgreSQL then restarts all of them."""
         primary = self._pair.primary
         with suppress(psycopg.OperationalError, ProcessLookupError, IndexError):
             found = await asyncio.to_thread(primary.backends)
@@ -200,7 +200,7 @@ class Nemesis:
         if primary.disk is None:
             self.left_out["disk_full"] = self._pair.no_disks or "no disk of our own"
             return None
-        # Nobody can sweep then: the observer must know.
+        # No worker can sweep then: the observer must know.
         self._full.touch()
         free = await asyncio.to_thread(primary.disk.fill)
         try:
@@ -221,7 +221,7 @@ class Nemesis:
         return {"primary": self._pair.primary.name}
 
     async def heal(self) -> None:
-        """Everything works again; the standby may still be under way."""
+        """End all faults; the standby may still be starting."""
         self._proxy.tell("heal", then="stay")
         for member in (*self._crew.workers, *self._crew.clients):
             member.send(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""An observer as a process: looks through the same network as everybody, and is blind when it is cut."""
+"""An observer process: reads through the same network as the others, and is blind while it is cut."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from duly.testing.history.observer import Observer
 from duly.testing.history.recorder import Recorder
 
 FULL = "disk.full"
-"""There while the primary can be read but not written."""
+"""Exists while the primary can be read but not written."""
 _PAUSE = 0.1
 
 
 def look_on(url: str, home: Path, name: str) -> None:
-    """Until killed, through every outage."""
+    """Observe until killed, through every outage."""
     observer, idle = Observer(name, Recorder(home / "observations.jsonl").write), threading.Event()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Pauses of the load and of the faults: here time itself is what is asked for."""
+"""Pauses of the load and of the faults: here the passing of time itself is needed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import suppress
 
 
 async def pause(seconds: float, unless: asyncio.Event | None = None) -> None:
-    """Let time pass; less of it if the event is set meanwhile."""
+    """Wait for this long, or until the event is set."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await (unless or asyncio.Event()).wait()
 
 
 async def tries(seconds: float, every: float = 0.1) -> AsyncIterator[float]:
-    """Again and again until the time is over; the seconds left."""
+    """Yield the seconds left, again and again until the time is over."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         yield left

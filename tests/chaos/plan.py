@@ -1,4 +1,4 @@
-"""Which faults come when: all of it from the seed, before anything starts."""
+"""The plan of faults, derived from the seed before anything starts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 WORKERS, CLIENTS = 2, 3
 FIRST_FAULT = 4.0
-"""Seconds of peace at the beginning."""
+"""Seconds without faults at the beginning."""
 
-# What a fault is done to: two faults of one room never overlap, faults of different rooms do.
-ROOMS = {
+# The group of a fault: two faults of one group never overlap, faults of different groups do.
+GROUPS = {
     "worker_kill": "worker",
     "worker_stop": "worker",
     "worker_drain": "worker",
@@ -29,10 +29,10 @@ ROOMS = {
     "disk_full": "database",
     "failover": "database",
 }
-KINDS = tuple(ROOMS)
+KINDS = tuple(GROUPS)
 AFTER_A_HOLE = ("resume", "cut", "stay")
-"""What held back comes late, or is cut off, or leads nowhere for ever while new connections work."""
-# How long the room needs before its next fault: what is killed has to come back first.
+"""Delayed packets arrive late, or the connection is cut, or it stays dead while new connections work."""
+# How long the group needs before its next fault: a killed victim has to recover first.
 _RECOVERY = {"worker": 3.0, "client": 2.0, "network": 2.0, "backends": 1.0, "database": 6.0}
 _FAILOVER = 16.0
 _SECONDS = {
@@ -45,12 +45,12 @@ _SECONDS = {
     "disk_full": (2.0, 5.0),
     "pg_kill": (0.0, 2.0),
 }
-"""How long a fault lasts, from and to."""
+"""Minimum and maximum duration of a fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: when it starts, in seconds from the start of the load, and how long it lasts."""
+    """One fault: its start in seconds after the start of the load, and its duration."""
 
     at: float
     kind: str
@@ -59,31 +59,31 @@ class Fault:
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def room(self) -> str:
-        return ROOMS[self.kind]
+    def group(self) -> str:
+        return GROUPS[self.kind]
 
     def __str__(self) -> str:
-        said = {"worker": f"w{self.victim}", "client": f"c{self.victim}"}.get(self.room, "")
+        victim = {"worker": f"w{self.victim}", "client": f"c{self.victim}"}.get(self.group, "")
         more = " ".join(f"{name}={value}" for name, value in self.details.items())
         lasts = f"for {self.seconds:.1f} s" if self.seconds else ""
         begins = f"{self.at:7.1f} s  {self.kind:<12}"
-        return " ".join(part for part in (begins, said, lasts, more) if part).rstrip()
+        return " ".join(part for part in (begins, victim, lasts, more) if part).rstrip()
 
 
 def make_plan(seed: int, seconds: float, kinds: Sequence[str] = KINDS) -> list[Fault]:
-    """The faults of a run. Every kind comes once before any comes again, in an order that is drawn."""
+    """Return the faults of a run. Every kind comes once before any comes again, in random order."""
     dice = random.Random(seed)
     plan: list[Fault] = []
-    free = dict.fromkeys(ROOMS.values(), 0.0)
+    free = dict.fromkeys(GROUPS.values(), 0.0)
     at = FIRST_FAULT
     for kind in _rounds(dice, kinds):
-        room = ROOMS[kind]
-        fault = _draw(dice, kind, round(max(at, free[room]), 1))
+        group = GROUPS[kind]
+        fault = _draw(dice, kind, round(max(at, free[group]), 1))
         if fault.at + fault.seconds > seconds - 3:
             return sorted(plan, key=lambda fault: fault.at)
         plan.append(fault)
-        lasts = fault.seconds + (_FAILOVER if kind == "failover" else _RECOVERY[room])
-        free[room] = fault.at + lasts
+        lasts = fault.seconds + (_FAILOVER if kind == "failover" else _RECOVERY[group])
+        free[group] = fault.at + lasts
         at += dice.uniform(1.0, 4.0)
     return plan
 
@@ -96,8 +96,8 @@ def _rounds(dice: random.Random, kinds: Sequence[str]) -> Iterator[str]:
 
 
 def _draw(dice: random.Random, kind: str, at: float) -> Fault:
-    # Drawn in the same order for every kind, so that a change of one leaves the others as they are.
-    victim = dice.randrange(CLIENTS if ROOMS[kind] == "client" else WORKERS)
+    # Drawn in the same order for every kind, so that a change of one does not affect the others.
+    victim = dice.randrange(CLIENTS if GROUPS[kind] == "client" else WORKERS)
     length, share = dice.random(), round(dice.uniform(0.2, 1), 2)
     hours, then = dice.choice([1, -1]), dice.choice(AFTER_A_HOLE)
     shortest, longest = _SECONDS.get(kind, (0.0, 0.0))

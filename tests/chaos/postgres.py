@@ -1,4 +1,4 @@
-"""PostgreSQL as people run it: a primary, a synchronous standby, and what it takes to lose the one."""
+"""A PostgreSQL cluster: a primary, a synchronous standby, and failover."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _SETTINGS = {
     "checkpoint_timeout": "60s",
     "wal_retrieve_retry_interval": "200ms",
     "wal_receiver_status_interval": "1s",
-    "dynamic_shared_memory_type": "mmap",  # in the data directory, which goes with the run
+    "dynamic_shared_memory_type": "mmap",  # in the data directory, which is removed with the run
     "log_line_prefix": "%m [%p] %q%u ",
 }
 _SYNC_FILE = "synchronous.conf"
-_PATIENCE = 60.0
+READY_TIMEOUT = 60.0
 
 
 class Missing(Exception):
-    """A part of the system that a run needs is not here."""
+    """A program that a run needs is not installed."""
 
 
 class Programs:
-    """Where the programs are, and who runs them."""
+    """Paths of the PostgreSQL programs, and the account that runs them."""
 
     def __init__(self) -> None:
         self.bindir = find_bindir()
@@ -60,7 +60,7 @@ class Programs:
             raise Missing("processes are followed through /proc")
 
     def run(self, name: str, *arguments: str | Path, env: dict[str, str] | None = None) -> None:
-        """Run one of them to its end."""
+        """Run a program to its end."""
         done = subprocess.run(
             [str(self.bindir / name), *map(str, arguments)],
             cwd="/",
@@ -78,18 +78,18 @@ class Programs:
 
 
 class Node:
-    """One server on its own directory, and on its own disk if we may mount one."""
+    """One server with its own directory, and its own disk if mounting is possible."""
 
     def __init__(self, programs: Programs, home: Path, name: str, password: str, *, mounts: bool) -> None:
         self.name = name
         self.programs = programs
         self.log = home / f"{name}.log"
-        self.place = home / name
-        self.disk = Disk(self.place, programs.account) if mounts else None
+        self.path = home / name
+        self.disk = Disk(self.path, programs.account) if mounts else None
         if self.disk is None:
-            self.place.mkdir(0o700)
-            programs.account.give(self.place)
-        self.data, self.socket_dir = self.place / "data", self.place
+            self.path.mkdir(0o700)
+            programs.account.give(self.path)
+        self.data, self.socket_dir = self.path / "data", self.path
         self._password = password
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -101,18 +101,18 @@ class Node:
         return f"host={self.socket_dir} port=5432 user={user} password={self._password} dbname={dbname}"
 
     def connect(self, dbname: str = "duly") -> psycopg.Connection[TupleRow]:
-        """As the superuser, around the proxy."""
+        """Connect as the superuser, bypassing the proxy."""
         return psycopg.connect(self.dsn(dbname=dbname), autocommit=True, connect_timeout=5)
 
     def ask(self, query: str, *values: Any, dbname: str = "duly") -> Any:
-        """The first column of the first row."""
+        """Return the first column of the first row."""
         with self.connect(dbname) as conn:
             row = conn.execute(query, values).fetchone()
         return row[0] if row else None
 
     def create(self) -> None:
-        """A new cluster."""
-        secret = self.place / "secret"
+        """Create a new cluster."""
+        secret = self.path / "secret"
         secret.write_text(self._password)
         secret.chmod(0o600)
         if self.programs.account.uid is not None:
@@ -122,7 +122,7 @@ class Node:
         self._configure()
 
     def copy(self, primary: Node) -> None:
-        """A standby of another node, by a base backup of it."""
+        """Create a standby of another node by a base backup."""
         source = f"{primary.dsn(dbname='replication')} application_name={self.name}"
         flags = ("-R", "-X", "stream", "-c", "fast", "--no-sync")
         self.programs.run("pg_basebackup", "-d", source, "-D", self.data, *flags)
@@ -138,7 +138,7 @@ class Node:
         (self.data / _SYNC_FILE).write_text(f"synchronous_standby_names = '{names}'\n")
 
     def be_synchronous(self, names: str) -> None:
-        """Commits wait for these standbys from now on; with none, for nobody."""
+        """Let commits wait for these standbys from now on; with none, do not wait."""
         self._write_synchronous(names)
         assert self.process is not None
         self.process.send_signal(signal.SIGHUP)
@@ -153,8 +153,8 @@ class Node:
         return self.process is not None and self.process.poll() is None
 
     async def until_ready(self, dbname: str = "postgres", *, keep_alive: bool = False) -> None:
-        """Until it takes questions; with `keep_alive` it is started again if it does not stay."""
-        async for _ in tries(_PATIENCE):
+        """Wait until it accepts queries; with `keep_alive`, restart it if it exits."""
+        async for _ in tries(READY_TIMEOUT):
             with suppress(psycopg.OperationalError):
                 await asyncio.to_thread(self.ask, "select 1", dbname=dbname)
                 return
@@ -165,11 +165,11 @@ class Node:
         raise RuntimeError(f"{self.name} is not ready; see {self.log}")
 
     def kill(self) -> None:
-        """kill -9, the server and all it has started at once: as when the machine goes."""
+        """Send SIGKILL to the server and all its processes at once, as when the machine fails."""
         if self.process is None:
             return
         with suppress(ProcessLookupError):
-            # Stopped first, so that it starts no other while we count.
+            # Stop it first, so that it starts no other process in between.
             self.process.send_signal(signal.SIGSTOP)
             for child in children_of(self.process.pid):
                 with suppress(ProcessLookupError):
@@ -178,7 +178,7 @@ class Node:
         self.process.wait()
 
     def backends(self) -> list[int]:
-        """The processes that serve clients."""
+        """Return the processes that serve clients."""
         with self.connect() as conn:
             found = conn.execute(
                 "select pid from pg_stat_activity where backend_type = 'client backend'"
@@ -187,7 +187,7 @@ class Node:
         return [pid for (pid,) in found]
 
     def stop(self) -> None:
-        """End it, fast; by force if it does not heed. Leaves nothing in the kernel."""
+        """Stop it with a fast shutdown, or by force; leave nothing in the kernel."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             try:
@@ -197,7 +197,7 @@ class Node:
         self._forget_shared_memory()
 
     def _forget_shared_memory(self) -> None:
-        """A killed server leaves its interlock; another start would take it away, but there is none."""
+        """Remove the interlock of a killed server; a restart would do it, but there is none."""
         with suppress(OSError, ValueError, IndexError):
             found = re.split(r"\s+", (self.data / "postmaster.pid").read_text().splitlines()[6].strip())
             ctypes.CDLL(None).shmctl(int(found[1]), 0, None)
@@ -223,7 +223,7 @@ class Pair:
         return node
 
     async def start(self) -> None:
-        """The primary alone, with an empty database."""
+        """Start the primary alone, with an empty database."""
         self.primary.create()
         self.primary.start()
         await self.primary.until_ready()
@@ -231,7 +231,7 @@ class Pair:
             conn.execute("create database duly")
 
     async def add_standby(self) -> None:
-        """A new standby, and no commit without it as soon as it has everything."""
+        """Add a standby; commits wait for it as soon as it has caught up."""
         node = self._node()
         await asyncio.to_thread(node.copy, self.primary)
         node.start()
@@ -239,13 +239,13 @@ class Pair:
         await self._until("state = 'streaming'", node)
         self.primary.be_synchronous("*")
         await self._until("sync_state = 'sync'", node)
-        # What was committed before must have arrived as well.
+        # Earlier commits must have arrived as well.
         marked = self.primary.ask("select pg_current_wal_flush_lsn()")
         await self._until(f"flush_lsn >= '{marked}'", node)
         self.standby = node
 
     async def until_safe(self) -> bool:
-        """Whether the standby has all there is, so that the primary may be lost; waits for it a while."""
+        """Wait for the standby to catch up; return whether the primary may be lost."""
         if self.standby is None:
             return False
         await self._until("sync_state = 'sync' and flush_lsn >= pg_current_wal_flush_lsn()", self.standby)
@@ -255,14 +255,14 @@ class Pair:
         question = (
             f"select exists (select from pg_stat_replication where application_name = %s and {condition})"
         )
-        async for _ in tries(_PATIENCE):
+        async for _ in tries(READY_TIMEOUT):
             with suppress(psycopg.OperationalError):
                 if await asyncio.to_thread(self.primary.ask, question, node.name):
                     return
         raise RuntimeError(f"{node.name}: not {condition}; see {node.log}")
 
     async def promote(self) -> None:
-        """The standby becomes the primary; the old one is gone for good."""
+        """Promote the standby; the old primary is gone for good."""
         assert self.standby is not None
         old, self.primary, self.standby = self.primary, self.standby, None
         await asyncio.to_thread(self.primary.ask, "select pg_promote(true, 60)", dbname="postgres")

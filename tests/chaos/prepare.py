@@ -1,4 +1,4 @@
-"""What an operator does before a run, and at its end: the schema, the orgs, the schedules."""
+"""Set up the schema, orgs and schedules before a run, and clean up at its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def end() -> None:
 
 
 def make_schema(url: str) -> None:
-    """As the superuser: the tables, and a role as the handbook describes it."""
+    """Create the tables as the superuser, and a role as documented."""
     migrate(url)
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(f"create role app login noinherit password '{os.environ['DULY_CHAOS_PASSWORD']}'")

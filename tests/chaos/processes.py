@@ -1,4 +1,4 @@
-"""Processes that end with the nemesis, whatever becomes of it; and a last look that none is left."""
+"""Processes that end with the run in any case, and a final check that none is left."""
 
 from __future__ import annotations
 
@@ -27,55 +27,55 @@ def start(
     talks: bool = False,
     dies_by: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
-    """Start a process that writes to a log; with `talks` its input and output are ours."""
-    who = account or Account()
+    """Start a process that writes to a log; with `talks`, its stdin and stdout are pipes."""
+    run_as = account or Account()
     with log.open("ab") as file:
         return subprocess.Popen(
             [str(part) for part in command],
             stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
             stdout=subprocess.PIPE if talks else file,
             stderr=file,
-            cwd="/" if who.uid is not None else ROOT,
+            cwd="/" if run_as.uid is not None else ROOT,
             env=env,
-            user=who.uid,
-            group=who.gid,
-            extra_groups=who.groups,
+            user=run_as.uid,
+            group=run_as.gid,
+            extra_groups=run_as.groups,
             preexec_fn=_dying_with(os.getpid(), dies_by),
-            process_group=0,  # the terminal's Ctrl-C is for the nemesis alone
+            process_group=0,  # Ctrl-C of the terminal goes to the parent only
         )
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs one of our modules."""
+    """Return the command that runs one of our modules."""
     return [sys.executable, "-m", module, *arguments]
 
 
-def end(process: subprocess.Popen[bytes], patience: float = 10.0) -> int:
-    """Ask a process to stop; by force if it does not heed."""
+def end(process: subprocess.Popen[bytes], timeout: float = 10.0) -> int:
+    """Stop a process; kill it if it does not stop."""
     for request in (signal.SIGCONT, signal.SIGTERM):
         with suppress(ProcessLookupError):
             process.send_signal(request)
     try:
-        return process.wait(patience)
+        return process.wait(timeout)
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has started, as the kernel knows them."""
+    """Return the child processes of a process, from the kernel."""
     with suppress(OSError):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
 
 
 def left_over(run: str) -> list[int]:
-    """The processes of this run that still live, without ourselves."""
+    """Return the processes of this run that are still alive, without this one."""
     mark, found = f"{MARK}={run}".encode(), []
-    for place in Path("/proc").glob("[0-9]*/environ"):
-        pid = int(place.parts[2])
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        pid = int(file.parts[2])
         with suppress(OSError):
-            if pid != os.getpid() and mark in place.read_bytes().split(b"\0"):
+            if pid != os.getpid() and mark in file.read_bytes().split(b"\0"):
                 found.append(pid)
     return found
 

@@ -1,6 +1,6 @@
-"""Between everybody and PostgreSQL: a process that cuts, delays, swallows, and knows who is the primary.
+"""A proxy process between all clients and PostgreSQL: it cuts, delays and drops, and knows the primary.
 
-Told by lines of JSON on its input; each is answered by one on its output.
+It reads commands as lines of JSON from stdin, and answers each with one on stdout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.chaos.processes import python, start
 
 
 class Way(asyncio.Protocol):
-    """One end of a connection; what it reads goes to the other end, in order, maybe late, maybe never."""
+    """One end of a connection; its data goes to the other end, in order, maybe late, maybe never."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -75,7 +75,7 @@ class Link:
                 way.transport.abort()
 
     def hold(self, *, on: bool) -> None:
-        """Nothing gets through; what was sent waits."""
+        """Hold all data back."""
         self.held = on
         for way in (self.client, self.server):
             if way.transport is not None and not way.transport.is_closing():
@@ -86,7 +86,7 @@ class Link:
 
 
 class Proxy:
-    """All connections, and what is done to them."""
+    """All connections, and their faults."""
 
     def __init__(self) -> None:
         self.links: set[Link] = set()
@@ -102,7 +102,7 @@ class Proxy:
         return link.client
 
     def connect(self, link: Link) -> None:
-        """Find the server for a client that has come."""
+        """Connect a new client to the server."""
         task = asyncio.get_running_loop().create_task(self._connect(link))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -123,36 +123,36 @@ class Proxy:
             if not link.client.transport.is_closing():
                 link.client.transport.resume_reading()
 
-    # What it can be told.
+    # Commands.
 
     def target(self, path: str) -> None:
-        """Lead to this server from now on; whoever is connected to another is cut."""
+        """Route to this server from now on; cut connections to other servers."""
         self._target = path
         self.cut(1.0, 0)
 
     def cut(self, share: float, seed: int) -> None:
-        """End so many of the connections."""
-        for link in self._some(share, seed):
+        """Cut this many connections."""
+        for link in self._sample(share, seed):
             link.cut()
 
     def slow(self, seconds: float) -> None:
-        """Everything takes so much longer, each way."""
+        """Delay everything by this much, each way."""
         self.delay = seconds
 
     def hole(self, share: float, seed: int) -> None:
-        """So many connections, and all new ones, lead nowhere."""
+        """Drop all data of this many connections, and of all new ones."""
         self._holds_new = True
-        for link in self._some(share, seed):
+        for link in self._sample(share, seed):
             link.hold(on=True)
 
     def deaf(self, share: float, seed: int) -> None:
-        """What is asked arrives, on so many connections and all new ones; no answer does."""
+        """Deliver requests, but no answers, of this many connections and all new ones."""
         self._deaf_new = True
-        for link in self._some(share, seed):
+        for link in self._sample(share, seed):
             link.server.swallows = True
 
     def heal(self, then: str) -> None:
-        """Everything works again. What was held back arrives late, is cut off, or leads nowhere for ever."""
+        """End all faults. Held data arrives late, is cut off, or stays lost."""
         self.delay, self._holds_new, self._deaf_new = 0.0, False, False
         for link in list(self.links):
             if link.server.swallows or (link.held and then == "cut"):
@@ -160,32 +160,32 @@ class Proxy:
             elif link.held and then == "resume":
                 link.hold(on=False)
 
-    def _some(self, share: float, seed: int) -> list[Link]:
+    def _sample(self, share: float, seed: int) -> list[Link]:
         links = list(self.links)
         return random.Random(seed).sample(links, round(share * len(links)))
 
 
 async def serve() -> None:
-    """Until the input is closed."""
+    """Serve until stdin is closed."""
     proxy, loop = Proxy(), asyncio.get_running_loop()
     server = await loop.create_server(proxy.accept, "127.0.0.1", 0)
     print(json.dumps({"port": server.sockets[0].getsockname()[1]}), flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
-        asked = json.loads(line)
-        do: Callable[..., None] = getattr(proxy, asked.pop("do"))
-        do(**asked)
+        command = json.loads(line)
+        do: Callable[..., None] = getattr(proxy, command.pop("do"))
+        do(**command)
         print(json.dumps({"links": len(proxy.links)}), flush=True)
 
 
 class Control:
-    """The nemesis' end of it."""
+    """The controlling end of the proxy."""
 
     def __init__(self, log: Path, env: dict[str, str]) -> None:
         self.process: subprocess.Popen[bytes] = start(python("tests.chaos.proxy"), log, env=env, talks=True)
         self.port: int = self._hear()["port"]
 
     def tell(self, do: str, **values: Any) -> int:
-        """Have something done; how many connections there are then."""
+        """Send a command; return the number of connections afterwards."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"do": do, **values}).encode() + b"\n")
         self.process.stdin.flush()

@@ -1,4 +1,4 @@
-"""How long it took: from the end of a fault to the next finished job, and to the last job taken over."""
+"""Recovery times: from the end of a fault to the next finished job, and to the last takeover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Times(NamedTuple):
 
 
 def recoveries(history: History, faults: list[Row]) -> list[Times]:
-    """By kind of fault."""
+    """Return the times by kind of fault."""
     done = sorted(e["occurred_at"].timestamp() for e in history.events if e["event_type"] == "job.completed")
     by_job: dict[Any, list[Row]] = defaultdict(list)
     for event in history.events:
@@ -40,7 +40,7 @@ def recoveries(history: History, faults: list[Row]) -> list[Times]:
 
 
 def _taken_over(history: History, by_job: dict[Any, list[Row]], fault: Row) -> list[float]:
-    """For each job that the victim held: how long until somebody else had it back in the queue."""
+    """Return for each job of the victim how long it took until it was back in the queue."""
     struck = datetime.fromtimestamp(fault.get("stopped_at", fault["over_at"]), UTC)
     victims = {str(w["worker_id"]) for w in history.workers if w["pid"] == fault["pid"]}
     found = []
@@ -62,7 +62,7 @@ def _taken_over(history: History, by_job: dict[Any, list[Row]], fault: Row) -> l
 
 
 def percentile(values: list[float], share: float) -> str:
-    """One of the values, as text; a dash if there is none."""
+    """Return a percentile as text; a dash without values."""
     if not values:
         return "-"
     ordered = sorted(values)

@@ -1,4 +1,4 @@
-"""One run: build the cluster, load it, hurt it, heal it, wait for quiet; then leave what was recorded."""
+"""One run: build the cluster, load it, inject faults, recover, wait until idle; then keep the records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.chaos.crew import Crew, environment
+from tests.chaos.cluster_processes import Crew, environment
 from tests.chaos.disk import enter_namespace
 from tests.chaos.mutant import MUTANT
 from tests.chaos.nemesis import Nemesis
@@ -34,20 +34,20 @@ select (select count(*) from duly.job_records r left join duly.job_states s usin
 
 @dataclass
 class Report:
-    """What is known of a run beside its history."""
+    """What is known of a run besides its history."""
 
     left_out: dict[str, str] = field(default_factory=dict)
     departures: list[str] = field(default_factory=list)
     drained: dict[str, int] = field(default_factory=dict)
     unfinished: str = ""
-    """What was still going on when patience ended."""
+    """Jobs that were still active at the end of the time limit."""
     quiet_after: float = 0.0
     left_running: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is asked for."""
+    """The options of a run."""
 
     home: Path
     seed: int
@@ -60,7 +60,7 @@ class Run:
 
 
 async def perform(run: Run, when_quiet: Callable[[Pair, Report], None]) -> Report:
-    """The whole run; `when_quiet` is called while the database is still there."""
+    """Perform the whole run; `when_quiet` is called while the database is still running."""
     report = Report()
     async with _cluster(run) as (pair, proxy, crew, name):
         nemesis = Nemesis(pair, proxy, crew, run.home / "faults.jsonl", run.tell)
@@ -91,7 +91,7 @@ async def _under_care(crew: Crew, work: object) -> None:
 
 @asynccontextmanager
 async def _cluster(run: Run) -> AsyncIterator[tuple[Pair, Control, Crew, str]]:
-    """The processes, all of which are gone at the end."""
+    """Run the processes; all of them are gone at the end."""
     password, name = secrets.token_hex(12), f"{run.home.name}-{secrets.token_hex(4)}"
     pair = Pair(Programs(), run.home, password, enter_namespace())
     proxy: Control | None = None
@@ -139,26 +139,26 @@ async def _load(run: Run, pair: Pair, crew: Crew, nemesis: Nemesis, report: Repo
     await _until_gone(crew)
 
 
-async def _until_workers(pair: Pair, wanted: int) -> None:
+async def _until_workers(pair: Pair, count: int) -> None:
     async for _ in tries(60):
-        if pair.primary.ask("select count(*) from duly.workers") >= wanted:
+        if pair.primary.ask("select count(*) from duly.workers") >= count:
             return
     raise RuntimeError("the workers did not come")
 
 
 async def _until_quiet(run: Run, pair: Pair) -> str:
-    """Until nothing is active any more, seen twice; else what still was."""
-    seen, quiet = "", 0
+    """Wait until two checks find no active job; return the active ones otherwise."""
+    active, quiet = "", 0
     async for _ in tries(run.patience, 0.5):
         try:
             found = await asyncio.to_thread(_active, pair)
         except psycopg.OperationalError:
             continue
         quiet = quiet + 1 if not any(found) else 0
-        seen = "{} active jobs, {} claims, {} debts, {} letters without an alert".format(*found)
+        active = "{} active jobs, {} claims, {} debts, {} letters without an alert".format(*found)
         if quiet >= 3:
             return ""
-    return seen
+    return active
 
 
 def _active(pair: Pair) -> tuple[int, ...]:
@@ -167,7 +167,7 @@ def _active(pair: Pair) -> tuple[int, ...]:
 
 
 async def _until_gone(crew: Crew) -> None:
-    """The clients have a last look and leave."""
+    """Wait until the clients have done their final reads and exited."""
     for client in crew.clients:
         client.expected = True
     crew.observer.expected = True

@@ -1,4 +1,4 @@
-"""What a run showed, in words and figures; and, if a promise is broken, the history of it."""
+"""The result of a run as text; and, if an invariant is violated, its history."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 
 from duly.testing.history.checker import CheckResult
 from duly.testing.history.records import History, PromiseViolation
-from tests.chaos.logbook import lines
+from tests.chaos.client_log import lines
 from tests.chaos.plan import CLIENTS
 from tests.chaos.recovery import percentile, recoveries
 from tests.chaos.run import Report
 
-_SHOWN = 5
+MAX_VIOLATIONS = 5
 _AROUND = timedelta(seconds=10)
 
 
 @dataclass
 class Judgement:
-    """The verdict of the checker, and what else must be right."""
+    """The verdict of the checker, and further checks."""
 
     history: History
     verdict: CheckResult
@@ -36,7 +36,7 @@ class Judgement:
 
     @property
     def complaints(self) -> list[str]:
-        """Everything that makes the run a failure."""
+        """Return everything that makes the run a failure."""
         report = self.report
         found = [f"{promise} does not hold" for promise in sorted(self.verdict.broken, key=_number)]
         found += [f"{promise}: no evidence" for promise in sorted(self.verdict.without_evidence, key=_number)]
@@ -71,9 +71,9 @@ class Judgement:
 
     def _operations(self) -> Iterator[str]:
         for name in ("submissions", "cancellations"):
-            answers = Counter(asked.answer for asked in getattr(self.history, name))
-            told = {"ok": "acknowledged", "fail": "failed", "unknown": "unknown"}
-            counts = ", ".join(f"{answers[answer]:,} {word}" for answer, word in told.items())
+            answers = Counter(submission.answer for submission in getattr(self.history, name))
+            labels = {"ok": "acknowledged", "fail": "failed", "unknown": "unknown"}
+            counts = ", ".join(f"{answers[answer]:,} {word}" for answer, word in labels.items())
             yield f"{name:<16} {answers.total():,}: {counts}"
         read = sum(len(stream.events) for stream in self.history.streams)
         ended = sum(stream.to_the_end for stream in self.history.streams)
@@ -103,25 +103,27 @@ class Judgement:
         yield f"{'all':<14} {total:>5}"
 
     def _lost(self) -> int:
-        there = {job["job_id"] for job in self.history.jobs}
-        told = {asked.job_id for asked in self.history.submissions if asked.answer == "ok"}
-        return len(told - there)
+        stored = {job["job_id"] for job in self.history.jobs}
+        acknowledged = {
+            submission.job_id for submission in self.history.submissions if submission.answer == "ok"
+        }
+        return len(acknowledged - stored)
 
     def _doubled(self) -> int:
         made = Counter((e.kind, e.job_id) for e in self.history.effects if e.kind != "outside")
         return sum(count > 1 for count in made.values())
 
     def dump(self) -> None:
-        """Leave the tables beside the logs: the database goes with the run."""
+        """Store the tables beside the logs: the database ends with the run."""
         for name in ("jobs", "events", "results", "dead_letters", "ticks", "workers"):
             rows = getattr(self.history, name)
             text = "".join(json.dumps(row, default=str) + "\n" for row in rows)
             (self.home / f"{name}.jsonl").write_text(text)
 
     def evidence(self) -> str:
-        """The first offenders: their events, what clients wrote of them, the faults around."""
-        shown = [v for promise in self.verdict.findings for v in promise[:_SHOWN]]
-        return "\n\n".join("\n".join(self._offence(violation)) for violation in shown)
+        """Return the first violations: events of their jobs, client logs about them, the faults around."""
+        violations = [v for promise in self.verdict.findings for v in promise[:MAX_VIOLATIONS]]
+        return "\n\n".join("\n".join(self._offence(violation)) for violation in violations)
 
     def _offence(self, violation: PromiseViolation) -> Iterator[str]:
         yield f"== {violation}"
@@ -131,15 +133,15 @@ class Judgement:
         events.sort(key=lambda event: event["event_seq"])
         for e in events:
             what = f"{e['event_seq']:>3} {e['event_type']:<20} {e['status']:<9} attempt {e['attempt']}"
-            who = f"{e['actor_type']} {e['actor_id']}"
-            yield f"  {e['occurred_at']:%H:%M:%S.%f} {what} by {who} {e['payload'] or ''}"
-        yield from self._said_of(str(violation.job_id))
+            actor = f"{e['actor_type']} {e['actor_id']}"
+            yield f"  {e['occurred_at']:%H:%M:%S.%f} {what} by {actor} {e['payload'] or ''}"
+        yield from self._client_log(str(violation.job_id))
         begun, ended = events[0]["occurred_at"] - _AROUND, events[-1]["occurred_at"] + _AROUND
         for fault in self.faults:
             if begun.timestamp() < fault["over_at"] and fault["begun_at"] < ended.timestamp():
                 yield f"  fault {fault}"
 
-    def _said_of(self, job_id: str) -> Iterator[str]:
+    def _client_log(self, job_id: str) -> Iterator[str]:
         for number in range(CLIENTS):
             for line in lines(self.home / f"c{number}.jsonl"):
                 text = str(line)

@@ -1,4 +1,4 @@
-"""One worker as a process, as `duly worker` starts them: it stops at SIGTERM, and its clock may be wrong."""
+"""One worker process, as `duly worker` starts it: it stops at SIGTERM, and its clock may be wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import psycopg  # noqa: E402
 
 from duly.core.errors import StoreUnavailable  # noqa: E402
 from tests.chaos.app import app  # noqa: E402
-from tests.chaos.crew import STUCK  # noqa: E402
+from tests.chaos.cluster_processes import STUCK  # noqa: E402
 from tests.chaos.mutant import infect  # noqa: E402
 from tests.chaos.pace import pause  # noqa: E402
 
@@ -36,7 +36,7 @@ CHOICES = {
 
 
 async def work(name: str) -> None:
-    """Until told to stop. A database that is away at the start is waited for, as a supervisor would."""
+    """Work until SIGTERM. Wait for the database at the start, as a supervisor would."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -49,7 +49,7 @@ async def work(name: str) -> None:
             logging.getLogger("chaos").warning("cannot start yet: %s", error)
             await pause(0.3, stop)
     sys.stdout.flush()
-    # A thread that a handler never leaves must not keep us.
+    # Do not wait for a thread whose handler never returns.
     os._exit(0)
 
 

@@ -23,8 +23,8 @@ from duly.http.application import create_app
 from duly.http.options import HttpOptions
 from duly.testing import DatabaseCluster
 from tests.http.conftest import key_of
-from tests.plans import seeing
-from tests.plans.seeing import OPTIONS, Seen
+from tests.plans import plan_recorder
+from tests.plans.plan_recorder import OPTIONS, PlanRecorder
 
 JOBS = 8_000
 ALSO = (
@@ -50,10 +50,10 @@ def stock(cluster: DatabaseCluster) -> Iterator[tuple[str, Stock]]:
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+def seen(monkeypatch: pytest.MonkeyPatch) -> PlanRecorder:
     """What every connection of the pool explains."""
-    monkeypatch.setattr(seeing, "GROWING", [table for table in (*seeing.GROWING, *ALSO) if table != FEW])
-    found, plain = Seen(), Connection.__init__
+    monkeypatch.setattr(plan_recorder, "GROWING", [table for table in (*plan_recorder.GROWING, *ALSO) if table != FEW])
+    found, plain = PlanRecorder(), Connection.__init__
 
     def made(self: Connection, *given: Any, **named: Any) -> None:
         plain(self, *given, **named)
@@ -64,7 +64,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
 
 @pytest.fixture
-async def api(stock: tuple[str, Stock], seen: Seen, tmp_path: Path) -> AsyncIterator[FastAPI]:
+async def api(stock: tuple[str, Stock], seen: PlanRecorder, tmp_path: Path) -> AsyncIterator[FastAPI]:
     url = f"{stock[0]}{'&' if '?' in stock[0] else '?'}options={quote(OPTIONS)}"
     app = Duly(database_url=url, blobs_url=str(tmp_path), maintenance=False)
     app.include_documents()
@@ -81,7 +81,7 @@ def person(api: FastAPI, key: str) -> httpx.AsyncClient:
 
 
 async def test_no_page_reads_a_table_from_end_to_end(
-    api: FastAPI, stock: tuple[str, Stock], seen: Seen
+    api: FastAPI, stock: tuple[str, Stock], seen: PlanRecorder
 ) -> None:
     app: Duly = api.state.service.app
     keys = {

@@ -1,4 +1,4 @@
-"""Ways to break each promise, in one place of an honest history. Each returns the job that is to be named."""
+"""Ways to violate each invariant at one point of a valid history. Each returns the job to be reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BREAKS: dict[str, tuple[str, Break]] = {}
 
 
 def breaks(promise: str) -> Callable[[Break], Break]:
-    """Keep a way to break a promise."""
+    """Register a way to violate an invariant."""
 
     def keep(way: Break) -> Break:
         BREAKS[f"{promise}: {way.__name__}"] = (promise, way)

@@ -1,4 +1,4 @@
-"""How the promises about what surrounds a job are broken: I10 to I19."""
+"""Violations of the invariants about what surrounds a job: I10 to I19."""
 
 from __future__ import annotations
 
@@ -161,14 +161,14 @@ def a_stream_ends_early(honest: Honest) -> uuid.UUID | None:
 
 def _read(honest: Honest, *numbers: int) -> None:
     types = dict(honest.history.streams[0].events)
-    seen = tuple((seq, types[seq]) for seq in numbers)
-    honest.history.streams.append(StreamRead("r3", *honest.done.key, seen, to_the_end=True))
+    events = tuple((seq, types[seq]) for seq in numbers)
+    honest.history.streams.append(StreamRead("r3", *honest.done.key, events, to_the_end=True))
 
 
 @breaks("I15")
 def a_phantom_in_a_stream(honest: Honest) -> uuid.UUID | None:
-    seen = ((1, "job.queued"), (2, "job.canceled"))
-    honest.history.streams.append(StreamRead("r3", *honest.done.key, seen, to_the_end=False))
+    events = ((1, "job.queued"), (2, "job.canceled"))
+    honest.history.streams.append(StreamRead("r3", *honest.done.key, events, to_the_end=False))
     return honest.done.job_id
 
 
@@ -180,8 +180,8 @@ def a_feed_skips_an_event(honest: Honest) -> uuid.UUID | None:
 
 @breaks("I15")
 def a_feed_repeats_an_event(honest: Honest) -> uuid.UUID | None:
-    seen = honest.history.feeds[0].events
-    _feed(honest, (*seen, seen[0]))
+    events = honest.history.feeds[0].events
+    _feed(honest, (*events, events[0]))
     return honest.done.job_id
 
 

@@ -1,4 +1,4 @@
-"""How the promises about a job itself are broken: I1 to I9."""
+"""Violations of the invariants about a job itself: I1 to I9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories made by hand, as an honest engine would leave them; tests then break them in one place."""
+"""Build valid histories by hand, as a correct engine would leave them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HELD_BY = {"started", "progressed", "partial", "retried", "snoozed", "completed
 
 
 class RecordedJob:
-    """A job that is recorded event by event; its row follows."""
+    """A job that is recorded event by event, with its row."""
 
     def __init__(self, history: History, **changes: Any) -> None:
         self.history = history
@@ -43,7 +43,7 @@ class RecordedJob:
         return (self.row["org_id"], self.job_id)
 
     def add(self, event: str, status: str | None = None, **payload: Any) -> dict[str, Any]:
-        """One event; with it the job has this status."""
+        """Add an event; the job then has this status."""
         self.at += SECOND
         self.row["event_seq"] += 1
         self.row["status"] = status or self.row["status"]
@@ -83,7 +83,7 @@ class RecordedJob:
         return int(self.row["result_seq"])
 
     def back(self, event: str = "retried", wait: timedelta = timedelta(0)) -> RecordedJob:
-        """Back to the queue: retried, snoozed or lease_lost."""
+        """Return to the queue: retried, snoozed or lease_lost."""
         self.row["attempt"] -= event == "snoozed"
         self.row["run_at"] = self.at + wait
         self.add(event, "queued", run_at=self.row["run_at"].isoformat())
@@ -112,7 +112,7 @@ class RecordedJob:
         return self
 
     def submitted(self, answer: Any = "ok", client: str = "c1") -> RecordedJob:
-        """A client submitted it."""
+        """Record its submission by a client."""
         job_id = self.job_id if answer == "ok" else None
         name = self.row["idempotency_key"]
         self.history.submissions.append(
@@ -121,7 +121,7 @@ class RecordedJob:
         return self
 
     def observed(self, **changes: Any) -> RecordedJob:
-        """An observer reads its current state."""
+        """Record an observation of its current state."""
         ended = self.row["status"] in ("completed", "failed", "canceled")
         as_it_is = {
             "observer": "o1", "org_id": self.row["org_id"], "job_id": self.job_id,

@@ -1,4 +1,4 @@
-"""An honest history with something for every promise."""
+"""A valid history with evidence for every invariant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.history.handmade import NOON, ORG, SECOND, RecordedJob, recorded_job
 
 
 class Honest:
-    """One job of each kind, and readers, observers and effects for all of them."""
+    """One job of each kind, with readers, observers and effects."""
 
     def __init__(self) -> None:
         self.history = history = History(
@@ -83,9 +83,9 @@ class Honest:
     def _readers(self) -> None:
         history = self.history
         mine = [e for e in history.events if e["job_id"] == self.done.job_id]
-        seen = tuple((e["event_seq"], e["event_type"]) for e in mine)
-        history.streams.append(StreamRead("r1", *self.done.key, seen, to_the_end=True))
-        history.streams.append(StreamRead("r2", *self.done.key, seen[:2], to_the_end=False))
+        events = tuple((e["event_seq"], e["event_type"]) for e in mine)
+        history.streams.append(StreamRead("r1", *self.done.key, events, to_the_end=True))
+        history.streams.append(StreamRead("r2", *self.done.key, events[:2], to_the_end=False))
         history.probes.append(
             IsolationProbe(ORG, "GET /jobs/<id>", "404 no job <id>", "404 no job <id>", (ORG,))
         )
@@ -112,7 +112,7 @@ class Honest:
         history.feeds.append(FeedRead("f1", ORG, everything))
 
     def event(self, job: RecordedJob, event_type: str) -> dict[str, Any]:
-        """The last event of this type of a job."""
+        """Return the last event of this type of a job."""
         return [
             e
             for e in self.history.events

@@ -1,4 +1,4 @@
-"""A storm of jobs on real workers, with clients, observers and readers: nothing is broken, all is seen."""
+"""Many jobs on real workers, with clients, observers and readers: every invariant holds, with evidence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ QUIET = """
 
 
 def declare(app: Duly, log: Recorder) -> list[Job[[int], Any]]:
-    """One job type of each kind."""
+    """Declare one job type of each kind."""
 
     @app.job("storm.effect", retry=AT_ONCE)
     async def effect(ctx: Context, n: int) -> int:
@@ -85,7 +85,7 @@ def declare(app: Duly, log: Recorder) -> list[Job[[int], Any]]:
 async def client(
     name: str, log: Recorder, jobs: list[Job[[int], Any]], org: uuid.UUID, dice: random.Random
 ) -> list[Handle[Any]]:
-    """Asks for jobs, some of them twice, and takes some back."""
+    """Submit jobs, some of them twice, and cancel some."""
     found: list[Handle[Any]] = []
     for _ in range(30):
         job, n = dice.choice(jobs), dice.randrange(12)
@@ -115,9 +115,9 @@ async def reader(log: Recorder, handle: Handle[Any]) -> None:
 
 
 async def feed_reader(app: Duly, log: Recorder, org: uuid.UUID, quiet: asyncio.Event, sql: Any) -> None:
-    """Reads all the time, and once more when everything is quiet."""
+    """Read the feed all the time, and once more when the system is idle."""
     after: str | None = None
-    seen: list[tuple[uuid.UUID, int]] = []
+    events: list[tuple[uuid.UUID, int]] = []
     last = more = False
     while not last or more:
         if not last and quiet.is_set():
@@ -125,14 +125,14 @@ async def feed_reader(app: Duly, log: Recorder, org: uuid.UUID, quiet: asyncio.E
             await until(sql, f"select pg_snapshot_xmin(pg_current_snapshot()) > '{now}'::xid8")
             last = True
         page = await Feed(app).read(org, after)
-        seen += [(event.job_id, event.event_seq) for event in page.events]
+        events += [(event.job_id, event.event_seq) for event in page.events]
         after, more = page.after, page.more
-    log.write(FeedRead("f1", org, tuple(seen)))
+    log.write(FeedRead("f1", org, tuple(events)))
 
 
 @asynccontextmanager
-async def watched(url: str, path: Path) -> AsyncIterator[None]:
-    """Two observers look on."""
+async def observed(url: str, path: Path) -> AsyncIterator[None]:
+    """Run two observers."""
     stop = threading.Event()
     threads = [
         threading.Thread(
@@ -150,7 +150,7 @@ async def watched(url: str, path: Path) -> AsyncIterator[None]:
             await asyncio.to_thread(thread.join)
 
 
-async def test_an_honest_run_breaks_no_promise_and_gives_evidence_of_each(
+async def test_a_correct_run_violates_no_invariant_and_has_evidence_for_each(
     fresh: FreshDatabase, sql: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
     pooled = fresh.direct_url if fresh.url != fresh.direct_url else None
@@ -170,17 +170,17 @@ async def test_an_honest_run_breaks_no_promise_and_gives_evidence_of_each(
     @app.job("storm.tick", schedulable=True)
     async def tick() -> None: ...
 
-    async with app, watched(fresh.direct_url, path):
+    async with app, observed(fresh.direct_url, path):
         for one in (org, other):
             await app.create_org(one, "Acme")
         await Schedules(app).create(org, "often", cron="* * * * * *", job_type="storm.tick", actor=USER)
         feed = asyncio.create_task(feed_reader(app, log, org, quiet, sql))
         with context(org_id=org, actor=USER):
             async with working(app, poll=brief(0.05)):
-                asked = await asyncio.gather(
+                submitted = await asyncio.gather(
                     *(client(f"c{n}", log, jobs, org, random.Random(n)) for n in range(3))
                 )
-                handles = [handle for some in asked for handle in some]
+                handles = [handle for batch in submitted for handle in batch]
                 await asyncio.gather(*(reader(log, handle) for handle in handles[:20]))
                 for handle in handles:
                     await handle.wait(PATIENCE)
@@ -190,8 +190,8 @@ async def test_an_honest_run_breaks_no_promise_and_gives_evidence_of_each(
         quiet.set()
         await feed
         strangers = [app.handle(job_id, org_id=other) for job_id in (handles[0].job_id, uuid.uuid4())]
-        said = [(await answer(s.status())).replace(str(s.job_id), "<id>") for s in strangers]
-        log.write(IsolationProbe(other, "handle.status()", *said))
+        lines = [(await answer(s.status())).replace(str(s.job_id), "<id>") for s in strangers]
+        log.write(IsolationProbe(other, "handle.status()", *lines))
     for effect in sql.execute("select org_id, job_id, attempt from effects").fetchall():
         log.write(Effect("transaction", *effect))
     verdict = check(

@@ -1,4 +1,4 @@
-"""Observers and the export: they see what is there, as an operator may, and notice what must not change."""
+"""Observers and the export read what an operator may read, and detect rows that must not change."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ async def _two_jobs(app: Duly) -> list[uuid.UUID]:
 async def test_an_observer_sees_every_change_once(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    seen: list[Any] = []
-    observer = Observer("o1", seen.append, parts=1)
+    observations: list[Any] = []
+    observer = Observer("o1", observations.append, parts=1)
     worked, canceled = await _two_jobs(app)
     for _ in range(2):
         observer.observe(sql)
-    assert [(s.job_id, s.status, s.event_seq, s.visible_events, bool(s.digest)) for s in seen] == [
+    assert [(s.job_id, s.status, s.event_seq, s.visible_events, bool(s.digest)) for s in observations] == [
         (worked, Status.QUEUED, 1, 1, False),
         (canceled, Status.CANCELED, 2, 2, True),
     ]
     await work_off(app)
-    seen.clear()
+    observations.clear()
     async with await psycopg.AsyncConnection.connect(sql.info.dsn, autocommit=True) as conn:
         await observer.observe_async(conn)
-    [last] = [s for s in seen if isinstance(s, JobObservation)]
+    [last] = [s for s in observations if isinstance(s, JobObservation)]
     assert (last.status, last.attempt, last.progress_percent, last.visible_events) == ("completed", 1, 100, 4)
 
 
@@ -65,9 +65,9 @@ async def test_an_operator_may_observe_and_export(
     await _two_jobs(app)
     await work_off(app)
     sql.execute("set role duly_operator")
-    seen: list[Record] = []
-    Observer("o1", seen.append, parts=1).observe(sql)
-    history = export(sql, **by_field(seen))
+    observations: list[Record] = []
+    Observer("o1", observations.append, parts=1).observe(sql)
+    history = export(sql, **by_field(observations))
     assert check(history).holds, check(history).table()
     assert [len(rows) for rows in (history.jobs, history.events, history.results)] == [2, 6, 2]
     assert {sight.observer for sight in history.observations} == {"o1", "export"}
@@ -79,12 +79,12 @@ async def test_a_row_that_changes_after_its_end_is_noticed(
     ended, _ = await _two_jobs(app)
     await work_off(app)
     await Queues(app).pause("q:exports", **WHY)
-    seen: list[Record] = []
-    Observer("o1", seen.append, parts=1).observe(sql)
-    assert check(export(sql, **by_field(seen))).of("I19") == []
+    observations: list[Record] = []
+    Observer("o1", observations.append, parts=1).observe(sql)
+    assert check(export(sql, **by_field(observations))).of("I19") == []
     sql.execute("update duly.job_states set error_count = 7 where job_id = %s", [ended])
     sql.execute("update duly.audit_entries set reason = 'another'")
-    found = check(export(sql, **by_field(seen))).of("I19")
+    found = check(export(sql, **by_field(observations))).of("I19")
     assert [violation.job_id for violation in found] == [ended, None]
     assert "was rewritten" in found[1].message
 
@@ -102,25 +102,25 @@ def _worker(sql: psycopg.Connection[Any], silent_for: float) -> uuid.UUID:
 async def test_an_expired_lease_counts_while_a_worker_could_have_swept(
     app: Duly, sql: psycopg.Connection[Any]
 ) -> None:
-    seen: list[Any] = []
-    observer = Observer("o1", seen.append)
+    observations: list[Any] = []
+    observer = Observer("o1", observations.append)
     silent = _worker(sql, 3600)
     observer.observe(sql)
-    assert seen == [], "nobody is there who could sweep"
+    assert observations == [], "no worker could sweep"
     alive = _worker(sql, 0)
     observer.observe(sql)
     observer.observe(sql)
-    [sight] = seen
+    [sight] = observations
     assert sight.worker_id == silent
     assert 0 < sight.expired_for < 60
-    seen.clear()
+    observations.clear()
     observer.interrupted()
     observer.observe(sql)
-    assert seen == [], "the time in which the database was away does not count"
+    assert observations == [], "time without the database does not count"
     sql.execute("update duly.workers set lost_at = now() where worker_id = %s", [silent])
     observer.observe(sql)
     observer.observe(sql)
-    assert seen == [LeaseObservation(silent, 0.0, lost=True)]
+    assert observations == [LeaseObservation(silent, 0.0, lost=True)]
     assert alive != silent
 
 

@@ -1,4 +1,4 @@
-"""Each promise holds of an honest history, sees something in it, and is broken by what breaks it."""
+"""Each invariant holds for a valid history, finds evidence in it, and reports each violation."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ assert breaks_within, breaks_around  # they fill the registry
 NAMES = {promise.__name__.upper() for promise in PROMISES}
 
 
-def test_an_honest_history_holds_and_every_promise_saw_something() -> None:
+def test_every_invariant_holds_in_a_valid_history_with_evidence() -> None:
     verdict = check(Honest().history)
     assert verdict.holds, verdict.table()
     assert verdict.without_evidence == set()
 
 
-def test_of_an_empty_history_nothing_is_known() -> None:
+def test_an_empty_history_is_no_evidence() -> None:
     verdict = check(History())
     assert NAMES == {f"I{number}" for number in range(1, 20)} == verdict.without_evidence
     assert verdict.table().count("no evidence") == 19
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_what_breaks_a_promise_is_found_and_named(name: str) -> None:
+def test_every_violation_is_found_and_names_its_job(name: str) -> None:
     promise, way = BREAKS[name]
     honest = Honest()
     job_id = way(honest)
@@ -43,22 +43,22 @@ def test_what_breaks_a_promise_is_found_and_named(name: str) -> None:
     assert all(violation.job_id or violation.evidence for violation in found), "no evidence is given"
 
 
-def test_every_promise_can_be_broken() -> None:
+def test_every_invariant_has_a_violation() -> None:
     assert {promise for promise, _ in BREAKS.values()} == NAMES
 
 
-def test_the_table_says_what_is_wrong() -> None:
+def test_the_table_lists_the_violations() -> None:
     honest = Honest()
     honest.history.dead_letters.clear()
-    table = check(honest.history).table()
+    fields = check(honest.history).table()
     assert (
         f"I11: its outcome is dead; it has 0 dead letters and 1 events of them (job {honest.dead.job_id})"
-        in table
+        in fields
     )
-    assert "no evidence" not in table
+    assert "no evidence" not in fields
 
 
-def test_a_key_may_be_used_again_when_it_is_forgotten() -> None:
+def test_a_key_may_be_reused_after_it_expired() -> None:
     history = History()
     first = recorded_job(history, policy={"ledger_ttl": 60.0}).submitted().started().completed()
     again = recorded_job(
@@ -71,11 +71,11 @@ def test_a_key_may_be_used_again_when_it_is_forgotten() -> None:
 
 
 def _entry() -> dict[str, object]:
-    said = dict.fromkeys(("actor_type", "actor_id", "action", "target_type", "target_id"), "x")
+    fields = dict.fromkeys(("actor_type", "actor_id", "action", "target_type", "target_id"), "x")
     nothing = dict.fromkeys(("reason", "request_id", "correlation_id"))
     return {
-        "org_id": ORG, "entry_id": uuid.uuid4(), "occurred_at": NOON, "commit_xid": "7", "detail": {}, **said,
-        **nothing,
+        "org_id": ORG, "entry_id": uuid.uuid4(), "occurred_at": NOON, "commit_xid": "7", "detail": {},
+        **fields, **nothing,
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The logs of a run: shared by processes, whole lines only, and a question without an answer is unknown."""
+"""Logs of a run: shared by processes, whole lines only; a request without an answer is unknown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RECORDS: list[Record] = [
 ]
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_records_are_read(tmp_path: Path) -> None:
     log = Recorder(tmp_path / "log")
     for record in RECORDS:
         log.write(record)
@@ -53,7 +53,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [*history.feeds, *history.audit_observations] == [RECORDS[3], RECORDS[8]]
 
 
-def test_a_question_is_unknown_until_its_answer_is_written(tmp_path: Path) -> None:
+def test_a_request_is_unknown_until_its_answer_is_written(tmp_path: Path) -> None:
     log = Recorder(tmp_path / "log")
     answered = log.begin(JobSubmission("c", A, "k1", "x.y", "ok"))
     lost = log.begin(Cancellation("c", A, B, "ok"))

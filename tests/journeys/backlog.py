@@ -1,4 +1,4 @@
-"""A backlog by the million, written the way the database likes it."""
+"""Write a backlog of millions of jobs with set-based statements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FILL = """
 
 
 def fill(sql: psycopg.Connection, sizes: Mapping[uuid.UUID, int]) -> None:
-    """So many waiting jobs for each org."""
+    """Create this many queued jobs for each org."""
     for org in sizes:
         sql.execute(
             "insert into duly.organizations (org_id, name) values (%s, 'x') on conflict do nothing", [org]

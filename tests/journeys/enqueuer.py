@@ -1,4 +1,4 @@
-"""A client that enqueues until it is killed, and says each answer as soon as it has it."""
+"""A client that enqueues until it is killed, and prints each answer at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def main(url: str, direct_url: str, blobs: str, org: str, name: str) -> No
     )
 
     @app.job("step.take")
-    async def take(who: str, n: int) -> None: ...
+    async def take(actor: str, n: int) -> None: ...
 
     async with app:
         with context(org_id=uuid.UUID(org), actor=Actor.system(name)):

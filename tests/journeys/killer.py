@@ -1,4 +1,4 @@
-"""Starts workers and kills each at a random moment, many times. Forks, so that a start costs milliseconds."""
+"""Start workers and kill each at a random moment, many times. Forks, so that a start takes milliseconds."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import threading
 from tests.journeys.worker_process import LEASE, make_app
 
 
-async def work(where: list[str], ready: int) -> None:
+async def work(urls: list[str], ready: int) -> None:
     """Work until killed."""
-    app = make_app(*where)
+    app = make_app(*urls)
     async with app, app.worker(slots=4, lease=LEASE, heartbeat=LEASE / 4) as worker:
         await worker.loop_events.wait("claimed")
         os.write(ready, b".")
         await asyncio.Event().wait()
 
 
-def kill_one(where: list[str], dice: random.Random) -> None:
-    """One life of a worker: from its first claim to a moment within the next hundredths of a second."""
+def kill_one(urls: list[str], dice: random.Random) -> None:
+    """Kill a worker at a random moment shortly after its first claim."""
     done, ready = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(done)
-        asyncio.run(work(where, ready))
+        asyncio.run(work(urls, ready))
         os._exit(1)
     os.close(ready)
     alive = os.read(done, 1)
@@ -39,7 +39,7 @@ def kill_one(where: list[str], dice: random.Random) -> None:
 
 
 if __name__ == "__main__":
-    *places, kills, seed = sys.argv[1:]
+    *urls, kills, seed = sys.argv[1:]
     lots = random.Random(int(seed))
     for _ in range(int(kills)):
-        kill_one(places, lots)
+        kill_one(urls, lots)

@@ -1,7 +1,7 @@
-"""A worker as a process of its own, as its settings make it, with handlers that hang or let nobody else work.
+"""A worker process with its default settings, and handlers that hang or block.
 
-It says `ready` when it works, and `started <attempt>` for each handler that starts. It works until its input
-is closed.
+It prints `ready` when it works, and `started <attempt>` for each handler that starts. It works until its
+stdin is closed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from duly import Context, Duly, SyncContext
 
 
 def make_app(url: str, blobs: str, **settings: Any) -> Duly:
-    """The application, also for the tests' own process."""
+    """Return the application, also for the test process."""
     app = Duly(database_url=url, blobs_url=blobs, **settings)
 
     @app.job("plain.hang")
     async def hang(ctx: Context, n: int) -> int:
-        """The first attempt never returns."""
+        """Never return in the first attempt."""
         _started(ctx)
         if ctx.attempt == 1:
             await asyncio.Event().wait()
@@ -30,7 +30,7 @@ def make_app(url: str, blobs: str, **settings: Any) -> Duly:
 
     @app.job("plain.spin")
     async def spin(ctx: Context, seconds: float) -> int:
-        """Blocks the event loop, and leaves little to the other threads."""
+        """Block the event loop, and leave little time to other threads."""
         _started(ctx)
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -39,7 +39,7 @@ def make_app(url: str, blobs: str, **settings: Any) -> Duly:
 
     @app.job("plain.grip")
     def grip(ctx: SyncContext, seconds: float) -> int:
-        """Leaves nothing to the other threads: called in this way, the C library keeps the interpreter."""
+        """Leave no time to other threads: called in this way, the C library holds the GIL."""
         _started(ctx)
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
@@ -54,7 +54,7 @@ def _started(ctx: Context | SyncContext) -> None:
 
 
 async def work(app: Duly, **choices: Any) -> None:
-    """Work until the input is closed."""
+    """Work until stdin is closed."""
     async with app, app.worker(**choices):
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.read)

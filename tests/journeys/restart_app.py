@@ -1,4 +1,4 @@
-"""The application of these journeys as the command line finds it."""
+"""The application of these tests, as the command line finds it."""
 
 from __future__ import annotations
 

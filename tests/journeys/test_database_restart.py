@@ -1,4 +1,4 @@
-"""PostgreSQL is killed under load, twice. `duly worker` goes on without help; every effect happens once."""
+"""PostgreSQL is killed under load, twice. `duly worker` recovers by itself; every effect happens once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.journeys.worker_process import make_app
 JOBS = 1500
 
 
-async def test_the_service_survives_the_death_of_its_database(tmp_path: Path) -> None:
+async def test_the_worker_survives_a_killed_database(tmp_path: Path) -> None:
     server = open_server(tmp_path / "pg")
     url = server.dsn()
     migrate(url)
@@ -39,12 +39,12 @@ async def test_the_service_survives_the_death_of_its_database(tmp_path: Path) ->
             while await asyncio.to_thread(_effects, url) < part * JOBS // 4:
                 continue
             _kill_postmaster(tmp_path / "pg")
-        ended = [await _patiently(handle) for handle in handles]
+        ended = [await _wait_through_outage(handle) for handle in handles]
     finally:
         service.send_signal(signal.SIGTERM)
-        said, _ = await asyncio.to_thread(service.communicate)
+        output, _ = await asyncio.to_thread(service.communicate)
     assert service.returncode == 0
-    assert said.count("ready") == 1, "nobody started it anew"
+    assert output.count("ready") == 1, "it was not restarted"
     assert {job.status for job in ended} == {Status.COMPLETED}
     with psycopg.connect(url, autocommit=True) as sql:
         once = sql.execute("select count(*), count(distinct job_id) from public.effects").fetchone()
@@ -56,7 +56,7 @@ async def test_the_service_survives_the_death_of_its_database(tmp_path: Path) ->
 
 def _service(url: str, tmp_path: Path) -> subprocess.Popen[str]:
     settings = {"DULY_DATABASE_URL": url, "DULY_BLOBS_URL": str(tmp_path / "blobs")}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
     return subprocess.Popen(
         [
             sys.executable,
@@ -68,7 +68,7 @@ def _service(url: str, tmp_path: Path) -> subprocess.Popen[str]:
             "--slots",
             "20",
         ],
-        env={**kept, **settings},
+        env={**inherited, **settings},
         cwd=Path(__file__).parents[2],
         stdout=subprocess.PIPE,
         text=True,
@@ -76,7 +76,7 @@ def _service(url: str, tmp_path: Path) -> subprocess.Popen[str]:
 
 
 def _effects(url: str) -> int:
-    """How many there are; as long as the database is away, nobody knows of any."""
+    """Return the number of effects; 0 while the database is down."""
     try:
         with psycopg.connect(url, autocommit=True) as sql:
             row = sql.execute("select count(*) from public.effects").fetchone()
@@ -90,8 +90,8 @@ def _kill_postmaster(home: Path) -> None:
     os.kill(int(pid_file.read_text().splitlines()[0]), signal.SIGKILL)
 
 
-async def _patiently(handle: Handle[object]) -> JobSnapshot:
-    """The end of a job, asked for again as long as the database is away."""
+async def _wait_through_outage(handle: Handle[object]) -> JobSnapshot:
+    """Wait for the end of a job, retrying while the database is down."""
     while True:
         try:
             return await handle.wait(timeout=60)

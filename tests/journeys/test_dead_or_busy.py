@@ -1,4 +1,4 @@
-"""A worker that is dead loses its jobs within seconds; one that is only busy keeps them, however busy."""
+"""A dead worker loses its jobs within seconds; a busy one keeps them, however busy it is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOBS = 20
 PROMISED = timedelta(seconds=10)
 HEARTBEAT = 0.5
 BUSY = 7.0
-"""Much longer than a worker with such heartbeats could be absent."""
+"""Much longer than a worker with such heartbeats can be absent."""
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def worker(fresh: FreshDatabase, tmp_path: Path, *beats: str) -> Iterator[subpro
 
 @contextmanager
 def busy_machine() -> Iterator[None]:
-    """More to do than there are processors."""
+    """Keep all processors busy."""
     with ExitStack() as stack:
         for _ in range((os.cpu_count() or 1) + 1):
             process = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))

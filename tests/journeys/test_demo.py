@@ -1,4 +1,4 @@
-"""The first thing a newcomer runs: no database named, nothing prepared."""
+"""The demo without a configured database and without preparation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 
 def _run(home: Path) -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DULY_DATABASE")}
-    environment = {**kept, "DULY_HOME": str(home)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DULY_DATABASE")}
+    environment = {**inherited, "DULY_HOME": str(home)}
     done = subprocess.run(
         [sys.executable, DEMO, "--once"], env=environment, capture_output=True, text=True, check=False
     )
@@ -31,30 +31,30 @@ def _run(home: Path) -> str:
     return done.stdout
 
 
-def test_the_demo_brings_its_own_database_and_keeps_what_was_done(tmp_path: Path) -> None:
+def test_the_demo_starts_its_own_database_and_keeps_its_results(tmp_path: Path) -> None:
     home = tmp_path / "home"
     first, second = _run(home), _run(home)
-    for said in (first, second):
-        assert "10 texts" in said
-        assert "100 % completed" in said
-        assert "ended     completed after 50 partial results" in said
-        assert "alike     richtlinie-homeoffice-v1.md and richtlinie-homeoffice-v2.md" in said
+    for output in (first, second):
+        assert "10 texts" in output
+        assert "100 % completed" in output
+        assert "ended     completed after 50 partial results" in output
+        assert "alike     richtlinie-homeoffice-v1.md and richtlinie-homeoffice-v2.md" in output
     assert _permalink(first) != _permalink(second)
     server = open_server(home)
     with psycopg.connect(server.dsn("duly")) as sql:
-        kept = {
+        stored = {
             str(row[0]) for row in sql.execute("select result_id from duly.jobs where status = 'completed'")
         }
-    assert {_permalink(first), _permalink(second)} <= kept
+    assert {_permalink(first), _permalink(second)} <= stored
     server.wait_until_stopped()
 
 
-def _permalink(said: str) -> str:
-    line = next(line for line in said.splitlines() if line.startswith("permalink "))
+def _permalink(output: str) -> str:
+    line = next(line for line in output.splitlines() if line.startswith("permalink "))
     return line.rpartition("/")[2]
 
 
-async def test_a_broken_promise_is_shown(app: Duly, sql: psycopg.Connection[Any]) -> None:
+async def test_a_violated_invariant_is_reported(app: Duly, sql: psycopg.Connection[Any]) -> None:
     sql.execute("create schema shop; create table shop.bookings (org_id uuid, job_id uuid, attempt integer)")
     org, checker = ORGS[0].org_id, Checker(app, SubmissionLog())
     for one in ORGS:

@@ -1,4 +1,4 @@
-"""Nobody waits behind another's backlog, however large it is."""
+"""No org waits behind the backlog of another, however large it is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_ten_jobs_behind_a_million_are_claimed_within_two_rounds(
     rounds = [await claimer.round(uuid.uuid4(), 100) for _ in range(2)]
     served = Counter(job.org_id for taken in rounds for job in taken)
     assert served[acting] == 10
-    assert served[giant] >= 50, "and nobody's slots are left empty for long"
+    assert served[giant] >= 50, "slots do not stay empty for long"
 
 
 async def test_a_thousand_orgs_of_unequal_backlog_are_served_equally(
@@ -37,7 +37,7 @@ async def test_a_thousand_orgs_of_unequal_backlog_are_served_equally(
     dice = random.Random(7)
     sizes = {uuid.uuid4(): dice.choice([35, 40, 60, 200]) for _ in range(1000)}
     fill(sql, sizes)
-    # Three workers with slots of their own, in no particular order, as long as everybody still has work.
+    # Three workers with slots of their own, in no particular order, as long as every org has jobs.
     workers = [(uuid.uuid4(), Claimer(database, ("q:default",), Clock()), slots) for slots in (7, 40, 100)]
     served: Counter[uuid.UUID] = Counter()
     while served.total() < 30_000:

@@ -1,4 +1,4 @@
-"""kill -9 of a client at any point: what it was told is there, and nothing is half-written."""
+"""kill -9 of a client at any point: acknowledged jobs exist, and nothing is half-written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ORPHANS = """
 
 
 def _until_killed(fresh: FreshDatabase, blobs: Path, org: uuid.UUID, name: str, answers: int) -> list[str]:
-    """Start a client, let it answer so often, kill it in the middle of the next; what it acknowledged."""
+    """Start a client, kill it after this many answers; return the acknowledged jobs."""
     command = [
         sys.executable,
         "-m",
@@ -44,10 +44,10 @@ def _until_killed(fresh: FreshDatabase, blobs: Path, org: uuid.UUID, name: str, 
     with subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) as client:
         assert client.stdout
         assert client.stdout.readline() == "ready\n"
-        seen = [client.stdout.readline() for _ in range(answers)]
+        printed = [client.stdout.readline() for _ in range(answers)]
         client.kill()
-        seen.append(client.stdout.read())
-    return " ".join(seen).split()
+        printed.append(client.stdout.read())
+    return " ".join(printed).split()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -60,7 +60,7 @@ async def test_a_killed_client_leaves_whole_jobs_or_none(
         for turn in range(3)
         for job_id in _until_killed(fresh, tmp_path, org, f"client-{turn}", dice.randrange(1, 60))
     ]
-    # The server may still be at the killed client's last statement.
+    # The server may still execute the killed client's last statement.
     sql.execute("select pg_terminate_backend(pid, 5000) from pg_stat_activity where pid <> pg_backend_pid() "
                 "and datname = current_database() and backend_type = 'client backend'")  # fmt: skip
     stored = {str(job_id) for (job_id,) in sql.execute("select job_id from duly.job_records")}

@@ -1,4 +1,4 @@
-"""`ctx.transaction()` under kill -9 at two hundred random moments: every effect exactly once, no others."""
+"""`ctx.transaction()` under kill -9 at two hundred random moments: every effect happens exactly once."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ async def test_every_completed_job_has_its_effect_exactly_once(
     with context(org_id=org, actor=Actor.user("u1")):
         await app.enqueue_many([effect.call(n) for n in range(JOBS)])
     killers = [_killer(fresh, tmp_path, seed) for seed in range(KILLERS)]
-    said = [await _sweeping(app, killer) for killer in killers]
-    assert [lines.count("killed") for lines in said] == [KILLS] * KILLERS
+    output = [await _sweeping(app, killer) for killer in killers]
+    assert [lines.count("killed") for lines in output] == [KILLS] * KILLERS
     await _finish(app, sql)
     jobs, exactly_once = sql.execute(COUNTS).fetchone() or ()
     assert (jobs, exactly_once) == (JOBS, JOBS)
@@ -60,7 +60,7 @@ def _killer(fresh: FreshDatabase, tmp_path: Path, seed: int) -> subprocess.Popen
 
 
 async def _sweeping(app: Duly, killer: subprocess.Popen[str]) -> list[str]:
-    """What the killer says; meanwhile the jobs of its victims go back to the queue."""
+    """Collect the output of the killer; meanwhile return the jobs of its victims to the queue."""
     reading = asyncio.create_task(asyncio.to_thread(killer.communicate))
     while not reading.done():
         await asyncio.wait([reading], timeout=(await Reaper(app).once()).total_seconds() / 4)
@@ -68,7 +68,7 @@ async def _sweeping(app: Duly, killer: subprocess.Popen[str]) -> list[str]:
 
 
 async def _finish(app: Duly, sql: psycopg.Connection) -> None:
-    """One worker in peace, until nothing waits and nobody holds anything."""
+    """Run one worker until no job is queued or claimed."""
     async with app.worker() as worker:
         while sql.execute("select exists (select from duly.claims) or exists (select from duly.ready)"
                           " or exists (select from duly.scheduled)").fetchone() == (True,):  # fmt: skip

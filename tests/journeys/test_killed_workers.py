@@ -57,7 +57,7 @@ def _line(process: subprocess.Popen[str]) -> str:
 
 
 async def _sweep(app: Duly, sql: psycopg.Connection) -> None:
-    """Until the silent worker's jobs are back in the queue; the time it takes is its lease."""
+    """Wait until the silent worker's jobs are back in the queue, which takes its lease."""
     lost = "exists (select from duly.workers where lost_at is not null)"
     waiting = f"select exists (select from duly.claims) or not {lost}"
     while sql.execute(waiting).fetchone() == (True,):

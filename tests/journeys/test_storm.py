@@ -1,4 +1,4 @@
-"""Everybody at once: clients, workers and cancels on the same few jobs, and then the books must balance."""
+"""Concurrent clients, workers and cancels on the same few jobs; then all tables must be consistent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from duly.core.policy import RetryPolicy
 from duly.db.database import retry_transaction
 from duly.worker import claim as claims
 from duly.worker import settle_store as work
-from tests.journeys.books import BOOKS
+from tests.journeys.consistency import BOOKS
 
 ERROR = ErrorInfo("boom", "it broke")
 ENDINGS: list[AttemptOutcome] = [
@@ -66,7 +66,7 @@ async def _worker(app: Duly, dice: random.Random, idle: int = 30) -> None:
             async with database.engine() as conn:
                 return await work.settle(conn, decided, actor_type="worker", actor_id=str(worker))
 
-        assert len(await retry_transaction(settle)) == len(held), "nobody else can have taken them"
+        assert len(await retry_transaction(settle)) == len(held), "no other worker can have claimed them"
 
 
 async def _canceler(dice: random.Random, known: list[Any]) -> None:
@@ -84,7 +84,7 @@ async def _something(known: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_the_books_balance_after_a_storm(
+async def test_all_tables_are_consistent_after_concurrent_changes(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, seed: int
 ) -> None:
     @app.job("step.take")
@@ -126,7 +126,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("claim", BOOKS)
-async def test_the_books_notice_tampering(
+async def test_tampering_is_detected(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, claim: str
 ) -> None:
     @app.job("step.take")

@@ -1,8 +1,7 @@
-"""A worker as a process of its own, to be killed, stopped and woken.
+"""A worker process to be killed, stopped and woken.
 
-It says `ready` when it works, `started <attempt>` for each handler that starts, `lost` when it was declared
-lost, and `stuck` when it believes that its loop is blocked for good. It is told `go` on its standard input,
-which lets waiting handlers return.
+It prints `ready` when it works, `started <attempt>` for each handler that starts, `lost` when it was declared
+lost, and `stuck` when it considers its loop blocked for good. `go` on its stdin lets waiting handlers return.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ EFFECT = "insert into public.effects (org_id, job_id) values (%s, %s)"
 
 
 def make_app(url: str, direct_url: str, blobs: str) -> Duly:
-    """The application of these journeys, also for the tests' own process."""
+    """Return the application of these tests, also for the test process."""
     app = Duly(
         database_url=url,
         database_direct_url=direct_url if direct_url != url else None,
@@ -30,7 +29,7 @@ def make_app(url: str, direct_url: str, blobs: str) -> Duly:
     app.gone = asyncio.Event()  # type: ignore[attr-defined]
 
     async def wait(ctx: Context, ledger: str, n: int) -> str:
-        """The first attempt never returns by itself."""
+        """Wait without end in the first attempt."""
         with Path(ledger).open("a") as file:
             file.write(f"{n} {ctx.attempt}\n")
         print(f"started {ctx.attempt}", flush=True)
@@ -60,7 +59,7 @@ def stuck() -> None:
 
 
 async def work(app: Duly, slots: int) -> None:
-    """Work until the input is closed."""
+    """Work until stdin is closed."""
     choices = {"lease": LEASE, "heartbeat": LEASE / 4, "stop_grace": LEASE, "when_stuck": stuck}
     async with app, app.worker(slots=slots, **choices) as worker:
         print("ready", flush=True)

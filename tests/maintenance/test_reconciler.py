@@ -13,7 +13,7 @@ import pytest
 from duly import Actor, Context, Duly, Failure, Handle, LifecyclePolicy, RetryPolicy
 from duly.maintenance.reconciler import Reconciler
 from duly.observability.metrics import RECONCILIATIONS
-from tests.journeys.books import balance
+from tests.journeys.consistency import check_consistency
 from tests.worker.working import (
     brief,
     claim_and_vanish,
@@ -76,7 +76,7 @@ async def test_a_stale_queued_job_is_failed_with_a_record(
     assert [entry["reason_code"] for entry in job.failure_summary] == ["run.stale_queued"]
     assert await events(handle) == ["queued", "reconciled", "failed"]
     assert sql.execute("select count(*) from duly.ready").fetchone() == (1,)
-    balance(sql)
+    check_consistency(sql)
 
 
 async def test_repeated_and_concurrent_sweeps_change_nothing_more(
@@ -93,7 +93,7 @@ async def test_repeated_and_concurrent_sweeps_change_nothing_more(
     seen = picture(sql)
     assert await Reconciler(app).sweep() == []
     assert picture(sql) == seen
-    balance(sql)
+    check_consistency(sql)
 
 
 async def test_a_dry_run_finds_the_same_and_changes_nothing(
@@ -169,7 +169,7 @@ async def test_the_age_of_a_queued_job_counts_from_run_at(
         sql.execute(f"update duly.{table} set run_at = %s", [now - 1.02 * HOUR])
     found = await Reconciler(app).sweep()
     assert {finding.job_id for finding in found} == set(jobs)
-    balance(sql)
+    check_consistency(sql)
 
 
 async def test_an_attempt_beyond_its_horizon_is_failed_although_its_worker_lives(
@@ -199,7 +199,7 @@ async def test_an_attempt_beyond_its_horizon_is_failed_although_its_worker_lives
     assert (job.status, job.error_code) == ("failed", "run.stale_running")
     assert job.reconciliations[0].evidence["worker_id"] == str(worker.worker_id)
     assert await events(handle) == ["queued", "started", "reconciled", "failed"]
-    balance(sql)
+    check_consistency(sql)
 
 
 @pytest.mark.parametrize("orphaned_by", ["its claim is gone", "both are gone"])
@@ -269,7 +269,7 @@ async def test_a_job_that_is_in_no_queue_is_failed(
     job = await handle.status()
     assert (job.status, job.error_code, job.attempt) == ("failed", "run.queue_failure_bridge", attempts)
     assert (await other.status()).status == "queued"
-    balance(sql)
+    check_consistency(sql)
 
 
 async def test_a_run_identity_is_free_again_after_the_reconciliation(

@@ -1,1 +1,1 @@
-"""Seeded bugs. With each of them the checker must turn red: a checker that cannot is worth nothing."""
+"""Seeded bugs: the checker must report each of them."""

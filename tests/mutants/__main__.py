@@ -1,4 +1,4 @@
-"""Play every mutant and tell which promise caught it: `./dev mutants [words of a name]`."""
+"""Run every mutant and print which invariant caught it: `./dev mutants [words of a name]`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.mutants.trial import play
 
 
 async def tell(cluster: DatabaseCluster, mutant: Mutant) -> bool:
-    """One line of the table; whether the mutant was caught as it should be."""
+    """Print one line of the table; return whether the expected invariant caught the mutant."""
     verdict = await play(cluster, mutant.scenario, mutant.patch)
     caught = mutant.breaks in verdict.broken
     others = " ".join(sorted(verdict.broken - {mutant.breaks}, key=lambda name: int(name[1:])))
     also = f" (and {others})" if others else ""
     by = f"{mutant.breaks}{also}" if caught else "SURVIVED"
-    shown = str(verdict.of(mutant.breaks)[0]) if caught else f"{mutant.breaks} was to be reported"
-    print(f"{mutant.name:<64} {by}\n    {shown[:200]}", flush=True)
+    evidence = str(verdict.of(mutant.breaks)[0]) if caught else f"{mutant.breaks} was to be reported"
+    print(f"{mutant.name:<64} {by}\n    {evidence[:200]}", flush=True)
     return caught
 
 
 async def main(words: str) -> int:
-    """All of them, or those whose names have these words."""
-    logging.disable(logging.CRITICAL)  # what the bugs make the engine say is not the point
+    """Run all of them, or those whose names contain these words."""
+    logging.disable(logging.CRITICAL)  # the seeded bugs cause log noise
     chosen = [mutant for mutant in MUTANTS if words in mutant.name]
     with tempfile.TemporaryDirectory() as home:
         cluster = DatabaseCluster(Path(home) / "server")

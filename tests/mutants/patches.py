@@ -1,4 +1,4 @@
-"""How a bug gets in: another text of a statement, another object in the test's database, another function."""
+"""Ways to seed a bug: another statement text, another database object, another function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Edit = tuple[str, str]
 
 
 def together(*patches: Patch) -> Patch:
-    """All of them."""
+    """Apply all of them."""
 
     @contextmanager
     def applied(stage: Stage) -> Iterator[None]:
@@ -30,7 +30,7 @@ def together(*patches: Patch) -> Patch:
 
 
 def edited(**changes: list[Edit]) -> Patch:
-    """Other texts for statements, named as `jobs__settle`; what is replaced must be there."""
+    """Replace parts of statements, named as `jobs__settle`; the replaced text must exist."""
 
     @contextmanager
     def applied(stage: Stage) -> Iterator[None]:
@@ -56,7 +56,7 @@ def _text(name: str, edits: list[Edit]) -> str:
 
 
 def in_database(*commands: str) -> Patch:
-    """Other objects in the test's own database, which is dropped afterwards."""
+    """Replace objects in the test's own database, which is dropped afterwards."""
 
     @contextmanager
     def applied(stage: Stage) -> Iterator[None]:
@@ -68,7 +68,7 @@ def in_database(*commands: str) -> Patch:
 
 
 def in_code(owner: Any, name: str, made_from: Callable[[Any], Any]) -> Patch:
-    """Another function, made from the one that is there."""
+    """Replace a function by one derived from it."""
 
     @contextmanager
     def applied(stage: Stage) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The mutants: each a small bug, the play in which it shows, and the promise that it breaks."""
+"""The mutants: each a small bug, the scenario that reveals it, and the invariant that it violates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mutant:
 
     name: str
     breaks: str
-    """The promise that must be reported."""
+    """The invariant that must be reported."""
     scenario: Scenario
     patch: Patch
 
@@ -44,7 +44,7 @@ _chunk_unfenced = edited(
     jobs__store_chunk=[
         (f"and s.attempt = %(attempt)s\n      {_HELD}", ""),
         # A waiting job has no worker, and an event without an actor is refused by the table.
-        ("h.worker_id::text", "coalesce(h.worker_id::text, 'nobody')"),
+        ("h.worker_id::text", "coalesce(h.worker_id::text, 'none')"),
     ]
 )
 _counted_at_failure = edited(

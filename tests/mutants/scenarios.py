@@ -1,4 +1,4 @@
-"""Short plays with a script and without chance. Without a bug every promise holds in each of them."""
+"""Short deterministic scenarios. Without a bug every invariant holds in each of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUICK: dict[str, Any] = {"poll": brief(0.02)}
 
 
 async def mixture(stage: Stage) -> None:
-    """Jobs that end in every way, asked for twice each, read by streams and a feed."""
+    """Run jobs that end in every way, each submitted twice, read by streams and a feed."""
     app = stage.app
 
     @app.job("mix.chunks")
@@ -80,7 +80,7 @@ async def mixture(stage: Stage) -> None:
 
 
 async def zombies(stage: Stage) -> None:
-    """Two attempts outlive their lease: one writes while its job waits, one ends when another has begun."""
+    """Let two attempts outlive their lease: one writes to a queued job, one after the next attempt began."""
     started: dict[tuple[str, int], asyncio.Event] = defaultdict(asyncio.Event)
     go: dict[tuple[str, int], asyncio.Event] = defaultdict(asyncio.Event)
     app = stage.app
@@ -125,7 +125,7 @@ async def zombies(stage: Stage) -> None:
 
 
 async def crashes(stage: Stage) -> None:
-    """A job whose workers die as soon as they have it: two attempts, then it is dead."""
+    """Let the workers of a job die after the claim: two attempts, then it is dead."""
 
     @stage.app.job("crash.poison", retry=TWICE)
     async def poison() -> str:
@@ -153,7 +153,7 @@ async def _claim_and_die(stage: Stage) -> None:
 
 
 async def second_thoughts(stage: Stage) -> None:
-    """An attempt that is in doubt about its end settles once more, after the job has ended."""
+    """Settle an attempt again, after the job has ended."""
     held: list[claims.ClaimedJob] = []
 
     @stage.app.job("doubt.ends")
@@ -173,12 +173,12 @@ async def second_thoughts(stage: Stage) -> None:
 
 
 async def broken_commit(stage: Stage) -> None:
-    """The first attempt's own transaction cannot be committed."""
+    """Let the commit of the first attempt's own transaction fail."""
 
     @stage.app.job("commit.write", retry=AT_ONCE)
     async def write(ctx: Context) -> int:
         async with ctx.transaction() as conn:
-            # A reference to nothing, which is found at the commit only.
+            # A dangling reference, detected at the commit only.
             await stage.write_effect(ctx, conn, parent=-1 if ctx.job.attempt == 1 else None)
         return ctx.job.attempt
 
@@ -189,7 +189,7 @@ async def broken_commit(stage: Stage) -> None:
 
 
 async def two_schedulers(stage: Stage) -> None:
-    """Two schedulers want to serve the same tick at the same moment."""
+    """Let two schedulers handle the same tick at the same time."""
     clock, app = Clock(stage.sql, NOON), stage.app
 
     @app.job("tick.work", schedulable=True)
@@ -198,7 +198,7 @@ async def two_schedulers(stage: Stage) -> None:
     await Schedules(app).create(stage.org, "often", cron="* * * * *", job_type="tick.work", actor=USER)
     clock.advance(MINUTE)
     with psycopg.connect(app.database_urls.direct_url) as door:
-        # Both get as far as the ledger and no further, unless one leaves the tick to the other.
+        # Both reach the ledger and stop there, unless one leaves the tick to the other.
         door.execute("lock table duly.ledger in exclusive mode")
         rounds = [asyncio.create_task(Scheduler(app).once()) for _ in range(2)]
         while _waiting_at_a_lock(stage) + sum(task.done() for task in rounds) < 2:
@@ -219,7 +219,7 @@ def _waiting_at_a_lock(stage: Stage) -> int:
 
 
 async def overtaken(stage: Stage) -> None:
-    """A transaction that began first commits last, and a reader of the feed looks in between."""
+    """Let the transaction that began first commit last, and read the feed in between."""
 
     @stage.app.job("feed.note")
     async def note() -> None: ...
@@ -235,7 +235,7 @@ async def overtaken(stage: Stage) -> None:
 
 
 async def strangers(stage: Stage) -> None:
-    """A caller asks in every way for a job of another org, and for one that nobody has."""
+    """Request a job of another org in every way, and an unknown one."""
 
     @stage.app.job("org.secret")
     async def secret() -> str:
@@ -248,14 +248,14 @@ async def strangers(stage: Stage) -> None:
         nobodys = uuid.uuid4()
         foreign = await answer(question(stage, theirs.job_id))
         unknown = await answer(question(stage, nobodys))
-        seen = [org for org in (stage.org, stage.other) if str(org) in foreign + unknown]
+        visible = [org for org in (stage.org, stage.other) if str(org) in foreign + unknown]
         stage.keep(
             IsolationProbe(
                 stage.other,
                 name,
                 foreign.replace(str(theirs.job_id), "<id>"),
                 unknown.replace(str(nobodys), "<id>"),
-                tuple(seen),
+                tuple(visible),
             )
         )
 
@@ -269,7 +269,7 @@ async def _artifacts(stage: Stage, job_id: uuid.UUID) -> Any:
 
 
 async def _select(stage: Stage, table: str, job_id: uuid.UUID) -> Any:
-    """As a handler of the org may ask, who forgets to name it."""
+    """Query as a handler of the org that forgets the org in its condition."""
     async with stage.app.tenant_session(stage.other) as conn:
         cursor = await conn.execute(f"select * from duly.{table} where job_id = %s", [job_id])
         return await cursor.fetchall()
@@ -285,7 +285,7 @@ QUESTIONS: dict[str, Callable[[Stage, uuid.UUID], Awaitable[Any]]] = {
 
 
 async def withdrawn(stage: Stage) -> None:
-    """One job is canceled while it waits for its next attempt, one while it runs and is about to fail."""
+    """Cancel one job while it waits for its next attempt, and one while it runs and is about to fail."""
     inside, go = asyncio.Event(), asyncio.Event()
 
     @stage.app.job("cancel.runs", retry=AT_ONCE)
@@ -312,7 +312,7 @@ async def withdrawn(stage: Stage) -> None:
 
 
 async def lost_worker(stage: Stage) -> None:
-    """A worker is declared lost while it has nothing to do, and a minute later there is something again."""
+    """Declare an idle worker lost; a minute later there is work again."""
     clock, app = Clock(stage.sql, NOON), stage.app
 
     @app.job("lost.work")
@@ -336,7 +336,7 @@ async def lost_worker(stage: Stage) -> None:
 
 
 async def late_heartbeat(stage: Stage) -> None:
-    """A worker is silent for a while, but not for as long as its lease, when a reaper looks."""
+    """Let a worker be silent, but for less than its lease, while a reaper checks."""
     app = stage.app
 
     @app.job("late.work")
@@ -352,7 +352,7 @@ async def late_heartbeat(stage: Stage) -> None:
 
 
 async def failure_callbacks(stage: Stage) -> None:
-    """Jobs that tell of their failures: one fails, one dies, one is lost with its worker, one does well."""
+    """Run jobs with failure callbacks: one fails, one dies, one is lost with its worker, one succeeds."""
     app = stage.app
     options = {"retry": ONCE, "on_failed": stage.write_bridge}
 

@@ -1,4 +1,4 @@
-"""Where scenarios play: an application on a database of its own, and a log of what is asked and seen."""
+"""The environment of scenarios: an application on its own database, and a log of requests and reads."""
 
 from __future__ import annotations
 
@@ -59,22 +59,22 @@ class Stage:
         self._observer = Observer("o1", self._records.append, parts=1)
 
     def keep(self, record: Record) -> None:
-        """Write something down."""
+        """Record something."""
         self._records.append(record)
 
     def observe(self) -> None:
-        """Have the observer read the tables."""
+        """Let the observer read the tables."""
         self._observer.observe(self.sql)
 
     async def ask(self, job: Job[..., Any], *args: Any, key: str, conn: Any = None) -> Handle[Any]:
-        """A client asks for a job."""
+        """Submit a job as a client."""
         [handle] = await self.ask_many(job, args, keys=[key], conn=conn)
         return handle
 
     async def ask_many(
         self, job: Job[..., Any], args: tuple[Any, ...], *, keys: list[str], conn: Any = None
     ) -> list[Handle[Any]]:
-        """A client asks for several at once."""
+        """Submit several jobs at once as a client."""
         with context(org_id=self.org, actor=USER):
             calls = [job.options(idempotency_key=key).call(*args) for key in keys]
             handles = await self.app.enqueue_many(calls, conn=conn)
@@ -83,35 +83,35 @@ class Stage:
         return handles
 
     async def cancel(self, handle: Handle[Any]) -> None:
-        """A client asks for the end of a job."""
+        """Cancel a job as a client."""
         with context(org_id=handle.org_id, actor=USER):
             told = await handle.cancel("enough")
         self.keep(Cancellation("c1", handle.org_id, handle.job_id, "ok", told.value))
 
     async def write_effect(self, ctx: Context, conn: Any, *, parent: int | None = None) -> None:
-        """An effect in `ctx.transaction()`."""
+        """Write an effect in `ctx.transaction()`."""
         job = ctx.job
         await conn.execute(_EFFECT, [job.org_id, job.job_id, job.attempt, "transaction", parent])
 
     async def write_bridge(self, failure: Any, conn: Any) -> None:
-        """A failure callback."""
+        """Record a failure callback."""
         job = failure.job
         await conn.execute(_EFFECT, [job.org_id, job.job_id, job.attempt, "bridge", None])
 
     def act_outside(self, ctx: Context) -> None:
-        """An effect that no transaction holds."""
+        """Record an effect outside of any transaction."""
         job = ctx.job
         self.keep(Effect("outside", job.org_id, job.job_id, job.attempt, f"key-{job.job_id}"))
 
     async def rest(self, worker: Worker) -> None:
-        """Until the worker has nothing more to do."""
+        """Wait until the worker is idle."""
         while True:
             await worker.loop_events.wait("idle", worker.loop_events.counts["idle"] + 2)
             if self.sql.execute(_BUSY, [worker.worker_id]).fetchone() == (False,):
                 return
 
     async def read_stream(self, handle: Handle[Any]) -> None:
-        """Read the events of a job if it has ended, connecting anew after each of them."""
+        """Read the events of a job if it has ended, reconnecting after each of them."""
         ended = "select true from duly.job_states where job_id = %s and finished_at is not null"
         if not self.sql.execute(ended, [handle.job_id]).fetchone():
             return
@@ -121,7 +121,7 @@ class Stage:
         self.keep(StreamRead("r1", handle.org_id, handle.job_id, tuple(seen), to_the_end=True))
 
     async def read_feed(self, org: uuid.UUID | None = None) -> None:
-        """Read what the feed of an org has now, from where we were."""
+        """Read new events of an org's feed."""
         org = org or self.org
         feed, more = Feed(self.app), True
         while more:
@@ -130,13 +130,13 @@ class Stage:
             self._cursors[org], more = page.after, page.more
 
     async def read_feed_to_its_end(self) -> None:
-        """The same when everything is quiet, and no transaction of this server is older than that."""
+        """Read the feed when the system is idle and no older transaction is open."""
         [now] = self.sql.execute("select pg_current_xact_id()::text").fetchone() or [""]
         await until(self.sql, f"select pg_snapshot_xmin(pg_current_snapshot()) > '{now}'::xid8")
         await self.read_feed()
 
     def history(self) -> History:
-        """Everything that is known, at the end."""
+        """Return everything that was recorded."""
         for org, events in self._feeds.items():
             self.keep(FeedRead("f1", org, tuple(events)))
         for org, job, attempt, kind in self.sql.execute(
@@ -148,7 +148,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(cluster: DatabaseCluster) -> AsyncIterator[Stage]:
-    """A stage on a fresh database."""
+    """Return a stage on a fresh database."""
     with (
         cluster.fresh() as fresh,
         tempfile.TemporaryDirectory() as blobs,
@@ -167,7 +167,7 @@ async def staged(cluster: DatabaseCluster) -> AsyncIterator[Stage]:
 
 
 async def answer(question: Any) -> str:
-    """What a caller hears, as text."""
+    """Return the answer to a caller, as text."""
     try:
         return str(await question)
     except errors.DulyError as error:

@@ -1,4 +1,4 @@
-"""A play, with or without a bug, and the verdict on it."""
+"""Run a scenario with or without a bug, and check it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.mutants.stage import staged
 
 
 async def play(cluster: DatabaseCluster, scenario: Scenario, patch: Patch | None = None) -> CheckResult:
-    """Play it on a fresh database, and judge what was recorded."""
+    """Run it on a fresh database, and check the recorded history."""
     async with staged(cluster) as stage:
         with patch(stage) if patch else nullcontext():
             await scenario(stage)

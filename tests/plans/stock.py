@@ -1,7 +1,7 @@
-"""A database as it is in life: much waits, some has ended, some is held, some lies in the future.
+"""A realistic database: many queued jobs, some ended, claimed and scheduled ones.
 
-Half of what waits belongs to a few large orgs, which come first in the order of orgs, the rest to many small
-ones. One job in ten has a run identity, one org in ten has a gate.
+Half of the queued jobs belong to a few large orgs, which come first in the order of orgs, the others to many
+small ones. One job in ten has a run identity, one org in ten has a limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from duly.testing import DatabaseCluster
 
 LARGE_ORGS = 5
 HELD = 100
-"""How many jobs are held, ten by a claim and twenty by a worker, however many wait."""
+"""Number of claimed jobs, ten per claim and twenty per worker, however many are queued."""
 _FILL = """
 with job as materialized (
     select case when n %% 2 = 0
@@ -81,7 +81,7 @@ select org_id, job_id, case what when 'held' then 'running' else 'completed' end
        case what when 'ended' then now() end, case what when 'ended' then 100 else 0 end
 from job where what in ('ended', 'held')
 """
-# Statistics shall be as old as a test says.
+# The test decides how old the statistics are.
 _QUIET = """
 do $$
 declare
@@ -95,7 +95,7 @@ end $$
 
 
 class Stock(NamedTuple):
-    """A filled database, and one of the jobs that wait in it."""
+    """A filled database, and one of its queued jobs."""
 
     url: str
     org_id: uuid.UUID
@@ -103,13 +103,13 @@ class Stock(NamedTuple):
 
 
 def fill(conn: psycopg.Connection[tuple[object, ...]], ready: int) -> None:
-    """So many runnable jobs, a tenth as many small orgs, and what belongs to them."""
+    """Create this many runnable jobs, a tenth as many small orgs, and their records."""
     conn.execute(_FILL, {"ready": ready, "orgs": max(ready // 10, 1), "large": LARGE_ORGS, "held": HELD})
 
 
 @contextmanager
 def stocked(cluster: DatabaseCluster, ready: int, statistics: str) -> Iterator[Stock]:
-    """A database with so many runnable jobs, and statistics of now, or of what it held once."""
+    """Create a database with this many runnable jobs, and current or outdated statistics."""
     with cluster.fresh() as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
         conn.execute(_QUIET)
         if statistics == "of a hundred jobs":
@@ -119,7 +119,7 @@ def stocked(cluster: DatabaseCluster, ready: int, statistics: str) -> Iterator[S
         fill(conn, ready)
         if statistics == "of now":
             conn.execute("vacuum analyze")
-        # Of an org without a gate: one with a quota has its waiting jobs counted.
+        # An org without a limit: with `max_waiting`, its queued jobs would be counted.
         row = conn.execute(
             "select org_id, job_id from duly.ready r where not exists "
             "(select from duly.gates g where g.org_id = r.org_id) order by job_id limit 1"

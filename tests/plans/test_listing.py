@@ -1,4 +1,4 @@
-"""Many jobs, and how many of them a plan has read; queues are counted so far and no further."""
+"""Lists of jobs read a bounded number of rows, and queues are counted up to the limit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def filled(sql: psycopg.Connection) -> uuid.UUID:
 
 
 def fill(sql: psycopg.Connection) -> uuid.UUID:
-    """An org with half of all jobs."""
+    """Create an org with half of all jobs."""
     org = uuid.uuid4()
     sql.execute(_FILL, {"org": org, "rows": ROWS})
     for table in (*_LARGE, "claims"):
@@ -71,14 +71,14 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def rows_read(plan: dict[str, Any]) -> float:
-    """How many rows of the large tables a plan has read; a scan of one that has rows is an error."""
+    """Return how many rows of the large tables a plan has read; a sequential scan with rows is an error."""
     read = 0.0
     for node in nodes(plan):
         table = node.get("Relation Name", "")
         if not table.startswith(_LARGE):
             continue
         rows = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        # A partition without rows may be scanned as well as looked up.
+        # A partition without rows may be scanned.
         assert node["Node Type"] != "Seq Scan" or rows == 0, f"scans {table}"
         read += rows
     return read

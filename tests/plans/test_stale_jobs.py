@@ -1,4 +1,4 @@
-"""Looking for jobs that cannot be believed costs the same, however many there are."""
+"""Finding stale jobs costs the same, however many jobs there are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from duly.db.statements import statement
 from tests.plans.test_listing import filled, rows_read
 
 __all__ = ["filled"]
-NOBODY = uuid.UUID(int=0)
+ZERO_UUID = uuid.UUID(int=0)
 DAY = {"at_least": timedelta(days=1), "usual": 86400.0}
 
 
@@ -31,19 +31,25 @@ def read_by(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("name", "values", "most"),
     [
-        # One row for each part of the queue that is looked at, of which 3,001 exist, and its oldest.
+        # One row per scanned part of the queue, of which there are 3,001, and its oldest.
         (
             "find_queued",
-            {"queue": "", "org_id": NOBODY, "rank": -32768, "steps": 200, "limit": 50, **DAY},
+            {"queue": "", "org_id": ZERO_UUID, "rank": -32768, "steps": 200, "limit": 50, **DAY},
             400,
         ),
         ("find_scheduled", {"limit": 50, **DAY}, 0),
-        # A hundred are held: their state and their record.
+        # A hundred claimed jobs: state and record.
         ("find_running", {"limit": 50, "at_least": timedelta(0), "usual": 3600.0}, 200),
-        # Of each job its key, its state, its record and its place in a queue.
+        # Key, state, record and queue row of each job.
         (
             "scan",
-            {"org_id": NOBODY, "job_id": NOBODY, "steps": 100, "usual_queued": 86400.0, "usual_held": 3600.0},
+            {
+                "org_id": ZERO_UUID,
+                "job_id": ZERO_UUID,
+                "steps": 100,
+                "usual_queued": 86400.0,
+                "usual_held": 3600.0,
+            },
             400,
         ),
     ],
@@ -54,7 +60,7 @@ def test_a_sweep_reads_no_more_than_its_bound(
     assert read_by(sql, f"stale_jobs/{name}", values) <= most
 
 
-def test_checking_some_jobs_reads_those_jobs(sql: psycopg.Connection[Any], filled: uuid.UUID) -> None:
-    some = sql.execute("select org_id, job_id from duly.job_records limit 50").fetchall()
-    values = {"org_ids": [org for org, _ in some], "job_ids": [job for _, job in some]}
+def test_checking_jobs_reads_only_those_jobs(sql: psycopg.Connection[Any], filled: uuid.UUID) -> None:
+    checked = sql.execute("select org_id, job_id from duly.job_records limit 50").fetchall()
+    values = {"org_ids": [org for org, _ in checked], "job_ids": [job for _, job in checked]}
     assert read_by(sql, "stale_jobs/read_evidence", values) <= 200

@@ -1,1 +1,1 @@
-"""Leases, fences and retries: a model explored to its end, and the real SQL held against it."""
+"""Leases, fencing and retries: an exhaustively explored model, and the real SQL compared with it."""

@@ -1,4 +1,4 @@
-"""Exhaustive exploration, breadth first: every state, and the shortest way to one that must not be."""
+"""Exhaustive breadth-first exploration: every state, and the shortest path to a violation."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Move(NamedTuple, Generic[S]):
-    """One step that is possible in a state."""
+    """One possible step in a state."""
 
     label: str
     state: S
     broken: str | None = None
-    """The invariant it breaks."""
+    """The invariant that it violates."""
     fair: bool = False
-    """Whether it happens by itself, if nothing goes wrong any more."""
+    """Whether it happens by itself when there are no more faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counterexample(Generic[S]):
-    """The shortest way to a broken invariant."""
+    """The shortest path to a violated invariant."""
 
     broken: str
     trace: tuple[tuple[str, S], ...]
 
     @property
     def labels(self) -> list[str]:
-        """The steps alone."""
+        """The labels of the steps."""
         return [label for label, _ in self.trace]
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Counterexample(Generic[S]):
 
 @dataclass
 class Explored(Generic[S]):
-    """Every state in the order it was found, and how it was reached first."""
+    """Every state in the order of discovery, with its first predecessor."""
 
     states: list[S] = field(default_factory=list)
     parents: list[tuple[int, str]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Explored(Generic[S]):
     counterexample: Counterexample[S] | None = None
 
     def way_to(self, index: int) -> list[tuple[str, S]]:
-        """How to come here from the first state."""
+        """Return the path from the first state."""
         way = []
         while index:
             parent, label = self.parents[index]
@@ -60,7 +60,7 @@ class Explored(Generic[S]):
 
 
 def explore(first: S, moves: Callable[[S], Iterable[Move[S]]], *, limit: int = 1_000_000) -> Explored[S]:
-    """Visit everything; stop at the first broken invariant, which is then one of the nearest."""
+    """Visit every state; stop at the first violated invariant, which is then one of the nearest."""
     found = Explored([first], [(0, "")])
     known, depths = {first: 0}, [0]
     at = 0
@@ -87,10 +87,10 @@ def explore(first: S, moves: Callable[[S], Iterable[Move[S]]], *, limit: int = 1
 
 
 def unfinished(found: Explored[S], done: Callable[[S], bool]) -> Iterator[Counterexample[S]]:
-    """The states from which fair steps alone do not surely lead to an end.
+    """Return the states from which fair steps alone do not surely lead to an end.
 
-    Every fair run must stop, and where it stops everything must be done: the fair steps make no circle, and
-    whatever has none left is done.
+    Every fair run must stop, and where it stops every job must have ended: fair steps form no cycle, and a
+    state without fair steps is done.
     """
     before: list[list[int]] = [[] for _ in found.states]
     for index, following in enumerate(found.fair):

@@ -1,15 +1,15 @@
-"""What must hold at every step and in every state, whatever goes wrong."""
+"""The invariants of every step and every state, whatever faults happen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from duly.core.states import OUTCOMES, TERMINAL_EVENT, TRANSITIONS, EventType, Status, Trigger
-from tests.protocol.alike import alike
 from tests.protocol.explore import Move
 from tests.protocol.model import Job, Pulse, Scope, Step, World
 from tests.protocol.rows import EVERY_RULE, Row, Write
 from tests.protocol.steps import steps
+from tests.protocol.symmetry import alike
 
 _ENDS = frozenset(TERMINAL_EVENT.values())
 
@@ -20,7 +20,7 @@ IN_THE_TABLE = "each step is in the table"
 ONE_TERMINAL_EVENT = "exactly one terminal event, the last"
 NO_GAPS = "event_seq has no gaps"
 NOTHING_LOST = "progress and partials are never lost"
-CANCEL_KEPT = "a requested cancel never becomes a retry"
+CANCEL_WINS = "a requested cancel never becomes a retry"
 ONLY_SILENT_LOSE = "only a silent worker loses its jobs"
 WITHIN_MAXIMUM = "attempts stay within the maximum, crashed ones counted"
 ONE_COMPLETION = "one final result, iff completed"
@@ -36,7 +36,7 @@ AT_A_WRITE: dict[str, Callable[[Row, Write], bool]] = {
     IN_THE_TABLE: lambda b, w: (
         w.row.status is (TRANSITIONS.get((b.status, w.trigger)) if w.trigger else b.status)
     ),
-    CANCEL_KEPT: lambda b, w: not (b.cancel and w.row.status is Status.QUEUED),
+    CANCEL_WINS: lambda b, w: not (b.cancel and w.row.status is Status.QUEUED),
     ONE_TERMINAL_EVENT: lambda b, w: _ends_well(w),
     NO_GAPS: lambda b, w: w.row.event_seq == b.event_seq + len(w.events),
     FITTING_OUTCOME: lambda b, w: w.row.status is not None and w.row.outcome in OUTCOMES[w.row.status],
@@ -45,7 +45,7 @@ AT_A_WRITE: dict[str, Callable[[Row, Write], bool]] = {
 
 
 def _ends_well(write: Write) -> bool:
-    """The terminal event comes with the terminal status, and nothing comes after it."""
+    """The terminal event comes with the terminal status, and nothing follows it."""
     status = write.row.status
     ends = [event for event in write.events if event in _ENDS]
     if status is None or not status.terminal:
@@ -75,7 +75,7 @@ def _between(before: World, step: Step, scope: Scope) -> Iterator[str]:
 
 
 def broken(before: World, step: Step, scope: Scope) -> str | None:
-    """The first invariant that this step breaks."""
+    """Return the first invariant that this step violates."""
     if step.write is not None:
         row = before.jobs[step.job].row
         for name, holds in AT_A_WRITE.items():
@@ -90,7 +90,7 @@ def broken(before: World, step: Step, scope: Scope) -> str | None:
 
 
 def moves(scope: Scope, *, merged: bool = True) -> Callable[[World], Iterator[Move[World]]]:
-    """The moves of a world, each with its verdict."""
+    """Yield the moves of a state, each with its verdict."""
     merge = alike if merged and scope.rules == EVERY_RULE else _as_it_is
 
     def of(world: World) -> Iterator[Move[World]]:

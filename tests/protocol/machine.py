@@ -1,4 +1,4 @@
-"""Random lives of jobs, led by the real statements and by the model side by side: they must not differ."""
+"""Random sequences on the real statements and on the model side by side: they must not differ."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.protocol.acts import ENDINGS, Acts
+from tests.protocol.actions import ENDINGS, Acts
 from tests.protocol.stage import Stage
 
 _number = st.integers(0, 7)
 _fate = st.sampled_from(["answered", "answered", "answered", "unanswered", "undone"])
-# What becomes of a statement: an answer may be lost after the commit, or with everything before it.
+# The fate of a statement: its answer may be lost after the commit, or before it with all its effects.
 _percent = st.sampled_from([0.0, 10.0, 50.0, 150.0])
 _grip = st.tuples(st.sampled_from(["zombie", "held", "any"]), _number)
-# Which of the claimed jobs a worker goes on with: often one that was taken from it.
+# The claimed job that a worker continues: often one that it has lost.
 _grips = st.lists(_grip, min_size=1, max_size=3)
 _ending = st.sampled_from(sorted(ENDINGS))
 _yes = st.booleans()
@@ -33,14 +33,14 @@ ACTS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "enqueue_again": (1, {"job": _number}),
     "cancel": (2, {"job": _number}),
     "boot": (2, {}),
-    "claim": (4, {"who": _number, "slots": st.integers(1, 4), "fate": _fate}),
+    "claim": (4, {"index": _number, "slots": st.integers(1, 4), "fate": _fate}),
     "end": (8, {"which": _grips, "ending": _ending, "heard": _yes, "fate": _fate}),
     "chunk": (3, {"which": _grip, "percent": _percent}),
     "progress": (3, {"which": _grips, "percent": _percent}),
-    "beat": (2, {"who": _number}),
-    "stop": (1, {"who": _number}),
-    "find_unknown": (1, {"who": _number}),
-    "sleep": (4, {"who": _number}),
+    "beat": (2, {"index": _number}),
+    "stop": (1, {"index": _number}),
+    "find_unknown": (1, {"index": _number}),
+    "sleep": (4, {"index": _number}),
     "wait": (2, {"seconds": st.sampled_from([1, 40, 7200])}),
     "promote": (2, {}),
     "lose": (1, {}),
@@ -53,7 +53,7 @@ ACTS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
         {"late": _yes, "sight": _number, "unqueued": st.sampled_from([False, False, True])},
     ),
 }
-"""What may be done, how often, and with what."""
+"""The actions, their frequency and their arguments."""
 
 EVERY_ACT = tuple(ACTS)
 
@@ -66,7 +66,7 @@ def _drawn(names: tuple[str, ...]) -> st.SearchStrategy[tuple[str, dict[str, Any
 
 
 class Protocol(RuleBasedStateMachine):
-    """Clients, workers that sleep for as long as they like, reapers and reconcilers, in any order."""
+    """Clients, workers that sleep for any time, reapers and reconcilers, in any order."""
 
     def __init__(self, stage: Stage, names: tuple[str, ...] = EVERY_ACT) -> None:
         super().__init__()
@@ -75,16 +75,16 @@ class Protocol(RuleBasedStateMachine):
 
     @initialize(bridge=_yes)
     def begin(self, bridge: bool) -> None:
-        """Two workers, and one of them is at work already."""
+        """Start two workers, one of them with a job."""
         for _ in range(2):
             self.acts.boot()
         for org in (0, 1):
             self.acts.enqueue(org=org, later=False, attempts=3, bridge=bridge)
-        self.acts.claim(who=0, slots=2, fate="answered")
+        self.acts.claim(index=0, slots=2, fate="answered")
 
     @rule(act=st.runner().flatmap(lambda machine: machine.drawn))
     def do(self, act: tuple[str, dict[str, Any]]) -> None:
-        """One rule for all acts: of many rules a run would leave most out, and these matter only together."""
+        """One rule for all actions: with many rules a run would omit most, and they matter only together."""
         name, given = act
         getattr(self.acts, name)(**given)
 

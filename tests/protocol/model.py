@@ -1,6 +1,6 @@
-"""The world around the rows: workers that crash, sleep and wake, reapers, clients, answers that get lost.
+"""The model around the rows: workers that crash, freeze and wake, reapers, clients, lost answers.
 
-A state is one immutable value. Time is whatever may happen next: a lease runs out, a wait is over, or not.
+A state is one immutable value. Time is whatever may happen next: a lease expires, a wait is over, or not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.protocol.rows import EVERY_RULE, Row, Rules, Write
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _LATER = timedelta(hours=1)
-_ASKED = Canceled("user", "enough")
+_CANCEL_REQUEST = Canceled("user", "enough")
 _ERROR = ErrorInfo("boom", "it broke")
 ENDINGS: dict[str, AttemptOutcome] = {
     "done": Completed({"ok": True}),
@@ -38,13 +38,13 @@ ENDINGS: dict[str, AttemptOutcome] = {
     "failed": Failed(_ERROR),
     "snooze": Snoozed(_LATER),
     "give back": Snoozed(timedelta(0)),
-    "canceled": _ASKED,
+    "canceled": _CANCEL_REQUEST,
     "lost": Lost(),
     "stale": Reconciled(ReconciliationRecord.of(ReconciliationKind.STALE_RUNNING, {}, NOW)),
     "waited": Reconciled(ReconciliationRecord.of(ReconciliationKind.STALE_QUEUED, {}, NOW)),
 }
 GONE = -1
-"""Holds a job under an identity whose process is no more: its lease runs out, sooner or later."""
+"""Claims a job under an identity whose process is gone: its lease expires sooner or later."""
 
 
 class Pulse(IntEnum):
@@ -52,14 +52,14 @@ class Pulse(IntEnum):
 
     BEATING = 0
     ASLEEP = 1
-    """Stopped, for longer than its lease; nobody has noticed yet."""
+    """Stopped for longer than its lease, and not yet detected."""
     LOST_ASLEEP = 2
     LOST = 3
-    """Declared lost, awake again, and it has not heard of it: a zombie."""
+    """Declared lost and awake again without knowing it: a zombie."""
 
 
 class Grip(NamedTuple):
-    """What a worker believes about the job it holds."""
+    """What a worker knows about its job."""
 
     job: int
     attempt: int
@@ -67,11 +67,11 @@ class Grip(NamedTuple):
     status: Status = Status.RUNNING
     cancel: bool = False
     acted: bool = False
-    """The effect outside the database is made."""
+    """The effect outside the database has happened."""
     open: bool = False
     """The handler's transaction is open, its effect written and not committed."""
     ending: str = ""
-    """How it ended; only to be written."""
+    """The outcome, still to be written."""
 
     def ended(self, ending: str) -> Grip:
         return self._replace(ending=ending, acted=False, open=False)
@@ -83,7 +83,7 @@ class Worker(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A row, and what only an onlooker knows."""
+    """A row, and facts that only the model knows."""
 
     row: Row = Row()
     effects: int = 0
@@ -93,7 +93,7 @@ class Job(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A write that is under way: what a reaper saw, or a settlement whose answer is lost already."""
+    """A write in progress: of a reaper that has read, or a settlement whose answer is lost."""
 
     grip: Grip
     effect: bool = False
@@ -103,9 +103,9 @@ class World(NamedTuple):
     jobs: tuple[Job, ...]
     workers: tuple[Worker, ...]
     looks: tuple[Pending, ...] = ()
-    """What reapers and reconcilers saw, and are about to write."""
+    """What reapers and reconcilers have read and are about to write."""
     flying: tuple[Pending, ...] = ()
-    """Settlements that may still arrive, after their worker gave up waiting for the answer."""
+    """Settlements that may still arrive after their worker stopped waiting for the answer."""
 
 
 class Step(NamedTuple):
@@ -119,13 +119,13 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How large a world is explored, and what may go wrong in it."""
+    """The size of a model, and its possible faults."""
 
     jobs: int = 1
     workers: int = 2
     max_attempts: int = 2
     give_backs: int = 1
-    """How many attempts may be given back, or the worlds would be endless."""
+    """How many attempts may be returned; otherwise the model would be infinite."""
     transactional: bool = True
     outside: bool = True
     drains: bool = True
@@ -137,7 +137,7 @@ class Scope:
     restarts: bool = True
     reapers: int = 1
     horizons: bool = True
-    """Attempts may last, and jobs may wait, for too long."""
+    """Attempts may run, and jobs may wait, for too long."""
     cancels: bool = True
     rules: Rules = EVERY_RULE
 
@@ -150,7 +150,7 @@ class Scope:
 def decided(
     status: Status, attempt: int, returned: int, cancel: bool, ending: str, max_attempts: int
 ) -> Transition:
-    """The product's own decision."""
-    hold = JobState(status, attempt, returned, _ASKED if cancel else None)
+    """Call the product's own decision."""
+    hold = JobState(status, attempt, returned, _CANCEL_REQUEST if cancel else None)
     policy = RetryPolicy(max_attempts=max_attempts, delays=(_LATER,))
     return decide(hold, ENDINGS[ending], policy, NOW, 0.0)

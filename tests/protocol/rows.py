@@ -1,7 +1,7 @@
-"""One job as the store keeps it, and its fenced statements: a write succeeds iff fence and status match.
+"""One job as it is stored, and its fenced statements: a write succeeds iff attempt and status match.
 
-What a write means is not decided here: the product's own table and decision say it. The model check explores
-these rows exhaustively, and the stateful test compares them with the real tables.
+The product's own table and decision define the meaning of a write. The model check explores these rows
+exhaustively, and the stateful test compares them with the real tables.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from duly.core.states import HELD, TRANSITIONS, EventType, Outcome, Status, Trig
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the statements hold to. Each can be switched off, to see that the checker notices."""
+    """The rules of the statements. Each can be switched off, to verify that the checker reports it."""
 
     fence: bool = True
-    """A worker's write is compared with the attempt."""
+    """A worker's write compares the attempt."""
     status: bool = True
-    """A worker's write needs a job that is held."""
+    """A worker's write needs a claimed job."""
     claim_status: bool = True
-    """A claim needs a job that is queued."""
+    """A claim needs a queued job."""
     attempt_in_claim: bool = True
-    """The attempt is counted when it begins, not when it is known to have failed."""
+    """The attempt is counted when it begins, not when it has failed."""
     reaper_fence: bool = True
-    """The reaper's write is compared with the attempt that it saw."""
+    """The reaper's write compares the attempt that it has read."""
     waiting_fence: bool = True
-    """A job is failed for the wait that was looked at, not for a later one."""
+    """A job fails for the wait that was read, not for a later one."""
     lost_for_good: bool = True
     """A worker that was declared lost does not come back by a heartbeat."""
     cancel_wins: bool = True
-    """A cancel requested after the decision wins over going back to the queue."""
+    """A cancel requested after the decision wins over a return to the queue."""
     effect_with_finish: bool = True
-    """What the handler wrote commits with the completion of its job."""
+    """The handler's writes commit with the completion of its job."""
     numbers_what_it_writes: bool = True
-    """The counter moves by the events that are written, not by those that were decided."""
+    """The counter advances by the written events, not by the decided ones."""
     keeps_partials: bool = True
-    """A new attempt goes on where the last one was."""
+    """A new attempt continues where the last one was."""
 
 
 EVERY_RULE = Rules()
 
 
 class Row(NamedTuple):
-    """What the tables say about one job; `status` is None before it was enqueued."""
+    """What the tables contain about one job; `status` is None before the enqueue."""
 
     status: Status | None = None
     outcome: Outcome = Outcome.PENDING
@@ -59,26 +59,26 @@ class Row(NamedTuple):
     progress: float = 0
     cancel: bool = False
     due_at: datetime | None = None
-    """When it may be claimed, while that lies ahead: then it is scheduled, otherwise ready."""
+    """The time from which it may be claimed, if in the future: then it is scheduled, otherwise ready."""
     holder: int | None = None
 
     @property
     def waits_in(self) -> str | None:
-        """The table with its queue row."""
+        """Return the table with its queue row."""
         if self.status is not Status.QUEUED:
             return None
         return "ready" if self.due_at is None else "scheduled"
 
 
 class Write(NamedTuple):
-    """An accepted write: the row after it, and the events that came with it."""
+    """An accepted write: the row after it, and its events."""
 
     row: Row
     trigger: Trigger | None
-    """None if it is no step from status to status."""
+    """None if the status does not change."""
     events: tuple[EventType, ...] = ()
     attempt: int | None = None
-    """In whose name it was written; None if no attempt's."""
+    """The attempt that wrote it; None if none did."""
 
 
 def enqueue(due_at: datetime | None = None) -> Write:
@@ -144,7 +144,7 @@ def keep_progress(row: Row, attempt: int, percent: float, rules: Rules = EVERY_R
 
 
 def cancel(row: Row) -> Write | None:
-    """End a waiting job, or leave a request at one that is held; None if there is nothing to change."""
+    """Cancel a queued job, or request it for a claimed one; None if there is nothing to change."""
     if row.status is Status.QUEUED:
         after = row._replace(
             status=TRANSITIONS[Status.QUEUED, Trigger.CANCEL],

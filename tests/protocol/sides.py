@@ -1,4 +1,4 @@
-"""Two sides of the same jobs, the real tables and the model's rows, and what one write means for both."""
+"""The same jobs on two sides, the real tables and the model's rows, and the effect of a write on both."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.protocol.invariants import AT_A_WRITE
 from tests.protocol.rows import Row, Write
 from tests.protocol.stage import Stage
 
-ASKED = Canceled("user", "enough")
+CANCEL_REQUEST = Canceled("user", "enough")
 
 
-class Seen(NamedTuple):
-    """What somebody saw, and may act upon when it is no longer so."""
+class Sighting(NamedTuple):
+    """What was read, and may be outdated when it is used."""
 
     job: Settleable
     hold: JobState
@@ -43,12 +43,12 @@ class Known:
     gone: bool = False
     grips: list[ClaimedJob] = field(default_factory=list)
     heard_of: set[UUID] = field(default_factory=set)
-    """The claims whose answer it got."""
+    """The claims whose answer it received."""
 
 
 @dataclass
 class Life:
-    """A job, as the tables should show it."""
+    """A job, as the tables should contain it."""
 
     spec: JobSpec
     row: Row
@@ -68,25 +68,25 @@ class Life:
 
 
 class Sides:
-    """What should be, kept beside what is."""
+    """The expected state, beside the actual one."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.now = datetime.now(UTC).replace(microsecond=0)
         self.moment = int(self.now.timestamp() * 1000)
-        # Ordered as they are numbered: what is taken first must not depend on chance.
+        # Ordered by number: the claim order must not be random.
         self.orgs = [UUID(f"{digit}{uuid4().hex[1:]}") for digit in "1e"]
         self.lives: dict[UUID, Life] = {}
         self.known: list[Known] = []
         self.claims: dict[UUID, tuple[int, list[UUID]]] = {}
         self.left: dict[UUID, set[UUID]] = {}
         """The jobs of each claim that its worker has not settled yet."""
-        self.sights: list[Seen] = []
+        self.sights: list[Sighting] = []
         self.count = 0
         stage.prepare(self.orgs, self.now)
 
     def fresh_id(self) -> UUID:
-        """A time-ordered id, and ordered within the moment too."""
+        """Return a time-ordered id, ordered within the same instant too."""
         self.count += 1
         return UUID(f"{self.moment:012x}7{self.count:03x}8{uuid4().hex[:15]}")
 
@@ -100,16 +100,16 @@ class Sides:
         *,
         commit: bool = True,
     ) -> None:
-        told = self.run(
+        answer = self.run(
             lambda conn: work.settle(conn, decided, actor_type="worker", actor_id="w", claim_ids=over),
             commit=commit,
         )
         for job, to in decided:
             life = self.lives[job.job_id]
-            wanted = rows.settle(life.row, job.attempt, to, self.now)
-            assert (job.key in told) == (wanted is not None)
+            expected = rows.settle(life.row, job.attempt, to, self.now)
+            assert (job.key in answer) == (expected is not None)
             if commit:
-                life.accept(wanted, to)
+                life.accept(expected, to)
         if commit:
             for claim in over:
                 self.claims.pop(claim, None)
@@ -125,30 +125,32 @@ class Sides:
         return row.attempt == grip.attempt and row.status in HELD
 
     def left_behind(self) -> list[UUID]:
-        return sorted(claim for claim, (who, _) in self.claims.items() if self.known[who].gone)
+        return sorted(claim for claim, (index, _) in self.claims.items() if self.known[index].gone)
 
-    def check_found(self, found: workers.AbandonedJobs | None, wanted: Sequence[UUID]) -> None:
-        assert (found.claim_ids if found else []) == sorted(wanted)
+    def check_found(self, found: workers.AbandonedJobs | None, expected: Sequence[UUID]) -> None:
+        assert (found.claim_ids if found else []) == sorted(expected)
         held = [
-            (job_id, JobState(row.status, row.attempt, row.returned, ASKED if row.cancel else None))
-            for claim in wanted
+            (job_id, JobState(row.status, row.attempt, row.returned, CANCEL_REQUEST if row.cancel else None))
+            for claim in expected
             for job_id in self.claims[claim][1]
             if (row := self.lives[job_id].row).status in HELD and row.holder == self.claims[claim][0]
         ]
-        told = [(job.job_id, hold) for job, hold in found.jobs] if found else []
-        assert sorted(told, key=lambda seen: seen[0]) == sorted(held, key=lambda seen: seen[0])
+        answer = [(job.job_id, hold) for job, hold in found.jobs] if found else []
+        assert sorted(answer, key=lambda sighting: sighting[0]) == sorted(
+            held, key=lambda sighting: sighting[0]
+        )
 
     def check_tables(self) -> None:
-        seen = self.stage.picture(self.orgs)
-        assert seen.jobs == {job_id: self.expected(life) for job_id, life in sorted(self.lives.items())}
-        claimed = {claim: (who, sorted(ids)) for claim, (who, ids) in self.claims.items()}
-        by_id = {worker.worker_id: who for who, worker in enumerate(self.known)}
-        assert {claim: (by_id[who], ids) for claim, (who, ids) in seen.claims.items()} == claimed
+        sighting = self.stage.picture(self.orgs)
+        assert sighting.jobs == {job_id: self.expected(life) for job_id, life in sorted(self.lives.items())}
+        claimed = {claim: (index, sorted(ids)) for claim, (index, ids) in self.claims.items()}
+        by_id = {worker.worker_id: index for index, worker in enumerate(self.known)}
+        assert {claim: (by_id[index], ids) for claim, (index, ids) in sighting.claims.items()} == claimed
 
     def check_claims(self) -> None:
         for job_id, life in self.lives.items():
             if life.row.status in HELD:
-                assert any(who == life.row.holder and job_id in ids for who, ids in self.claims.values())
+                assert any(index == life.row.holder and job_id in ids for index, ids in self.claims.values())
 
     def expected(self, life: Life) -> dict[str, Any]:
         row = life.row

@@ -1,4 +1,4 @@
-"""The real statements on a real database, called from code that is not async, by a clock that is set."""
+"""The real statements on a real database, called from synchronous code, with a controlled clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from duly.worker.workers_store import HeldJobUpdate
 T = TypeVar("T")
 _CLOCK = "select set_config('duly.now', %s, {})"
 _EMPTIED = ("claims", "workers", "ready", "scheduled")
-# One plan for all looks: with this many partitions, planning takes longer than looking.
+# One plan for all reads: with this many partitions, planning takes longer than execution.
 _PLANNED = "-c plan_cache_mode=force_generic_plan -c jit=off"
 _PICTURE = """
 select r.job_id, coalesce(s.status, 'queued') as status, coalesce(s.outcome, 'pending') as outcome,
@@ -51,18 +51,18 @@ where r.org_id = any (%s) order by r.job_id
 
 
 class Picture(NamedTuple):
-    """Everything the tables say: the jobs by their id, and who claimed which."""
+    """The content of the tables: jobs by id, and claims."""
 
     jobs: dict[UUID, dict[str, Any]]
     claims: dict[UUID, tuple[UUID, list[UUID]]]
 
 
 class _Undone(Exception):
-    """Leaves a session so that it rolls back."""
+    """Raised to leave a session with a rollback."""
 
 
 class Stage:
-    """One database for many examples. Each has orgs of its own, and finds the queues empty."""
+    """One database for many examples. Each has its own orgs and starts with empty queues."""
 
     def __init__(self, fresh: FreshDatabase) -> None:
         self._runner = asyncio.Runner()
@@ -92,7 +92,7 @@ class Stage:
         org: UUID | None = None,
         commit: bool = True,
     ) -> T:
-        """One transaction at this time: the engine's, or a tenant's. Without a commit it was for nothing."""
+        """Run one transaction at this time, as the engine or a tenant. Without a commit it is rolled back."""
 
         async def inside() -> T:
             database = self._database
@@ -112,13 +112,13 @@ class Stage:
     def beat(
         self, worker_id: UUID, held: Sequence[tuple[UUID, UUID, int]], now: datetime
     ) -> list[HeldJobUpdate] | None:
-        """A heartbeat, on the connection that nothing else uses."""
+        """Send a heartbeat on its own connection."""
         self._beating.execute(_CLOCK.format("false"), [now.isoformat()])
         heard = workers.beat(self._beating, worker_id, held, draining=False)
         return None if heard is None else heard.updates
 
     def picture(self, orgs: Sequence[UUID]) -> Picture:
-        """What there is now."""
+        """Read the current state."""
         with self._sql.cursor(row_factory=dict_row) as cursor:
             jobs = {row.pop("job_id"): row for row in cursor.execute(_PICTURE, [list(orgs)], prepare=True)}
         claims = self._sql.execute("select claim_id, worker_id, job_ids from duly.claims").fetchall()

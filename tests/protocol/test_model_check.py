@@ -1,4 +1,4 @@
-"""Leases, fences and retries, explored to the end: nothing that must not happen can, and everything ends."""
+"""Leases, fencing and retries, explored exhaustively: no violation is reachable, and every job ends."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from duly.core.states import Status
 from tests.protocol import invariants as must
-from tests.protocol.alike import alike
 from tests.protocol.explore import Counterexample, Explored, Move, explore, unfinished
 from tests.protocol.invariants import all_over, moves
 from tests.protocol.model import Pulse, Scope, Worker, World
 from tests.protocol.rows import Rules
+from tests.protocol.symmetry import alike
 
 _QUIET = Scope(
     outside=False,
@@ -24,7 +24,7 @@ _QUIET = Scope(
     restarts=False,
     horizons=False,
 )
-"""Nothing but crashes and cancels."""
+"""Only crashes and cancels."""
 
 SCOPES: dict[str, tuple[Scope, int]] = {
     "workers are killed, sleep and come back": (replace(_QUIET, pauses=True, chunks=1), 20_000),
@@ -47,7 +47,7 @@ SCOPES: dict[str, tuple[Scope, int]] = {
         600,
     ),
 }
-"""What is explored, and how many worlds there are at least: with fewer, something can no longer happen."""
+"""The models and their minimum number of states: with fewer, something can no longer happen."""
 
 
 @cache
@@ -57,7 +57,7 @@ def _explored(name: str) -> Explored[World]:
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_no_world_breaks_a_promise_and_every_job_ends_when_the_faults_stop(name: str) -> None:
+def test_no_model_violates_an_invariant_and_every_job_ends_when_the_faults_stop(name: str) -> None:
     found, at_least = _explored(name), SCOPES[name][1]
     print(f"{name}: {len(found.states)} worlds, {found.moves} steps, {found.depth} deep")
     assert found.counterexample is None, str(found.counterexample)
@@ -65,8 +65,8 @@ def test_no_world_breaks_a_promise_and_every_job_ends_when_the_faults_stop(name:
     assert len(found.states) >= at_least
 
 
-def test_everything_that_can_happen_happens_somewhere() -> None:
-    """A model in which nothing goes wrong would keep every promise."""
+def test_every_kind_of_step_occurs_in_some_model() -> None:
+    """A model without faults would satisfy every invariant."""
     worlds = _explored("workers are killed, sleep and come back").states
     assert {job.row.status for world in worlds for job in world.jobs} == {None, *Status}
     assert {worker.pulse for world in worlds for worker in world.workers} == set(Pulse)
@@ -76,12 +76,12 @@ def test_everything_that_can_happen_happens_somewhere() -> None:
 
 
 def _zombies(world: World) -> list[Worker]:
-    """Workers that go on with a job that another attempt has taken over."""
+    """Return workers that continue a job that another attempt has taken over."""
     [job] = world.jobs
     return [w for w in world.workers if w.grip and w.grip.open and w.grip.attempt < job.row.attempt]
 
 
-def test_a_world_without_reapers_is_found_stuck() -> None:
+def test_a_model_without_reapers_is_reported_as_stuck() -> None:
     scope = replace(_QUIET, reapers=0)
     found = explore(scope.first, moves(scope, merged=False))
     stuck = next(unfinished(found, all_over))
@@ -89,12 +89,12 @@ def test_a_world_without_reapers_is_found_stuck() -> None:
     assert stuck.labels == ["enqueue job 0", "worker 0 claims job 0", "worker 0 is killed, another starts"]
 
 
-def test_a_circle_is_found() -> None:
+def test_a_cycle_is_found() -> None:
     found = explore(0, lambda n: [Move("on", (n + 1) % 3, fair=True)])
     assert next(unfinished(found, lambda n: n == 2)).broken == "may go on for ever"
 
 
-def test_merging_worlds_that_are_alike_loses_none() -> None:
+def test_symmetry_reduction_loses_no_state() -> None:
     scope = replace(_QUIET, pauses=True, max_attempts=1, give_backs=0)
     merged, single = (explore(scope.first, moves(scope, merged=merged)) for merged in (True, False))
     assert len(merged.states) < len(single.states)
@@ -121,7 +121,7 @@ BROKEN: dict[str, tuple[Rules, Scope, str]] = {
         must.NO_OLDER_WRITER,
     ),
     "a zombie's heartbeat is accepted": (Rules(lost_for_good=False), _SMALL, must.ONLY_SILENT_LOSE),
-    "settled although canceled": (Rules(cancel_wins=False), _SMALL, must.CANCEL_KEPT),
+    "settled although canceled": (Rules(cancel_wins=False), _SMALL, must.CANCEL_WINS),
     "finished before the commit": (Rules(effect_with_finish=False), _SMALL, must.EFFECT_ONCE),
     "events counted as they were decided": (Rules(numbers_what_it_writes=False), _SMALL, must.NO_GAPS),
     "a new attempt forgets the partials": (Rules(keeps_partials=False), _SMALL, must.NOTHING_LOST),
@@ -134,7 +134,7 @@ def test_every_rule_is_switched_off_once() -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_rule_switched_off_is_noticed_with_the_shortest_way_there(name: str) -> None:
+def test_a_rule_switched_off_gives_the_shortest_counterexample(name: str) -> None:
     rules, around, broken = BROKEN[name]
     scope = replace(around, rules=rules)
     found = explore(scope.first, moves(scope), limit=200_000).counterexample
@@ -145,7 +145,7 @@ def test_a_rule_switched_off_is_noticed_with_the_shortest_way_there(name: str) -
 
 
 def _holds_up_to_the_last_step(found: Counterexample[World], scope: Scope) -> bool:
-    """The trace can be walked, and only its last step breaks something."""
+    """The trace is possible, and only its last step violates an invariant."""
     world = scope.first
     *before, last = found.trace
     for label, after in before:

@@ -1,4 +1,4 @@
-"""The real SQL against the model, over random lives; and the proof that a difference would be found."""
+"""The real SQL compared with the model over random sequences; and a check that differences are found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stage(cluster: DatabaseCluster) -> Iterator[Stage]:
 
 @pytest.fixture
 def bounded(request: pytest.FixtureRequest) -> settings:
-    """The same lives every time, unless a seed is given."""
+    """Use the same sequences every time, unless a seed is given."""
     return settings(
         max_examples=60,
         stateful_step_count=40,
@@ -38,7 +38,7 @@ def bounded(request: pytest.FixtureRequest) -> settings:
 
 
 @pytest.mark.timeout(600)
-def test_the_tables_always_say_what_the_model_says(stage: Stage, bounded: settings) -> None:
+def test_the_tables_always_match_the_model(stage: Stage, bounded: settings) -> None:
     run_state_machine_as_test(lambda: Protocol(stage), settings=bounded)
 
 
@@ -81,20 +81,20 @@ WRONG: dict[str, tuple[str, str, str, str, tuple[str, ...]]] = {
         ("sleep", "beat"),
     ),
 }
-"""A statement of a module, what is changed in its text, and the acts that are enough to notice."""
+"""A statement of a module, the change of its text, and the actions that suffice to detect it."""
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", WRONG)
-def test_a_statement_that_is_wrong_is_found(
+def test_a_wrong_statement_is_found(
     stage: Stage, bounded: settings, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     module, file, right, wrong, acts = WRONG[name]
     assert statement(file).count(right) == 1
 
-    def patched(wanted: str) -> str:
-        text = statement(wanted)
-        return text.replace(right, wrong) if wanted == file else text
+    def patched(expected: str) -> str:
+        text = statement(expected)
+        return text.replace(right, wrong) if expected == file else text
 
     monkeypatch.setattr(f"duly.worker.{module}.statement", patched)
     quickly = settings(

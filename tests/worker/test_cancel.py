@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from duly import Actor, Cancel, Context, Duly, Handle, Retry, Snooze, Status, SyncContext, context, errors
-from tests.journeys.books import balance
+from tests.journeys.consistency import check_consistency
 from tests.worker import isolated_jobs as theirs
 from tests.worker.working import (
     AT_ONCE,
@@ -190,7 +190,7 @@ async def test_a_thousand_cancels_in_a_race_with_finishes(
     found = Counter(job.status for job in ended)
     assert found[Status.COMPLETED] + found[Status.CANCELED] == 1000
     assert min(found[Status.COMPLETED], found[Status.CANCELED]) > 10, f"it was a race: {found}"
-    balance(sql)
+    check_consistency(sql)
 
 
 async def test_a_sync_handler_receives_the_cancel(app: Duly, acting: uuid.UUID) -> None:

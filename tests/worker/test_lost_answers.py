@@ -12,7 +12,7 @@ import pytest
 
 from duly import Context, Duly, SyncContext
 from duly.testing import FreshDatabase
-from tests.journeys.books import balance
+from tests.journeys.consistency import check_consistency
 from tests.worker.proxy import Proxy
 from tests.worker.working import AT_ONCE, PATIENCE, brief, events, working
 
@@ -65,7 +65,7 @@ async def test_the_effects_of_a_transaction_happen_once(
     assert ran == [1]
     assert sql.execute("select job_id from effects").fetchall() == [(handle.job_id,)]
     assert await events(handle) == ["queued", "started", "completed"]
-    balance(sql)
+    check_consistency(sql)
 
 
 async def test_an_ending_is_written_once(
@@ -83,7 +83,7 @@ async def test_an_ending_is_written_once(
     for handle in handles:
         assert await events(handle) == ["queued", "started", "completed"]
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
-    balance(sql)
+    check_consistency(sql)
 
 
 async def test_a_claim_is_given_back_and_costs_no_attempt(
@@ -106,7 +106,7 @@ async def test_a_claim_is_given_back_and_costs_no_attempt(
         assert (await handle.status()).attempt == 1
         assert await events(handle) == ["queued", "started", "snoozed", "started", "completed"]
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
-    balance(sql)
+    check_consistency(sql)
 
 
 async def test_a_chunk_is_kept_once(
@@ -133,4 +133,4 @@ async def test_a_chunk_is_kept_once(
     assert await events(handle) == [
         "queued", "started", "partial", "partial", "retried", "started", "partial", "completed"
     ]  # fmt: skip
-    balance(sql)
+    check_consistency(sql)

@@ -1,4 +1,4 @@
-"""What clients ask for: a draw from everything there is."""
+"""Random job requests of clients, of every kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WEIGHTS = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One job somebody wants, as it is written in the log: enough to ask for it again."""
+    """One job request as it is logged: enough to repeat it."""
 
     key: str
     job_type: str
@@ -45,7 +45,7 @@ class Wish:
     delay: float = 0.0
 
     def call(self) -> Call[Any]:
-        """The same wish again, to be enqueued. A delay counts from now: the first answer decides."""
+        """Return the request as a call. A delay counts from now: the first answer decides."""
         options: dict[str, Any] = {"idempotency_key": self.key}
         if self.delay:
             options["scheduled_for"] = datetime.now(UTC) + timedelta(seconds=self.delay)
@@ -53,7 +53,7 @@ class Wish:
 
 
 def draw(dice: random.Random, keys: Sequence[str]) -> list[Wish]:
-    """One wish for each key."""
+    """Return one request for each key."""
     known = {name: weight for name, weight in _WEIGHTS.items() if name in app.registry}
     if len(keys) > 8 and dice.random() < 0.05:
         return [Wish(key, "chaos.hog", round(dice.uniform(0.5, 2), 2)) for key in keys]
@@ -70,7 +70,7 @@ def _wish(dice: random.Random, key: str, job_type: str) -> Wish:
         case "chaos.block":
             return Wish(key, job_type, dice.choice([0.3, 1.2, 2.0]))
         case "chaos.delayed":
-            # Some wait longer than the longest fault lasts, so that nothing excuses an early start.
+            # Some delays are longer than the longest fault, so that no fault excuses an early start.
             return Wish(key, job_type, 1, round(dice.choice([dice.uniform(0.5, 5), dice.uniform(12, 20)]), 2))
         case _:
             return Wish(key, job_type, dice.randrange(1000))

@@ -1,4 +1,4 @@
-"""What clients, workers, reapers and reconcilers do, on both sides. Numbers pick from what there is."""
+"""Actions of clients, workers, reapers and reconcilers, on both sides. Numbers select from what exists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from duly.worker.claim import ClaimedJob
 from duly.worker.settle_store import ProgressUpdate
 from duly.worker.workers_store import HeldJobUpdate, WorkerIdentity
 from tests.protocol import model, rows
-from tests.protocol.sides import ASKED, Known, Life, Seen, Sides
+from tests.protocol.sides import CANCEL_REQUEST, Known, Life, Sides, Sighting
 
 LEASE = timedelta(seconds=30)
 QUEUE = "q:default"
@@ -33,7 +33,7 @@ ENDINGS: dict[str, AttemptOutcome] = {
 
 
 class Acts(Sides):
-    """Everything that may be done, in any order."""
+    """All actions, possible in any order."""
 
     # Clients
 
@@ -56,7 +56,7 @@ class Acts(Sides):
         self.lives[job_id] = Life(spec, write.row, list(write.events))
 
     def enqueue_again(self, job: int) -> None:
-        """A client that lost the answer sends the same job again; one for a time that is over is refused."""
+        """Enqueue the same job again, as a client that lost the answer; a time in the past is refused."""
         spec = self.life(job).spec
         if spec.scheduled_for is None or spec.scheduled_for >= self.now:
             assert not self.submit(spec)
@@ -74,14 +74,14 @@ class Acts(Sides):
     def cancel(self, job: int) -> None:
         life = self.life(job)
         org, job_id, status = life.spec.origin.org_id, life.spec.job_id, life.row.status
-        told = self.run(
+        answer = self.run(
             lambda conn: job_store.cancel_job(
-                conn, org, job_id, by=ASKED.by, reason=ASKED.reason, actor=Actor.user("u1")
+                conn, org, job_id, by=CANCEL_REQUEST.by, reason=CANCEL_REQUEST.reason, actor=Actor.user("u1")
             ),
             org=org,
         )
         over = {Status.QUEUED: "canceled", Status.CANCELED: "canceled"}
-        assert told == ("requested" if status in HELD else over.get(status, "finished"))
+        assert answer == ("requested" if status in HELD else over.get(status, "finished"))
         life.accept(rows.cancel(life.row))
 
     # Workers
@@ -89,13 +89,13 @@ class Acts(Sides):
     def boot(self) -> None:
         if sum(not worker.gone for worker in self.known) >= 3:
             return
-        who = WorkerIdentity(uuid4(), "w", "h", 1, "0", (QUEUE,), 5, LEASE)
-        self.run(lambda conn: workers.register(conn, who))
-        self.known.append(Known(who.worker_id, self.now))
+        identity = WorkerIdentity(uuid4(), "w", "h", 1, "0", (QUEUE,), 5, LEASE)
+        self.run(lambda conn: workers.register(conn, identity))
+        self.known.append(Known(identity.worker_id, self.now))
 
-    def claim(self, who: int, slots: int, fate: str) -> None:
-        who %= len(self.known)
-        worker, claim_id = self.known[who], self.fresh_id()
+    def claim(self, index: int, slots: int, fate: str) -> None:
+        index %= len(self.known)
+        worker, claim_id = self.known[index], self.fresh_id()
         taken = self.run(
             lambda conn: claims.claim_jobs(
                 conn,
@@ -113,18 +113,18 @@ class Acts(Sides):
             return
         for grip in taken:
             life = self.lives[grip.job_id]
-            assert life.accept(rows.claim(life.row, who)), "only what is ready is claimed"
-            told = (grip.attempt, grip.returned, grip.partial_count, grip.progress_percent)
+            assert life.accept(rows.claim(life.row, index)), "only what is ready is claimed"
+            answer = (grip.attempt, grip.returned, grip.partial_count, grip.progress_percent)
             row = life.row
-            assert told == (row.attempt, row.returned, row.partials, row.progress)
-        self.claims[claim_id] = (who, [grip.job_id for grip in taken])
+            assert answer == (row.attempt, row.returned, row.partials, row.progress)
+        self.claims[claim_id] = (index, [grip.job_id for grip in taken])
         self.left[claim_id] = {grip.job_id for grip in taken}
         if fate == "answered":
             worker.grips.extend(taken)
             worker.heard_of.add(claim_id)
 
     def end(self, which: list[tuple[str, int]], ending: str, heard: bool, fate: str) -> None:
-        """Whoever slept writes now what it should have written long ago."""
+        """Write the outcome of an attempt, possibly long after it should have been written."""
         self.settle(self.picked(which), ENDINGS[ending], heard, fate)
 
     def picked(self, which: list[tuple[str, int]]) -> list[ClaimedJob]:
@@ -140,8 +140,12 @@ class Acts(Sides):
     def settle(self, batch: Iterable[ClaimedJob], ending: AttemptOutcome, heard: bool, fate: str) -> None:
         decided = []
         for grip in batch:
-            asked = ASKED if heard and self.is_held(grip) and self.lives[grip.job_id].row.cancel else None
-            hold = JobState(Status.RUNNING, grip.attempt, grip.returned, asked)
+            cancel = (
+                CANCEL_REQUEST
+                if heard and self.is_held(grip) and self.lives[grip.job_id].row.cancel
+                else None
+            )
+            hold = JobState(Status.RUNNING, grip.attempt, grip.returned, cancel)
             decided.append((grip, self.decided(grip, hold, ending)))
         done: dict[UUID, set[UUID]] = {}
         for grip, _ in decided:
@@ -155,59 +159,59 @@ class Acts(Sides):
     def chunk(self, which: tuple[str, int], percent: float) -> None:
         for grip in self.picked([which]):
             life = self.lives[grip.job_id]
-            told = self.run(
+            answer = self.run(
                 lambda conn, grip=grip: work.store_chunk(
                     conn, grip, chunk_key=None, payload={"n": 1}, progress_percent=percent
                 )
             )
-            kept = life.accept(rows.store_chunk(life.row, grip.attempt, min(percent, 100)))
-            assert told == (life.row.partials if kept else None)
+            accepted = life.accept(rows.store_chunk(life.row, grip.attempt, min(percent, 100)))
+            assert answer == (life.row.partials if accepted else None)
 
     def progress(self, which: list[tuple[str, int]], percent: float) -> None:
         steps = [ProgressUpdate(grip, percent) for grip in self.picked(which)]
-        told = self.run(lambda conn: work.write_progress(conn, steps))
-        kept = set()
+        answer = self.run(lambda conn: work.write_progress(conn, steps))
+        accepted = set()
         for job in (step.job for step in steps):
             life = self.lives[job.job_id]
             if life.accept(rows.keep_progress(life.row, job.attempt, min(percent, 100))):
-                kept.add(job.key)
-        assert told == kept
+                accepted.add(job.key)
+        assert answer == accepted
 
-    def beat(self, who: int) -> None:
-        worker = self.known[who % len(self.known)]
-        told = self.stage.beat(worker.worker_id, [grip.key for grip in worker.grips], self.now)
+    def beat(self, index: int) -> None:
+        worker = self.known[index % len(self.known)]
+        answer = self.stage.beat(worker.worker_id, [grip.key for grip in worker.grips], self.now)
         if worker.gone:
-            assert told is None, "who is lost stays lost"
+            assert answer is None, "a lost worker stays lost"
             return
         worker.beat_at = self.now
-        assert told is not None
-        assert sorted(told, key=lambda news: news.key) == sorted(
+        assert answer is not None
+        assert sorted(answer, key=lambda news: news.key) == sorted(
             self.news_of(worker), key=lambda news: news.key
         )
 
     def news_of(self, worker: Known) -> list[HeldJobUpdate]:
         return [
-            HeldJobUpdate(grip.key, not held, ASKED if held else None)
+            HeldJobUpdate(grip.key, not held, CANCEL_REQUEST if held else None)
             for grip in worker.grips
             if not (held := self.is_held(grip)) or self.lives[grip.job_id].row.cancel
         ]
 
-    def stop(self, who: int) -> None:
-        worker = self.known[who % len(self.known)]
+    def stop(self, index: int) -> None:
+        worker = self.known[index % len(self.known)]
         self.run(lambda conn: workers.stop(conn, worker.worker_id))
         worker.gone = True
 
-    def find_unknown(self, who: int) -> None:
-        """What a worker holds without knowing it, it gives back."""
-        who %= len(self.known)
-        worker = self.known[who]
-        wanted = [c for c, (whose, _) in self.claims.items() if whose == who and c not in worker.heard_of]
+    def find_unknown(self, index: int) -> None:
+        """Return jobs that a worker has claimed without knowing it."""
+        index %= len(self.known)
+        worker = self.known[index]
+        expected = [c for c, (owner, _) in self.claims.items() if owner == index and c not in worker.heard_of]
         found = self.run(
             lambda conn: workers.lock_abandoned(
                 conn, limit=100, worker_id=worker.worker_id, known=worker.heard_of
             ),
         )
-        self.check_found(found, wanted)
+        self.check_found(found, expected)
         if found is not None:
             free = ENDINGS["give back"]
             holds = [(job, JobState(Status.RUNNING, job.attempt, job.returned)) for job, _ in found.jobs]
@@ -230,10 +234,10 @@ class Acts(Sides):
         for worker in silent:
             worker.gone = True
 
-    def sleep(self, who: int) -> None:
-        """One worker is silent for longer than its lease; a reaper notices, and another takes its jobs."""
+    def sleep(self, index: int) -> None:
+        """Let one worker be silent beyond its lease; a reaper detects it, another worker takes over."""
         self.boot()
-        _, *others = self.living(who)
+        _, *others = self.living(index)
         self.wait(2 * LEASE.seconds)
         for other in others:
             self.beat(other)
@@ -243,13 +247,13 @@ class Acts(Sides):
             self.claim(other, 4, "answered")
 
     def living(self, first: int) -> list[int]:
-        """Who was not given up, beginning with one of them."""
-        alive = [who for who, worker in enumerate(self.known) if not worker.gone]
+        """Return the workers that are not lost, starting with one of them."""
+        alive = [index for index, worker in enumerate(self.known) if not worker.gone]
         first %= len(alive)
         return alive[first:] + alive[:first]
 
     def take_over(self, limit: int) -> None:
-        """A reaper's sweep, as it should be."""
+        """Run a reaper's sweep."""
         found = self.run(lambda conn: workers.lock_abandoned(conn, limit=limit))
         self.check_found(found, self.left_behind()[:limit])
         if found is not None:
@@ -258,36 +262,40 @@ class Acts(Sides):
             self.write(decided, found.claim_ids)
 
     def see_abandoned(self) -> None:
-        """A reaper that is slow, or a second one."""
+        """Run a slow or a second reaper."""
         found = self.run(lambda conn: workers.lock_abandoned(conn, limit=100))
         self.check_found(found, self.left_behind())
-        self.sights += [Seen(job, hold, Lost()) for job, hold in (found.jobs if found else [])]
+        self.sights += [Sighting(job, hold, Lost()) for job, hold in (found.jobs if found else [])]
 
     def suspect(self, job: int) -> None:
-        """A reconciler looks at a job; when it acts, much may have happened."""
+        """Let a reconciler read a job; when it acts, much may have happened."""
         life = self.life(job)
-        [seen] = self.run(
+        [sighting] = self.run(
             lambda conn: stale_jobs.read_evidence(conn, [(life.spec.origin.org_id, life.spec.job_id)])
         )
         row = life.row
-        asked = ASKED if row.cancel else None
-        assert seen.state.status is row.status
-        assert seen.queued == (row.waits_in is not None)
+        cancel = CANCEL_REQUEST if row.cancel else None
+        assert sighting.state.status is row.status
+        assert sighting.queued == (row.waits_in is not None)
         if row.status is None or row.status.terminal:
             return
-        assert seen.state == JobState(row.status, row.attempt, row.returned, asked)
+        assert sighting.state == JobState(row.status, row.attempt, row.returned, cancel)
         kind = ReconciliationKind.STALE_RUNNING if row.status in HELD else ReconciliationKind.STALE_QUEUED
-        self.sights.append(Seen(seen, seen.state, Reconciled(self.record(kind))))
+        self.sights.append(Sighting(sighting, sighting.state, Reconciled(self.record(kind))))
 
     def look_away(self, job: int, ending: str) -> None:
-        """A reconciler looks, and before it acts the job was claimed and waits again."""
+        """Let a reconciler read a job; before it acts, the job was claimed and returned."""
         self.boot()
         self.suspect(job)
         self.claim(self.living(0)[0], 4, "answered")
         self.end([("held", number) for number in range(8)], ending, heard=False, fate="answered")
 
     def overrule(self, late: bool, sight: int, unqueued: bool) -> None:
-        moved = [seen for seen in self.sights if self.lives[seen.job.job_id].row.attempt > seen.hold.attempt]
+        moved = [
+            sighting
+            for sighting in self.sights
+            if self.lives[sighting.job.job_id].row.attempt > sighting.hold.attempt
+        ]
         sights = moved if late else self.sights
         if not sights:
             return
@@ -296,12 +304,12 @@ class Acts(Sides):
         if hold.status in HELD:
             self.write([(job, to)])
             return
-        told = self.run(
+        answer = self.run(
             lambda conn: work.fail_waiting(
                 conn, [(job, to)], actor_type="system", actor_id="reconciler", unqueued=unqueued
             )
         )
         life = self.lives[job.job_id]
-        # No job waits without being in a queue.
-        kept = not unqueued and life.accept(rows.fail_waiting(life.row, job.attempt, to), to)
-        assert told == ({(job.org_id, job.job_id)} if kept else set())
+        # Every queued job is in a queue.
+        accepted = not unqueued and life.accept(rows.fail_waiting(life.row, job.attempt, to), to)
+        assert answer == ({(job.org_id, job.job_id)} if accepted else set())

@@ -1,4 +1,4 @@
-"""The plans of whatever is executed, as the server itself saw them: also those within functions.
+"""The plans of executed statements, including those within functions, as the server reports them.
 
 The statements of the product are not repeated here. Its own functions send them, over a connection whose
 server side explains every statement to the client.
@@ -20,8 +20,8 @@ GROWING = (
     *("ready", "scheduled", "claims", "workers", "gates", "organizations", "dead_letters"),
     "queue_minutes",
 )
-"""Tables that may be large: nothing of them may be read but what is asked for."""
-_SEEN = {
+"""Tables that may be large: only the requested rows of them may be read."""
+_NOTICE = {
     "session_preload_libraries": "auto_explain",
     "auto_explain.log_min_duration": "0",
     "auto_explain.log_analyze": "on",
@@ -32,36 +32,36 @@ _SEEN = {
     "auto_explain.log_level": "notice",
     "client_min_messages": "notice",
 }
-OPTIONS = " ".join(f"-c {name}={value}" for name, value in _SEEN.items())
+OPTIONS = " ".join(f"-c {name}={value}" for name, value in _NOTICE.items())
 
 
-class Seen:
-    """What was executed since this was asked last."""
+class PlanRecorder:
+    """The plans executed since the last call."""
 
     def __init__(self, *conns: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
         self.plans: list[dict[str, Any]] = []
         for conn in conns:
             conn.add_notice_handler(self.hear)
 
-    def hear(self, said: psycopg.errors.Diagnostic) -> None:
-        _, found, plan = (said.message_primary or "").partition("plan:\n")
+    def hear(self, message: psycopg.errors.Diagnostic) -> None:
+        _, found, plan = (message.message_primary or "").partition("plan:\n")
         if found:
             self.plans.append(json.loads(plan))
 
     def nodes(self) -> Iterator[dict[str, Any]]:
-        """Every step of every statement."""
+        """Yield every node of every plan."""
         for plan in self.plans:
             yield from nodes(plan["Plan"])
 
     @property
     def buffers(self) -> int:
-        """Pages touched. The last statement to end is the outermost: it has counted those within."""
+        """Return the touched pages. The statement that ends last is the outermost: it includes the others."""
         plan = self.plans[-1]["Plan"]
         return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
     @property
     def read(self) -> dict[str, float]:
-        """How many rows of each growing table were read; a partition counts as its table."""
+        """Return how many rows of each growing table were read; a partition counts as its table."""
         found: dict[str, float] = {}
         for node in self.nodes():
             table = _table(node)
@@ -71,7 +71,7 @@ class Seen:
 
     @property
     def scans(self) -> set[str]:
-        """The growing tables that were read from end to end; where there is no row, that costs nothing."""
+        """Return the growing tables with a sequential scan; a scan without rows costs nothing."""
         return {
             node["Relation Name"]
             for node in self.nodes()
@@ -80,13 +80,13 @@ class Seen:
 
     @property
     def indexes(self) -> set[str]:
-        """The indexes that found something; that of a partition by the name it would have without."""
+        """Return the indexes that found rows; an index of a partition by the name of its parent."""
         used = {node["Index Name"] for node in self.nodes() if "Index Name" in node and _rows(node)}
         return {re.sub(r"_(\d{8}|default)_", "_", name) for name in used}
 
     @property
     def sorted(self) -> float:
-        """The most rows that one step put in order."""
+        """Return the maximum number of rows that one node sorted."""
         return max((_rows(node) for node in self.nodes() if "Sort" in node["Node Type"]), default=0)
 
 

@@ -1,4 +1,4 @@
-"""What must hold of all jobs together, whatever was done to them: each question has no answer."""
+"""Consistency of all jobs together, after any faults: each query must return no row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BOOKS = {
 }
 
 
-def balance(sql: psycopg.Connection) -> None:
-    """Every book balances."""
+def check_consistency(sql: psycopg.Connection) -> None:
+    """Check all queries."""
     for claim, query in BOOKS.items():
         assert sql.execute(query).fetchall() == [], claim

@@ -1,4 +1,4 @@
-"""What the engine does all day costs the same, however much there is, and however old the statistics are."""
+"""Hot statements cost the same, however large the database is and however old its statistics are."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ import pytest
 
 from duly.db.pool import Connection
 from duly.testing import DatabaseCluster
-from tests.plans import verbs
-from tests.plans.seeing import OPTIONS, Seen
+from tests.plans import operations
+from tests.plans.operations import BATCH, TENANT, Stage, Verb
+from tests.plans.plan_recorder import OPTIONS, PlanRecorder
 from tests.plans.stock import Stock, fill, stocked
-from tests.plans.verbs import BATCH, TENANT, Stage, Verb
 
 MUCH, LITTLE = 100_000, 1_000
 WORKERS, CLAIMS, OF_ONE = 6, 24, 40
-"""As many as there are at most, and what one worker holds: they are as many as processes."""
+"""The maximum number of workers, and of jobs per worker: they are as many as processes."""
 
 
 class Bound(NamedTuple):
-    """The most rows that a verb may read of each growing table, and the indexes that lead there."""
+    """The maximum of rows that an operation may read of each growing table, and the indexes it may use."""
 
     rows: dict[str, int]
     indexes: set[str]
 
 
 BOUNDS: dict[Verb, Bound] = {
-    # One step for each org, its first jobs, and their deletion; an org has one gate at most.
-    verbs.claim: Bound(
+    # One step per org, its first jobs, and their deletion; an org has at most one limit row.
+    operations.claim: Bound(
         {"ready": 3 * BATCH, "job_records": 2 * BATCH, "gates": 3 * BATCH, "workers": 1},
         {"ready_pkey", "job_records_pkey", "gates_pkey", "gates_by_type", "workers_pkey", "queues_pkey"},
     ),
-    verbs.complete: Bound(
+    operations.complete: Bound(
         {"job_states": BATCH, "job_records": BATCH, "claims": 1},
         {"job_states_pkey", "job_records_pkey", "claims_pkey"},
     ),
-    verbs.settle: Bound(
+    operations.settle: Bound(
         {"job_states": BATCH, "active_runs": 2 * BATCH, "claims": 1},
         {"job_states_pkey", "active_runs_pkey", "claims_pkey"},
     ),
-    verbs.progress: Bound({"job_states": BATCH}, {"job_states_pkey"}),
-    verbs.store_chunk: Bound({"job_states": 1}, {"job_states_pkey"}),
-    # The first row of each lane, and of what lies in the future.
-    verbs.peek: Bound(
+    operations.progress: Bound({"job_states": BATCH}, {"job_states_pkey"}),
+    operations.store_chunk: Bound({"job_states": 1}, {"job_states_pkey"}),
+    # The first row of each lane, and of the scheduled jobs.
+    operations.peek: Bound(
         {"ready": 2, "scheduled": 1, "gates": 2},
         {"ready_pkey", "scheduled_pkey", "queues_pkey", "gates_pkey"},
     ),
-    verbs.promote: Bound(
+    operations.promote: Bound(
         {"scheduled": BATCH, "job_records": BATCH // 2},
         {"scheduled_pkey", "scheduled_by_org", "job_records_pkey"},
     ),
-    verbs.enqueue: Bound(
+    operations.enqueue: Bound(
         {"organizations": 1, "gates": 1}, {"organizations_pkey", "queues_pkey", "gates_pkey"}
     ),
-    verbs.enqueue_runs: Bound(
+    operations.enqueue_runs: Bound(
         {"organizations": 1, "gates": 1, "active_runs": BATCH, "ledger": BATCH, "job_records": BATCH},
         {
             "organizations_pkey",
@@ -68,25 +68,31 @@ BOUNDS: dict[Verb, Bound] = {
             "job_records_pkey",
         },
     ),
-    verbs.read: Bound({"job_records": 1, "job_states": 1}, {"job_records_pkey", "job_states_pkey"}),
-    verbs.lose: Bound({"workers": WORKERS}, {"workers_pkey", "workers_beating"}),
-    # All claims are looked at; then what the lost worker held.
-    verbs.abandoned: Bound(
+    operations.read: Bound({"job_records": 1, "job_states": 1}, {"job_records_pkey", "job_states_pkey"}),
+    operations.lose: Bound({"workers": WORKERS}, {"workers_pkey", "workers_beating"}),
+    # All claims are read; then the jobs of the lost worker.
+    operations.abandoned: Bound(
         {"claims": CLAIMS, "workers": CLAIMS, "job_states": OF_ONE, "job_records": OF_ONE},
         {"claims_pkey", "claims_by_worker", "workers_pkey", "job_states_pkey", "job_records_pkey"},
     ),
-    verbs.lost: Bound(
+    operations.lost: Bound(
         {"claims": CLAIMS, "workers": CLAIMS, "job_states": OF_ONE},
         {"claims_pkey", "claims_by_worker", "workers_pkey", "job_states_pkey"},
     ),
 }
 STATISTICS = ("of now", "of a hundred jobs", "of nothing")
-REPLANNED = (verbs.claim, verbs.promote, verbs.abandoned, verbs.enqueue_runs, verbs.read)
-"""For an empty table one index is as good as another: these plans are good when they are made anew."""
+REPLANNED = (
+    operations.claim,
+    operations.promote,
+    operations.abandoned,
+    operations.enqueue_runs,
+    operations.read,
+)
+"""For an empty table one index is as good as another: these plans are good when they are made again."""
 
 
 class Stocks:
-    """Databases that are filled when they are first asked for."""
+    """Databases that are filled on first use."""
 
     def __init__(self, cluster: DatabaseCluster, until: ExitStack) -> None:
         self._cluster = cluster
@@ -108,30 +114,30 @@ def stocks(cluster: DatabaseCluster) -> Iterator[Stocks]:
 
 @asynccontextmanager
 async def stage_in(stock: Stock) -> AsyncIterator[Stage]:
-    """What is done on it is undone, unless somebody commits."""
+    """Roll back whatever the operation does, unless it commits."""
     conn = await Connection.connect(stock.url, options=OPTIONS, autocommit=True, prepare_threshold=0)
     try:
-        yield Stage(stock, conn, Seen(conn))
+        yield Stage(stock, conn, PlanRecorder(conn))
     finally:
         await conn.close()
 
 
-def check(seen: Seen, bound: Bound) -> None:
-    assert not seen.scans
-    assert {table: rows for table, rows in seen.read.items() if rows > bound.rows.get(table, 0)} == {}
-    assert seen.indexes <= bound.indexes
-    assert seen.sorted <= BATCH
+def check(recorder: PlanRecorder, bound: Bound) -> None:
+    assert not recorder.scans
+    assert {table: rows for table, rows in recorder.read.items() if rows > bound.rows.get(table, 0)} == {}
+    assert recorder.indexes <= bound.indexes
+    assert recorder.sorted <= BATCH
 
 
 def every(*cases: str, of: Iterable[Verb] = BOUNDS) -> pytest.MarkDecorator:
-    """Each verb in each of these cases."""
+    """Return each operation in each of these cases."""
 
     pairs = [pytest.param(case, verb, id=f"{case}, {verb.__name__}") for case, verb in product(cases, of)]
     return pytest.mark.parametrize(("case", "verb"), pairs)
 
 
 @every(*STATISTICS)
-async def test_a_verb_reads_what_it_is_about_whatever_the_statistics_say(
+async def test_an_operation_reads_only_its_rows_whatever_the_statistics_say(
     stocks: Stocks, case: str, verb: Verb
 ) -> None:
     async with stage_in(stocks.get(MUCH, case)) as stage:
@@ -139,7 +145,7 @@ async def test_a_verb_reads_what_it_is_about_whatever_the_statistics_say(
 
 
 @every("pages")
-async def test_a_verb_touches_hardly_more_pages_of_much_than_of_little(
+async def test_an_operation_touches_hardly_more_pages_in_a_large_database(
     stocks: Stocks, case: str, verb: Verb
 ) -> None:
     much, little = stocks.get(MUCH, "of now"), stocks.get(LITTLE, "of now")
@@ -149,25 +155,25 @@ async def test_a_verb_touches_hardly_more_pages_of_much_than_of_little(
 
 
 @every("young")
-async def test_a_plan_that_was_made_in_a_young_database_serves_when_it_has_grown(
+async def test_a_plan_made_for_a_small_database_is_good_for_a_large_one(
     cluster: DatabaseCluster, case: str, verb: Verb
 ) -> None:
     with stocked(cluster, 100, "of nothing") as young:
         async with stage_in(young) as stage:
-            # A tenant's plans are made for each call at first.
+            # At first a tenant's statements are planned at each call.
             for _ in range(8 if verb in TENANT else 1):
                 await stage.act(verb)
                 await psycopg.AsyncConnection.commit(stage.conn)
             with psycopg.connect(young.url, autocommit=True) as conn:
                 fill(conn, 10_000)
             if verb in REPLANNED:
-                await stage.conn.execute("discard plans")  # as the doors do every few seconds
-            stage.seen.plans.clear()
+                await stage.conn.execute("discard plans")  # as sessions do every few seconds
+            stage.recorder.plans.clear()
             check(await stage.act(verb), BOUNDS[verb])
 
 
-@every("drained", of=(verbs.claim, verbs.promote, verbs.peek))
-async def test_a_plan_that_was_made_for_an_empty_queue_serves_a_burst(
+@every("drained", of=(operations.claim, operations.promote, operations.peek))
+async def test_a_plan_made_for_an_empty_queue_is_good_for_a_burst(
     cluster: DatabaseCluster, case: str, verb: Verb
 ) -> None:
     with (
@@ -181,14 +187,14 @@ async def test_a_plan_that_was_made_for_an_empty_queue_serves_a_burst(
             await stage.act(verb, in_vain=True)
             await psycopg.AsyncConnection.commit(stage.conn)
             fill(conn, 10_000)
-            stage.seen.plans.clear()
+            stage.recorder.plans.clear()
             check(await stage.act(verb), BOUNDS[verb])
 
 
 @pytest.mark.parametrize("statistics", STATISTICS)
 def test_a_heartbeat_reads_its_own_row_and_the_jobs_it_holds(stocks: Stocks, statistics: str) -> None:
-    seen = verbs.beat(stocks.get(MUCH, statistics))
-    assert not seen.scans
-    assert seen.read["job_states"] == BATCH
-    assert seen.read["workers"] <= WORKERS
-    assert seen.indexes <= {"workers_pkey", "workers_beating", "job_states_pkey"}
+    recorder = operations.beat(stocks.get(MUCH, statistics))
+    assert not recorder.scans
+    assert recorder.read["job_states"] == BATCH
+    assert recorder.read["workers"] <= WORKERS
+    assert recorder.indexes <= {"workers_pkey", "workers_beating", "job_states_pkey"}

@@ -1,4 +1,4 @@
-"""What the engine does all day, each as a step that can be watched: what it needs, then the step itself."""
+"""The hot operations of the engine, each with its preparation and the measured step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from duly.worker import claim as claims
 from duly.worker import settle_store as work
 from duly.worker import workers_store as workers
 from duly.worker.settle_store import ProgressUpdate
-from tests.plans.seeing import OPTIONS, Seen
+from tests.plans.plan_recorder import OPTIONS, PlanRecorder
 from tests.plans.stock import Stock
 
 BATCH = 100
@@ -36,37 +36,42 @@ async def noop(number: int) -> None: ...
 
 @dataclass
 class Stage:
-    """A session of the engine or of a tenant, whose statements are seen."""
+    """A session of the engine or of a tenant whose plans are recorded."""
 
     stock: Stock
     conn: Connection
-    seen: Seen
+    recorder: PlanRecorder
 
-    async def act(self, verb: Verb, *, in_vain: bool = False) -> Seen:
-        """Do it in a transaction of its own, which stays open; what was seen of it."""
+    async def act(self, verb: Verb, *, in_vain: bool = False) -> PlanRecorder:
+        """Run it in a transaction of its own, which stays open; return its plans."""
         opening = begin_tenant_sql(self.stock.org_id) if verb in TENANT else f"begin; {ENGINE_ROLE_SQL}"
         await self.conn.execute(opening, prepare=False)
         done = await verb(self)
         assert done or in_vain
-        # A query is over for the server when the next command comes.
+        # For the server a query ends with the next command.
         await self.conn.execute("set local application_name = ''", prepare=False)
-        return self.seen
+        return self.recorder
 
     async def claim(self) -> tuple[uuid.UUID, list[claims.ClaimedJob]]:
-        """Jobs for a step that needs some; from here on only that step is seen."""
-        who = uuid.uuid4()
+        """Claim jobs for the next step; from here on only that step is recorded."""
+        worker_id = uuid.uuid4()
         taken = await claims.claim_jobs(
-            self.conn, worker_id=who, claim_id=uuid.uuid4(), lane="q:default", slots=BATCH, after_org=FIRST
+            self.conn,
+            worker_id=worker_id,
+            claim_id=uuid.uuid4(),
+            lane="q:default",
+            slots=BATCH,
+            after_org=FIRST,
         )
-        self.seen.plans.clear()
-        return who, taken.jobs
+        self.recorder.plans.clear()
+        return worker_id, taken.jobs
 
 
 Verb = Callable[[Stage], Awaitable[object]]
 
 
 async def claim(stage: Stage) -> object:
-    """Twice: the second one goes on where the first has left the queue."""
+    """Claim twice: the second claim continues where the first has left the queue."""
     await stage.claim()
     taken = await claims.claim_jobs(
         stage.conn,
@@ -80,25 +85,25 @@ async def claim(stage: Stage) -> object:
 
 
 async def complete(stage: Stage) -> object:
-    who, held = await stage.claim()
+    worker_id, held = await stage.claim()
     lost = await work.complete(
-        stage.conn, [(job, None) for job in held], worker_id=who, claim_ids=[held[0].claim_id]
+        stage.conn, [(job, None) for job in held], worker_id=worker_id, claim_ids=[held[0].claim_id]
     )
     return held and not lost
 
 
 async def settle(stage: Stage) -> object:
-    """Every other one is to be tried again."""
-    who, held = await stage.claim()
+    """Settle; every other job is retried."""
+    worker_id, held = await stage.claim()
     endings = [Retried(ErrorInfo("boom", "it broke")) if n % 2 else Completed() for n in range(len(held))]
     decided = [
         (job, decide(JobState(Status.RUNNING, job.attempt), ending, RetryPolicy(), datetime.now(UTC), 0.5))
         for job, ending in zip(held, endings, strict=True)
     ]
-    kept = await work.settle(
-        stage.conn, decided, actor_type="worker", actor_id=str(who), claim_ids=[held[0].claim_id]
+    settled = await work.settle(
+        stage.conn, decided, actor_type="worker", actor_id=str(worker_id), claim_ids=[held[0].claim_id]
     )
-    return held and len(kept) == len(held)
+    return held and len(settled) == len(held)
 
 
 async def progress(stage: Stage) -> object:
@@ -140,7 +145,7 @@ async def read(stage: Stage) -> object:
 
 
 async def lose(stage: Stage) -> object:
-    """Nobody is silent: that is how it nearly always is."""
+    """Look for lost workers; there are none, which is the usual case."""
     return not await workers.declare_lost(stage.conn)
 
 
@@ -160,18 +165,18 @@ async def _lose_one(stage: Stage) -> None:
         update duly.workers w set lost_at = now()
         where w.worker_id = (select c.worker_id from duly.claims c order by c.worker_id limit 1)
     """)
-    stage.seen.plans.clear()
+    stage.recorder.plans.clear()
 
 
 TENANT = (enqueue, enqueue_runs, read)
 
 
-def beat(stock: Stock) -> Seen:
-    """Not async, as in the product: a heartbeat with the news of a hundred held jobs."""
+def beat(stock: Stock) -> PlanRecorder:
+    """Send a heartbeat with the state of a hundred claimed jobs; synchronous, as in the product."""
     with psycopg.connect(stock.url, options=OPTIONS, autocommit=True, prepare_threshold=None) as conn:
         held = conn.execute("""
             select org_id, job_id, attempt, worker_id from duly.job_states where status = 'running' limit 100
         """).fetchall()
-        seen = Seen(conn)
+        recorder = PlanRecorder(conn)
         workers.beat(conn, held[0][3], [(row[0], row[1], row[2]) for row in held], draining=False)
-    return seen
+    return recorder

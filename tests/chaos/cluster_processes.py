@@ -1,4 +1,4 @@
-"""The processes that use the database: workers, clients, an observer; started again when they are gone."""
+"""The processes that use the database: workers, clients, an observer; restarted when they exit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.chaos.plan import CLIENTS, WORKERS
 from tests.chaos.processes import end, python, start
 
 STUCK = 70
-"""The exit code of a worker that gives up its blocked loop; a supervisor starts it again."""
+"""The exit code of a worker that gives up its blocked loop; a supervisor restarts it."""
 
 
 class Member:
-    """One place in the crew; whoever holds it may change."""
+    """A role in the cluster and its current process."""
 
     def __init__(self, log: Path, begin: Callable[[int, float], subprocess.Popen[bytes]]) -> None:
         self.name = log.stem
@@ -42,9 +42,9 @@ class Member:
         assert self.process is not None
         return self.process.pid
 
-    async def until_ready(self, patience: float = 60.0) -> None:
-        """Until it works: there is little use in hurting what has not come yet."""
-        async for _ in tries(patience):
+    async def until_ready(self, timeout: float = 60.0) -> None:
+        """Wait until it works: faults are injected only into running processes."""
+        async for _ in tries(timeout):
             with self._log.open("rb") as file:
                 file.seek(self._log_start)
                 if b"ready\n" in file.read():
@@ -62,12 +62,12 @@ class Member:
             self.process.send_signal(number)
 
     def left(self) -> int | None:
-        """The exit code of one who went by itself."""
+        """Return the exit code of a process that exited by itself."""
         return None if self.process is None or self.expected else self.process.poll()
 
 
 class Crew:
-    """All of them."""
+    """All processes of a run."""
 
     def __init__(self, home: Path, env: dict[str, str], seed: int, rate: float) -> None:
         self._home = home
@@ -98,7 +98,7 @@ class Crew:
         return python("tests.chaos.observer", f"{name}.{life}")
 
     async def look_after(self) -> None:
-        """Replace workers that went by themselves. A client must not: that would be our own mistake."""
+        """Replace workers that exited by themselves. A client must not: that would be a bug of the test."""
         while True:
             await pause(0.3)
             for worker in self.workers:
@@ -117,7 +117,7 @@ class Crew:
             raise RuntimeError(f"{name} left with code {code}; see {self._home / name}.log")
 
     def stop(self) -> None:
-        """Nobody stays."""
+        """Stop all processes."""
         for member in (*self.clients, self.observer, *self.workers):
             member.expected = True
             if member.process is not None and member.process.poll() is None:
@@ -126,7 +126,7 @@ class Crew:
                 member.process.wait()
 
     def drain(self) -> dict[str, int]:
-        """Ask the workers to leave; their exit codes."""
+        """Drain the workers; return their exit codes."""
         codes = {}
         for worker in self.workers:
             worker.expected = True
@@ -136,10 +136,10 @@ class Crew:
 
 
 def environment(home: Path, run: str, url: str, password: str) -> dict[str, str]:
-    """What all of them are told."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "PG"))}
+    """Return the environment variables of all processes."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "PG"))}
     return {
-        **kept,
+        **inherited,
         "DULY_CHAOS_RUN": run,
         "DULY_CHAOS_HOME": str(home),
         "DULY_CHAOS_PASSWORD": password,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from duly import Client
 from duly.testing import FreshDatabase
-from tests.architecture.newcomer import first_program, first_steps
 from tests.architecture.pages import ROOT
+from tests.architecture.readme_program import first_program, first_steps
 
 
 def test_the_first_program_prints_the_result_of_its_job_on_the_embedded_database(tmp_path: Path) -> None:
@@ -25,12 +25,14 @@ def test_the_first_program_prints_the_result_of_its_job_on_the_embedded_database
     assert printed == "Hello, Anna!\n"
 
 
-def test_a_newcomer_has_a_job_done_in_fifteen_lines(fresh: FreshDatabase, tmp_path: Path) -> None:
+def test_the_browser_program_of_the_readme_runs_and_has_at_most_fifteen_lines(
+    fresh: FreshDatabase, tmp_path: Path
+) -> None:
     assert len([line for line in first_program().splitlines() if line.strip()]) <= 15
     with first_steps(fresh, tmp_path) as ready, Client(ready["url"], ready["key"]) as client:
         job = client.submit("report.build", {"regions": ["DE", "FRA"]})
-        seen: list[float] = []
-        job.wait(timeout=30, on_progress=lambda status: seen.append(status.progress_percent))
+        progress: list[float] = []
+        job.wait(timeout=30, on_progress=lambda status: progress.append(status.progress_percent))
         assert job.result() == {"DE": 4052, "FRA": 6078}
         assert [part.value for part in job.partials()] == [4052, 6078]
-        assert seen[-1] == 100
+        assert progress[-1] == 100

@@ -1,6 +1,6 @@
-"""Which worlds are the same for everything that may still happen: exploring one of them is enough.
+"""Symmetry reduction: states that are equal for everything that may still happen are explored once.
 
-Sound only while every rule holds. With a rule switched off each world is looked at as it is.
+Sound only while every rule holds. With a rule switched off each state is explored as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tests.protocol.rows import Row
 
 
 def alike(world: World) -> World:
-    """The one that stands for all of its kind."""
+    """Return the representative of a state."""
     jobs = tuple([_forgotten(job) for job in world.jobs])
     workers = tuple([_loosened(worker, jobs) for worker in world.workers])
     looks, flying = world.looks, world.flying
@@ -23,12 +23,12 @@ def alike(world: World) -> World:
 
 
 def _forgotten(job: Job) -> Job:
-    """What was checked when it was written, and is never asked for again."""
+    """Drop what was checked when it was written and is never read again."""
     row = job.row
     if not row.event_seq:
         return job
     if row.status is not None and row.status.terminal:
-        # Whatever is written to a job that has ended is wrong.
+        # Any write to an ended job is a violation.
         ended = Row(row.status, attempt=row.attempt, finals=row.finals)
         return Job(ended, job.effects, 0, job.starts - row.returned)
     return job._replace(row=row._replace(event_seq=0, errors=0))
@@ -48,7 +48,7 @@ def _dulled(pending: Pending, jobs: tuple[Job, ...]) -> Pending:
 
 
 def _weakened(grip: Grip, jobs: tuple[Job, ...]) -> Grip:
-    """A write that the fence refuses is refused whatever it says; and the attempt never comes back."""
+    """Normalize writes that the fence refuses anyway; the attempt never comes back."""
     row = jobs[grip.job].row
     if row.attempt == grip.attempt and (row.status in HELD or row.status is grip.status):
         return grip
@@ -56,19 +56,19 @@ def _weakened(grip: Grip, jobs: tuple[Job, ...]) -> Grip:
 
 
 def _numbered(world: World) -> World:
-    """Workers that differ in nothing but their numbers are numbered in one way."""
-    order = sorted(range(len(world.workers)), key=lambda who: _described(world, who))
+    """Renumber workers that differ only in their numbers."""
+    order = sorted(range(len(world.workers)), key=lambda index: _described(world, index))
     if all(old == new for new, old in enumerate(order)):
         return world
-    places = {old: new for new, old in enumerate(order)}
+    positions = {old: new for new, old in enumerate(order)}
     jobs = tuple(
-        job._replace(row=job.row._replace(holder=places.get(job.row.holder, job.row.holder)))
+        job._replace(row=job.row._replace(holder=positions.get(job.row.holder, job.row.holder)))
         if job.row.holder is not None
         else job
         for job in world.jobs
     )
-    return world._replace(jobs=jobs, workers=tuple(world.workers[who] for who in order))
+    return world._replace(jobs=jobs, workers=tuple(world.workers[index] for index in order))
 
 
-def _described(world: World, who: int) -> tuple[Worker, list[bool]]:
-    return world.workers[who], [job.row.holder == who for job in world.jobs]
+def _described(world: World, index: int) -> tuple[Worker, list[bool]]:
+    return world.workers[index], [job.row.holder == index for job in world.jobs]

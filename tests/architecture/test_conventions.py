@@ -1,4 +1,4 @@
-"""The house rules that no linter knows."""
+"""Conventions that no linter checks."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.architecture.pages import ROOT
 
 
 def _files() -> list[Path]:
-    """What is, or would be, committed: also in a copy that git does not know."""
+    """Return the files that are, or would be, committed; also in a copy without git."""
     if (ROOT / ".git").exists():
         listed = ["git", "ls-files", "-co", "--exclude-standard"]
         names = subprocess.run(
             listed, cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.splitlines()
         return [ROOT / name for name in names if (ROOT / name).is_file()]
-    unseen = {"__pycache__", "node_modules"}
+    ignored = {"__pycache__", "node_modules"}
     return [
         path
         for path in ROOT.rglob("*")
         if path.is_file()
-        and not any(part in unseen or part.startswith(".") for part in path.relative_to(ROOT).parts)
+        and not any(part in ignored or part.startswith(".") for part in path.relative_to(ROOT).parts)
     ]
 
 
@@ -55,16 +55,16 @@ def test_no_file_is_too_long_to_read() -> None:
     assert {str(p): n for p in SOURCES if (n := len(p.read_text().splitlines())) > 400} == {}
 
 
-def test_rooms_have_names_that_say_something() -> None:
+def test_no_module_has_a_vague_name() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
     assert [p for p in SOURCES if p.stem in vague] == []
 
 
-def test_every_room_says_what_lives_there() -> None:
-    rooms = list(ROOT.glob("src/duly/*/__init__.py"))
-    assert len(rooms) >= 6
-    for room in rooms:
-        assert re.match(r'"""[A-Z]', room.read_text()), room
+def test_every_package_has_a_docstring() -> None:
+    packages = list(ROOT.glob("src/duly/*/__init__.py"))
+    assert len(packages) >= 6
+    for package in packages:
+        assert re.match(r'"""[A-Z]', package.read_text()), package
 
 
 def test_no_path_of_a_machine_and_no_registry_host_is_committed() -> None:
@@ -85,16 +85,16 @@ def test_tests_wait_on_events_and_never_sleep() -> None:
 def test_every_dependency_has_its_decision() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"].values()
-    wanted = [*project["project"]["dependencies"], *(d for extra in extras for d in extra)]
+    dependencies = [*project["project"]["dependencies"], *(d for extra in extras for d in extra)]
     decided = " ".join(p.read_text().lower() for p in ROOT.glob("docs/decisions/*.md"))
-    for dependency in [*wanted, *project["dependency-groups"]["dev"]]:
+    for dependency in [*dependencies, *project["dependency-groups"]["dev"]]:
         name = re.match(r"[\w-]+", dependency)[0].lower().removeprefix("pytest-")
         assert name in decided, name
 
 
-_LOAD_A_ROOM = """
+_LOAD_A_PACKAGE = """
 import importlib, pkgutil, sys, types
-package = types.ModuleType("duly")  # without the front door, which loads everything
+package = types.ModuleType("duly")  # without the package's __init__, which loads everything
 package.__path__ = [sys.argv[1]]
 sys.modules["duly"] = package
 room = importlib.import_module(sys.argv[2])
@@ -104,6 +104,6 @@ assert not [m for m in sys.modules if m.startswith(("duly.embedded", "duly.testi
 """
 
 
-@pytest.mark.parametrize("floor", ["duly.core", "duly.db", "duly.jobs"])
-def test_a_lower_floor_loads_neither_the_embedded_server_nor_foreign_drivers(floor: str) -> None:
-    subprocess.run([sys.executable, "-c", _LOAD_A_ROOM, ROOT / "src" / "duly", floor], check=True)
+@pytest.mark.parametrize("layer", ["duly.core", "duly.db", "duly.jobs"])
+def test_a_lower_layer_loads_neither_the_embedded_server_nor_other_drivers(layer: str) -> None:
+    subprocess.run([sys.executable, "-c", _LOAD_A_PACKAGE, ROOT / "src" / "duly", layer], check=True)

@@ -25,12 +25,14 @@ def first_program() -> str:
 
 @contextmanager
 def first_steps(fresh: FreshDatabase, folder: Path) -> Iterator[dict[str, Any]]:
-    """Their program at work; what it says of itself."""
+    """Run the program with `duly up`; yield the first line that it prints, parsed."""
     (folder / "shop.py").write_text(first_program(), "utf-8")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "PYTEST_"))}
-    around = {**kept, "DULY_DATABASE_URL": fresh.direct_url, "DULY_HOME": str(folder)}
-    words = [sys.executable, "-m", "duly.cli", "up", "--app", "shop:app", "--port", "0", "--json"]
-    with subprocess.Popen(words, cwd=folder, env=around, stdout=subprocess.PIPE, text=True) as running:
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "PYTEST_"))
+    }
+    environment = {**inherited, "DULY_DATABASE_URL": fresh.direct_url, "DULY_HOME": str(folder)}
+    command = [sys.executable, "-m", "duly.cli", "up", "--app", "shop:app", "--port", "0", "--json"]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout
             yield json.loads(running.stdout.readline())
