@@ -52,7 +52,9 @@ def stock(cluster: DatabaseCluster) -> Iterator[tuple[str, Stock]]:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> PlanRecorder:
     """What every connection of the pool explains."""
-    monkeypatch.setattr(plan_recorder, "GROWING", [table for table in (*plan_recorder.GROWING, *ALSO) if table != FEW])
+    monkeypatch.setattr(
+        plan_recorder, "GROWING", [table for table in (*plan_recorder.GROWING, *ALSO) if table != FEW]
+    )
     found, plain = PlanRecorder(), Connection.__init__
 
     def made(self: Connection, *given: Any, **named: Any) -> None:
