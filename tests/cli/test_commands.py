@@ -189,6 +189,7 @@ async def test_every_command_prints_one_json_document(
     assert len(said["dead-letters list"]["letters"]) == 2
     assert said["dead-letters groups"]["groups"][0]["letters"] == 4
     assert said["dead-letters show"]["payload"] == {"name": "Ada"}
+    assert said["dead-letters show"]["kept"] is True, "the JSON name of job_retained"
     assert len(said["dead-letters replay-many"]["replayed"]) == 1
     assert said["dead-letters discard-many"] == {"discarded": 0}
     assert said["schedules create"]["cron"] == "0 3 * * *"
