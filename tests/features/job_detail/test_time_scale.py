@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duly.features.job_detail.time_scale import TimeScale
+from duly.features.job_detail.timeline_drawing import format_duration
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -65,3 +66,20 @@ def test_positions_are_in_order_and_within_the_scale(
     positions = [line.at(at(moment)) for moment in sorted(moments)]
     assert positions == sorted(positions)
     assert all(0 <= position <= 1 for position in (*positions, *line.cuts))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0004, "0 ms"),
+        (0.9996, "1.0 s"),
+        (59.94, "59.9 s"),
+        (59.96, "1 min 0 s"),
+        (119.6, "2 min 0 s"),
+        (3599.7, "1 h 0 min"),
+        (86399.9, "1 d 0 h"),
+        (90000, "1 d 1 h"),
+    ],
+)
+def test_a_duration_is_rounded_to_whole_units(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text

@@ -176,15 +176,16 @@ def _sign(mark: TimelineMark, t: Translate) -> Sign:
 
 def format_duration(seconds: float) -> str:
     """Return a duration in the one or two units that fit its size."""
-    if seconds < 1:
+    # Each bound is where rounding would reach the next unit.
+    if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
-    if seconds < 86400:
-        return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
-    return f"{seconds // 86400:.0f} d {seconds % 86400 // 3600:.0f} h"
+    minutes, second = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {second} s"
+    hours, minute = divmod(minutes, 60)
+    return f"{hours} h {minute} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
 
 
 def _percent(share: float) -> str:
