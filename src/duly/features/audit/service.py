@@ -94,11 +94,7 @@ class Audit:
         )
 
     async def verify(
-        self,
-        org_id: UUID | str,
-        *,
-        expect: str | None = None,
-        step: Callable[[float], None] | None = None,
+        self, org_id: UUID | str, *, expect: str | None = None, step: Callable[[float], None] | None = None
     ) -> AuditReport:
         """Verify every entry of an org against its seal, and every seal against the previous one.
 

@@ -88,11 +88,7 @@ async def read_segment(
     seals = await rows(conn, "audit/read_seals", values)
     if not seals:
         return None
-    bounds = {
-        "org_id": org_id,
-        **_position("after", after),
-        **_position("upto", seal_position(seals[-1])),
-    }
+    bounds = {"org_id": org_id, **_position("after", after), **_position("upto", seal_position(seals[-1]))}
     return ChainSegment(seals, await rows(conn, "audit/read_chain", bounds))
 
 

@@ -7,7 +7,6 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -131,8 +130,7 @@ class DeadLetters:
         """Replay a letter as a new job. A second call returns the same new job."""
         request, spec = _request(org_id, actor, reason), ReplaySpec(required_uuid("job_id", job_id))
         return await self._enqueue(
-            request,
-            partial(replay.replay_letter, request=request, spec=spec, resolution=Resolution.REPLAYED),
+            request, lambda conn: replay.replay_letter(conn, request, spec, Resolution.REPLAYED)
         )
 
     async def fix(
@@ -144,13 +142,13 @@ class DeadLetters:
             raise replay.already_resolved(letter)
         spec = await self._spec_with_payload(request, letter.job_id, letter.job_type, payload)
         return await self._enqueue(
-            request, partial(replay.replay_letter, request=request, spec=spec, resolution=Resolution.FIXED)
+            request, lambda conn: replay.replay_letter(conn, request, spec, Resolution.FIXED)
         )
 
     async def discard(self, org_id: UUID | str, job_id: UUID | str, actor: Actor, reason: str) -> None:
         """Discard a letter; the job is not retried. A second call changes nothing."""
         request, job = _request(org_id, actor, reason), required_uuid("job_id", job_id)
-        await audited_transaction(self._app, partial(replay.discard_letter, request=request, job_id=job))
+        await audited_transaction(self._app, lambda conn: replay.discard_letter(conn, request, job))
 
     async def discard_many(
         self,
@@ -193,7 +191,7 @@ class DeadLetters:
         if payload is not None:
             ended = await Handle[Any](self._app, request.org_id, job).status()
             spec = await self._spec_with_payload(request, job, ended.job_type, payload)
-        return await self._enqueue(request, partial(replay.rerun_job, request=request, spec=spec))
+        return await self._enqueue(request, lambda conn: replay.rerun_job(conn, request, spec))
 
     async def replay_many(
         self,

@@ -95,12 +95,7 @@ async def list_letters(
 
 async def list_groups(conn: Connection, org_id: UUID, *, limit: int) -> list[DeadLetterGroup]:
     """Return the groups of open letters of an org, latest first."""
-    values = {
-        "org_id": org_id,
-        "max_groups": limit,
-        "limit": limit,
-        "max_count": MAX_LETTERS_COUNTED - 1,
-    }
+    values = {"org_id": org_id, "max_groups": limit, "limit": limit, "max_count": MAX_LETTERS_COUNTED - 1}
     found = await rows(conn, "dead_letters/group_one_org", values)
     return [DeadLetterGroup.model_validate(row) for row in found]
 
@@ -159,12 +154,7 @@ async def lock_letters(conn: Connection, org_id: UUID, job_ids: Sequence[UUID]) 
 
 
 async def lock_open_letters(
-    conn: Connection,
-    org_id: UUID,
-    letter_filter: DeadLetterFilter,
-    *,
-    after: DeadLetterCursor,
-    limit: int,
+    conn: Connection, org_id: UUID, letter_filter: DeadLetterFilter, *, after: DeadLetterCursor, limit: int
 ) -> list[LockedLetter]:
     """Lock the next open letters, oldest first; skip those that others hold."""
     values = {"after_at": after.dead_at, "after_job": after.job_id, "limit": limit}

@@ -69,8 +69,7 @@ async def check_pooler(target: Target) -> CheckOutcome:
         return failed(message, "set pool_mode = transaction in the pooler", blocks_database=True)
     if work is Pooling.TRANSACTION and not target.settings.direct_is_set:
         return failed(
-            "DULY_DATABASE_URL goes through a transaction pooler, and there is no direct URL",
-            _SET_DIRECT_URL,
+            "DULY_DATABASE_URL goes through a transaction pooler, and there is no direct URL", _SET_DIRECT_URL
         )
     if direct is Pooling.TRANSACTION:
         return failed("DULY_DATABASE_DIRECT_URL goes through a transaction pooler", _SET_DIRECT_URL)

@@ -27,9 +27,7 @@ class SignInRequest(StrictModel):
 
 
 NewSessionResponse = response_model(
-    NewSession,
-    exclude=("token",),
-    csrf_token=(str, f"Send it as `{cookies.CSRF_HEADER}` with every change."),
+    NewSession, exclude=("token",), csrf_token=(str, f"Send it as `{cookies.CSRF_HEADER}` with every change.")
 )
 SessionResponse = response_model(
     OpenSession,
@@ -40,13 +38,7 @@ SessionResponse = response_model(
     },
 )
 IdentityResponse = list_model(
-    "sessions",
-    SessionResponse,
-    "Identity",
-    org_id=UUID,
-    actor_type=str,
-    actor_id=str,
-    scopes=list[Scope],
+    "sessions", SessionResponse, "Identity", org_id=UUID, actor_type=str, actor_id=str, scopes=list[Scope]
 )
 
 
