@@ -126,7 +126,7 @@ async def test_a_confirmed_type_is_what_the_extraction_answers(
     library: Duly, anna: DocumentPrincipal
 ) -> None:
     filed = await add(library, anna, "Ein Blatt ohne besondere Merkmale, nur ein paar Worte.")
-    await library.documents.classes.confirm(anna, filed.document_id, "invoice")
+    await library.documents.classification.confirm(anna, filed.document_id, "invoice")
     begun = await library.documents.extract(anna, filed.document_id)
     await work_off(library)
     result = await library.handle(begun.job_id, org_id=anna.org_id).result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from uuid import UUID
@@ -47,9 +48,16 @@ class Documents(DocumentLibrary):
         return Uploads(self._app, self)
 
     @cached_property
-    def classes(self) -> ClassificationService:
+    def classification(self) -> ClassificationService:
         """Classify documents, confirm their types, and train the org's classifier."""
         return ClassificationService(self._app)
+
+    @property
+    def classes(self) -> ClassificationService:
+        """The deprecated name of `classification`."""
+        message = "documents.classes is deprecated, use documents.classification"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.classification
 
     @cached_property
     def connectors(self) -> Connectors:

@@ -73,7 +73,7 @@ async def test_a_page_of_jobs_is_asked_about_at_once(
     seen = await add(library, who, "open")
     hidden = await add(library, who, "closed", node_id=closed)
     for filed in (seen, hidden):
-        await library.documents.classes.classify(who, filed.document_id)
+        await library.documents.classification.classify(who, filed.document_id)
     asked: list[int] = []
     rule = DocumentSubjectRule(library)
 
@@ -95,7 +95,7 @@ async def test_a_subscription_tells_nobody_of_what_was_closed_to_them_meanwhile(
     library.notifications.add_channel("kept", channel)
     node_id = (await library.documents.folders.create(anna, "Personal")).node_id
     filed = await add(library, anna, "Gehalt", node_id=node_id)
-    handle = await library.documents.classes.classify(anna, filed.document_id)
+    handle = await library.documents.classification.classify(anna, filed.document_id)
     for to, actor in (
         ("in_app:anna", anna.actor),
         ("kept:late", anna.actor),

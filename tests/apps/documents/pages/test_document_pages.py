@@ -91,7 +91,7 @@ async def test_names_and_texts_are_text_and_nothing_else(
     folder = await library.documents.folders.create(anna, HOSTILE)
     hidden = f"{HOSTILE} Wärmepumpe & <mark>so</mark>"
     document = await findable(library, anna, hidden, HOSTILE, node_id=folder.node_id)
-    await library.documents.classes.set_filing(anna, "invoice", folder.node_id)
+    await library.documents.classification.set_filing(anna, "invoice", folder.node_id)
     await library.documents.change(anna, document, metadata={"note": HOSTILE})
     await said_unsure(library, anna, document)
     admin = DocumentPrincipal(anna.org_id, ANNA)
@@ -128,7 +128,7 @@ async def test_a_closed_folder_and_what_lies_in_it_are_not_there(
     await library.create_org(other, "Other")
     foreign = await add(library, visitor(other), "fremd")
     admin = DocumentPrincipal(anna.org_id, ANNA)
-    await library.documents.classes.set_filing(admin, "payslip", closed.node_id)
+    await library.documents.classification.set_filing(admin, "payslip", closed.node_id)
     await said_unsure(library, anna, document)
     await library.documents.connectors.create(admin, "dropbox", "Personal", "file:a", node_id=closed.node_id)
     await folders.set_grants(admin, closed.node_id, [Grant(principal="user:bert", level="read")])

@@ -59,14 +59,14 @@ async def classify(
         raise typer.BadParameter(
             "the remote engine sends text to a service: agree with --consent", param_hint="--engine"
         )
-    handle = await duly.documents.classes.classify(principal, document, engine=engine, consent=consent)
+    handle = await duly.documents.classification.classify(principal, document, engine=engine, consent=consent)
     return await follower.follow(duly, principal, handle.job_id)
 
 
 @docs.command()
 async def why(duly: Duly, document: DocumentId, principal: Principal) -> Output:
     """Show the classifications and confirmations of a document."""
-    history = await duly.documents.classes.history(principal, document)
+    history = await duly.documents.classification.history(principal, document)
 
     def print_history() -> None:
         print_table(history.classifications, _CLASSIFICATIONS)
@@ -81,13 +81,13 @@ async def why(duly: Duly, document: DocumentId, principal: Principal) -> Output:
 @docs.command(columns=_UNSURE)
 async def review(duly: Duly, principal: Principal, paging: Paging) -> UnsurePage:
     """List the documents whose type needs review."""
-    return await duly.documents.classes.review(principal, **paging)
+    return await duly.documents.classification.review(principal, **paging)
 
 
 @docs.command()
 async def confirm(duly: Duly, document: DocumentId, doc_type: DocType, principal: Principal) -> Output:
     """Set the type of a document; it outranks classifications."""
-    await duly.documents.classes.confirm(principal, document, doc_type)
+    await duly.documents.classification.confirm(principal, document, doc_type)
     confirmed: Document = await duly.documents.get(principal, document)
     return Output(confirmed, lambda: print_facts(confirmed, _DOCUMENT_FIELDS))
 
@@ -95,14 +95,14 @@ async def confirm(duly: Duly, document: DocumentId, doc_type: DocType, principal
 @docs.command()
 async def train(duly: Duly, principal: Principal, follower: JobFollower) -> Output | None:
     """Create the org's model from the confirmed types."""
-    handle = await duly.documents.classes.train(principal)
+    handle = await duly.documents.classification.train(principal)
     return await follower.follow(duly, principal, handle.job_id)
 
 
 @docs.command()
 async def evaluate(duly: Duly, principal: Principal, follower: JobFollower) -> Output | None:
     """Check how accurate the classification is."""
-    handle = await duly.documents.classes.evaluate(principal)
+    handle = await duly.documents.classification.evaluate(principal)
     return await follower.follow(duly, principal, handle.job_id)
 
 
@@ -113,18 +113,18 @@ async def evaluate(duly: Duly, principal: Principal, follower: JobFollower) -> O
 )
 async def models(duly: Duly, principal: Principal) -> Rows:
     """List the models trained on the org's confirmations."""
-    return {"models": await duly.documents.classes.models(principal)}
+    return {"models": await duly.documents.classification.models(principal)}
 
 
 @docs.command(columns=_RULES)
 async def filing(duly: Duly, principal: Principal) -> Rows:
     """List the folder that is suggested for each type."""
-    return {"rules": await duly.documents.classes.filing(principal)}
+    return {"rules": await duly.documents.classification.filing(principal)}
 
 
 @docs.command(columns=_RULES)
 async def belongs(duly: Duly, doc_type: DocType, folder: FolderPath, principal: Principal) -> Rows:
     """Set the folder that is suggested for a type; / removes it."""
     node_id = await find_folder(duly.documents, principal, folder)
-    await duly.documents.classes.set_filing(principal, doc_type, node_id)
-    return {"rules": await duly.documents.classes.filing(principal)}
+    await duly.documents.classification.set_filing(principal, doc_type, node_id)
+    return {"rules": await duly.documents.classification.filing(principal)}

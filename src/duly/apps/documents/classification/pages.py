@@ -20,7 +20,7 @@ _PAGE_SIZE = 20
 async def review(pages: Pages, request: Request, service: Service, requester: Requester) -> Response:
     """Show the documents whose type needs a review, newest first."""
     after = request.query_params.get("after") or None
-    found = await service.documents.classes.review(
+    found = await service.documents.classification.review(
         document_principal(requester), after=after, limit=_PAGE_SIZE
     )
     return pages.page(
@@ -40,7 +40,7 @@ async def filing(pages: Pages, request: Request, service: Service, requester: Re
     return pages.page(
         request,
         "filing",
-        rules=await service.documents.classes.filing(principal),
+        rules=await service.documents.classification.filing(principal),
         folders=folders,
         paths={folder.node_id: folder.path for folder in folders},
         may_write=requester.may(Scope.WRITE),

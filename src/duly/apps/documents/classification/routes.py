@@ -66,41 +66,41 @@ def routes(service: Service) -> APIRouter:
     api = APIRouter(prefix="/v1/documents", tags=["documents"], route_class=StrictRoute)
     reads = Annotated[Requester, service.allows(Scope.READ)]
     writes = Annotated[Requester, service.allows(Scope.WRITE)]
-    documents, classes = service.documents, service.documents.classes
+    documents, classifications = service.documents, service.documents.classification
     refusals = problem_responses(404, 413, 415)
 
     @api.get("/filing", response_model=FilingRuleList, responses=problem_responses())
     async def filing(requester: reads) -> dict[str, Sequence[FilingRule]]:
         """List the folder for each type, as far as the folders are visible to you."""
-        return {"rules": await classes.filing(document_principal(requester))}
+        return {"rules": await classifications.filing(document_principal(requester))}
 
     @api.put("/filing", response_model=FilingRuleList, responses=refusals)
     async def set_filing(request: FilingRuleUpdate, requester: writes) -> dict[str, Sequence[FilingRule]]:
         """Set the folder that is suggested for documents of a type."""
         principal = document_principal(requester)
-        await classes.set_filing(principal, request.doc_type, request.node_id)
-        return {"rules": await classes.filing(principal)}
+        await classifications.set_filing(principal, request.doc_type, request.node_id)
+        return {"rules": await classifications.filing(principal)}
 
     @api.get("/review", response_model=UnsurePageResponse, responses=problem_responses())
     async def review(requester: reads, limit: PageSize = 50, after: After = None) -> UnsurePage:
         """List the documents whose type a person has to review, newest first."""
-        return await classes.review(document_principal(requester), limit=limit, after=after)
+        return await classifications.review(document_principal(requester), limit=limit, after=after)
 
     @api.get("/classifier", response_model=ClassifierModelList, responses=problem_responses())
     async def class_models(requester: reads) -> dict[str, Sequence[ClassifierModel]]:
         """List the models trained on the org's confirmations, newest first."""
-        return {"models": await classes.models(document_principal(requester))}
+        return {"models": await classifications.models(document_principal(requester))}
 
     @api.post("/classifier/train", status_code=202, response_model=Accepted, responses=problem_responses())
     async def train(requester: writes) -> Response:
         """Train the org's model on the confirmed types; it is used if it is more accurate than the rules."""
-        handle = await classes.train(document_principal(requester))
+        handle = await classifications.train(document_principal(requester))
         return accepted(requester, handle.job_id, None, replayed=not handle.created)
 
     @api.post("/classifier/evaluate", status_code=202, response_model=Accepted, responses=problem_responses())
     async def evaluate(requester: writes) -> Response:
         """Measure the accuracy of the classification; the result contains the confusion matrix."""
-        handle = await classes.evaluate(document_principal(requester))
+        handle = await classifications.evaluate(document_principal(requester))
         return accepted(requester, handle.job_id, None, replayed=not handle.created)
 
     @api.get(
@@ -110,7 +110,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def classification(document_id: UUID, requester: reads) -> ClassificationHistory:
         """Get the classifications and confirmations of a document with their evidence, newest first."""
-        return await classes.history(document_principal(requester), document_id)
+        return await classifications.history(document_principal(requester), document_id)
 
     @api.post("/{document_id}/classification", status_code=202, response_model=Accepted, responses=refusals)
     async def classify(
@@ -118,7 +118,7 @@ def routes(service: Service) -> APIRouter:
     ) -> Response:
         """Classify a document again: locally, or with your consent by an external service."""
         options = dict(request or ClassificationRequest())
-        handle = await classes.classify(document_principal(requester), document_id, **options)
+        handle = await classifications.classify(document_principal(requester), document_id, **options)
         subject = document_subject(document_id)
         return accepted(requester, handle.job_id, subject, replayed=not handle.created)
 
@@ -126,7 +126,7 @@ def routes(service: Service) -> APIRouter:
     async def confirm(document_id: UUID, request: TypeConfirmation, requester: writes) -> Document:
         """Confirm the type of a document. It outranks later classifications, and models learn from it."""
         principal = document_principal(requester)
-        await classes.confirm(principal, document_id, request.doc_type)
+        await classifications.confirm(principal, document_id, request.doc_type)
         return await documents.get(principal, document_id)
 
     return api

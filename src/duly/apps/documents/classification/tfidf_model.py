@@ -1,16 +1,21 @@
-"""The model of an org: TF-IDF and logistic regression, stored as JSON and validated when it is loaded."""
+"""The model of an org: TF-IDF and logistic regression, stored as JSON and validated when it is loaded.
+
+Its terms are words and word pairs, without numbers.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from duly.apps.documents.classification.models import OTHER, TYPE_NAME, Evidence, Verdict, best_type
-from duly.apps.documents.classification.tokenizer import count_terms, tokenize
+from duly.apps.documents.classification.zones import excerpt
 
 THRESHOLD = 0.6
 """The least probability of a type; below it, a person has to review the document."""
@@ -18,6 +23,9 @@ MAX_TERMS = 20_000
 MAX_LABELS = 40
 MAX_MODEL_BYTES = 16 * 2**20
 _MAX_EVIDENCE = 8
+_MAX_CHARACTERS = 8_000
+"""Characters of a document that the model reads."""
+_WORD = re.compile(r"[^\W\d_]{2,30}")
 Label = Annotated[str, Field(pattern=TYPE_NAME)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 
@@ -145,3 +153,51 @@ def softmax(scores: Sequence[float], temperature: float) -> list[float]:
     top = max(scores)
     powers = [math.exp((score - top) / temperature) for score in scores]
     return [power / sum(powers) for power in powers]
+
+
+class TokenPosition(NamedTuple):
+    """A term at its position in a page."""
+
+    term: str
+    page: int
+    text: str
+    start: int
+    end: int
+
+    @property
+    def excerpt(self) -> str:
+        """The text around the term."""
+        return excerpt(self.text, self.start, self.end)
+
+
+def tokenize(pages: Sequence[str], name: str = "") -> Iterator[TokenPosition]:
+    """Yield the terms of the name (page 0) and of the first pages, in order."""
+    for page, text in _truncate(pages, name):
+        previous: re.Match[str] | None = None
+        for word in _WORD.finditer(text):
+            yield TokenPosition(word[0].lower(), page, text, word.start(), word.end())
+            if previous is not None:
+                pair = f"{previous[0]} {word[0]}".lower()
+                yield TokenPosition(pair, page, text, previous.start(), word.end())
+            previous = word
+
+
+def count_terms(pages: Sequence[str], name: str = "") -> Counter[str]:
+    """Return how often each term occurs."""
+    return Counter(token.term for token in tokenize(pages, name))
+
+
+def content_digest(pages: Sequence[str]) -> str:
+    """Return a hash of the words: copies are one example, and the order of examples is deterministic."""
+    return hashlib.sha256("\f".join(text for _, text in _truncate(pages, "")).encode()).hexdigest()
+
+
+def _truncate(pages: Sequence[str], name: str) -> Iterator[tuple[int, str]]:
+    yield 0, name[:255].rpartition(".")[0]
+    remaining = _MAX_CHARACTERS
+    for number, page in enumerate(pages, 1):
+        text = " ".join(page[: 2 * remaining].split())[:remaining]
+        remaining -= len(text)
+        yield number, text.encode(errors="replace").decode()
+        if remaining <= 0:
+            return

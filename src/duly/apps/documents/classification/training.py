@@ -17,11 +17,12 @@ from duly.apps.documents.classification.tfidf_model import (
     MAX_LABELS,
     MAX_TERMS,
     TfidfModel,
+    content_digest,
+    count_terms,
     decide,
     softmax,
     tfidf_vector,
 )
-from duly.apps.documents.classification.tokenizer import content_digest, count_terms
 
 MIN_EXAMPLES = 30
 MIN_EXAMPLES_PER_TYPE = 6
