@@ -389,3 +389,14 @@ async def test_channels_that_orgs_invent_share_one_metric_label(app: Duly, org: 
     }
     assert "other" in counted
     assert "acme_customer_7" not in counted
+
+
+async def test_a_recipient_is_suppressed_however_long_the_text_of_the_bounce(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    app.notifications.add_channel("sms", RecordingChannel(Bounced("no such number " * 100)))
+    await app.notifications.send(org, "job.failed", FACTS, to=["sms:x"], actor=ANNA)
+    await deliver(app, sql)
+    [bounced] = (await app.notifications.suppressions.list(org)).suppressions
+    assert bounced.recipient == "x"
+    assert bounced.reason.startswith("bounced: no such number")

@@ -14,7 +14,7 @@ from duly.core.errors import ContractError, LeaseLost
 from duly.core.job import Actor
 from duly.core.outcome import Fail, Snooze
 from duly.core.policy import Category, RetryPolicy, parse_stored_policy
-from duly.core.redaction import redact
+from duly.core.redaction import redact, truncate
 from duly.features.notifications import store
 from duly.features.notifications.channels import Bounced, Message, channel_label
 from duly.features.notifications.models import DeliveryStatus, DeliveryUpdate, DueNotification
@@ -104,7 +104,7 @@ class _DeliveryAttempt:
         if isinstance(error, Bounced):
             recipient = Recipient(due.channel, due.recipient)
             await self._notifications.suppressions.add(
-                due.org_id, recipient, actor=DELIVERER, reason=f"bounced: {text}"
+                due.org_id, recipient, actor=DELIVERER, reason=truncate(f"bounced: {text}", _MAX_ERROR_LENGTH)
             )
         return error
 
