@@ -24,7 +24,7 @@ VERBS = {
 def _commands(command: Any, path: str = "duly") -> Iterator[tuple[str, Any]]:
     yield path, command
     for name, below in getattr(command, "commands", {}).items():
-        if not below.hidden and path + name != "dulydocs":
+        if not below.hidden:
             yield from _commands(below, f"{path} {name}")
 
 

@@ -23,7 +23,12 @@ from duly.apps.documents.folders.access import DocumentPrincipal, check_folders_
 from duly.apps.documents.folders.service import Folders
 from duly.apps.documents.imports.service import Connectors
 from duly.apps.documents.library.filing import lock_document
-from duly.apps.documents.library.overview import Overview, RecentExtraction, read_overview, recent_extractions
+from duly.apps.documents.library.overview import (
+    DocumentOverview,
+    RecentExtraction,
+    read_overview,
+    recent_extractions,
+)
 from duly.apps.documents.library.removal import remove_document
 from duly.apps.documents.library.service import DocumentLibrary
 from duly.apps.documents.models import Extraction, IndexedPassage
@@ -165,7 +170,7 @@ class Documents(DocumentLibrary):
             await check_folders_visible(conn, principal, filters.nodes or ())
             return await search(conn, principal, query, filters, limit=limit, offset=offset, group=group)
 
-    async def overview(self, principal: DocumentPrincipal) -> Overview:
+    async def overview(self, principal: DocumentPrincipal) -> DocumentOverview:
         """Count the documents to review, the extractions by status, and the stored documents and bytes."""
         async with self._session(principal) as conn:
             return await read_overview(conn, principal, self.options.quotas)

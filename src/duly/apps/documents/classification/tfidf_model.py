@@ -17,6 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from duly.apps.documents.classification.models import OTHER, TYPE_NAME, Evidence, Verdict, best_type
 from duly.apps.documents.classification.zones import excerpt
 
+_MAX_CHARACTERS = 8_000
+"""Characters of a document that the model reads."""
+_WORD = re.compile(r"[^\W\d_]{2,30}")
 THRESHOLD = 0.6
 """The least probability of a type; below it, a person has to review the document."""
 MAX_TERMS = 20_000

@@ -12,7 +12,7 @@ from duly.app import Duly
 from duly.apps.documents.command_group import JobFollower, Principal, docs, find_folder
 from duly.apps.documents.exports.models import ExportFormat
 from duly.apps.documents.library.commands import write_file
-from duly.apps.documents.search.command_filters import FilterOptions, FolderFilter, filter_folders
+from duly.apps.documents.search.commands import FilterOptions, FolderFilter, filter_folders
 from duly.apps.documents.search.models import Filters
 from duly.blobs import BlobRef
 from duly.cli.exit_codes import ExitCode

@@ -26,7 +26,6 @@ from duly.apps.documents.imports.models import (
 )
 from duly.apps.documents.imports.options import ImportOptions
 from duly.apps.documents.imports.providers.remote import (
-    CursorExpired,
     DownloadDamaged,
     FileRefused,
     FolderUnavailable,
@@ -34,6 +33,7 @@ from duly.apps.documents.imports.providers.remote import (
     ProviderBusy,
     ProviderError,
     ProviderUnreachable,
+    RemoteCursorExpired,
     RemoteFile,
     RemoteNotFound,
     RemoteUnauthorized,
@@ -187,7 +187,7 @@ class _ImportAttempt:
                         await records.save_cursor(self._path, saved, batch.cursor)
                         saved = cursor = batch.cursor
                 return
-            except CursorExpired:
+            except RemoteCursorExpired:
                 if cursor is None:
                     raise ProviderUnreachable("the provider rejected its own cursor") from None
                 cursor = None

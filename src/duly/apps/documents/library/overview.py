@@ -26,7 +26,7 @@ class RecentExtraction(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class DocumentOverview:
     """Counts of documents and extractions that the principal may see, and the usage of the whole org."""
 
     review: int
@@ -41,7 +41,7 @@ class Overview:
     quotas: Quotas
 
 
-async def read_overview(conn: Connection, principal: DocumentPrincipal, quotas: Quotas) -> Overview:
+async def read_overview(conn: Connection, principal: DocumentPrincipal, quotas: Quotas) -> DocumentOverview:
     """Return the overview for a principal."""
     values = {**await _bounds(conn, principal), "unsure": OTHER}
     counts = await fetch_one(conn, "documents/count_overview", values)
@@ -49,7 +49,7 @@ async def read_overview(conn: Connection, principal: DocumentPrincipal, quotas: 
     assert counts is not None
     review, extracting, ended, at_least = counts
     documents, size = usage or (0, 0)
-    return Overview(review, extracting, ended or {}, at_least, documents, size, quotas)
+    return DocumentOverview(review, extracting, ended or {}, at_least, documents, size, quotas)
 
 
 async def recent_extractions(

@@ -103,7 +103,7 @@ def declare(app: App) -> None:
         originals: list[Sha256],
         outdated: Ids = (),
     ) -> dict[str, int]:
-        """Remove files that nothing refers to; the references are checked here, whoever enqueued the job."""
+        """Remove files that nothing refers to; the references are checked again when the job runs."""
         file_store = FileStore((await app.resources()).blobs, ctx.job.org_id)
         values = {"org_id": ctx.job.org_id, "documents": documents, "uploads": uploads}
         async with ctx.session() as conn:

@@ -76,7 +76,7 @@ def map_error(status: int, body: Any) -> remote.ProviderError | None:
     """Map errors of Dropbox; `error_summary` is a path of tags, followed by dots."""
     summary = json_fields.text(body, "error_summary")
     if status == 409 and summary.startswith("reset"):
-        return remote.CursorExpired()
+        return remote.RemoteCursorExpired()
     if status == 409 and "not_found" in summary:
         return remote.RemoteNotFound()
     if status == 409 and "too_many_requests" in summary:

@@ -166,7 +166,7 @@ def map_error(status: int, body: Any) -> remote.ProviderError | None:
     if reasons & _RATE_LIMITS:
         return remote.ProviderBusy()
     if status in (400, 410) and "pageToken" in {json_fields.text(detail, "location") for detail in details}:
-        return remote.CursorExpired()
+        return remote.RemoteCursorExpired()
     if "exportSizeLimitExceeded" in reasons:
         return remote.FileRefused("too large for the provider to export", "import.too_large")
     return remote.restricted() if reasons & _RESTRICTIONS else None

@@ -108,7 +108,7 @@ def map_error(status: int, body: Any) -> remote.ProviderError | None:
     """Map errors of Microsoft Graph."""
     code = json_fields.text(body, "error", "code")
     if status == 410 or code == "resyncRequired":
-        return remote.CursorExpired()
+        return remote.RemoteCursorExpired()
     if code in ("activityLimitReached", "tooManyRequests"):
         return remote.ProviderBusy()
     if code == "malwareDetected":

@@ -119,7 +119,7 @@ class FileRefused(ProviderError):
         self.code = code
 
 
-class CursorExpired(ProviderError):
+class RemoteCursorExpired(ProviderError):
     """The provider no longer knows the cursor: everything has to be listed again."""
 
     code = "import.cursor_expired"

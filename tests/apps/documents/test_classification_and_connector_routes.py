@@ -7,7 +7,7 @@ import uuid
 import httpx
 
 from duly import Duly
-from tests.apps.documents.http.sending import DOCUMENTS, folder, send
+from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.worker.working import PATIENCE, working
 
 CONNECTORS = f"{DOCUMENTS}/connectors"

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from duly import Duly
-from tests.apps.documents.http.sending import DOCUMENTS, folder, send
+from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.http.foreign_org import PARAMETER, Route, routes
 
 BODIES: dict[tuple[str, str], dict[str, Any]] = {

@@ -10,7 +10,7 @@ import pytest
 
 from duly import Duly
 from tests.apps.documents.files import pdf
-from tests.apps.documents.http.sending import DOCUMENTS, folder, send
+from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.worker.working import PATIENCE, working
 
 SEARCH = f"{DOCUMENTS}/search"

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.requests import ClientDisconnect
 
-from tests.apps.documents.http.sending import DOCUMENTS, send
+from tests.apps.documents.http_requests import DOCUMENTS, send
 
 UPLOADS = f"{DOCUMENTS}/uploads"
 

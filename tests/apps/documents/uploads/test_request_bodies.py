@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from duly.http.problems import PATTERN_HINTS
-from tests.apps.documents.http.sending import DOCUMENTS, send
+from tests.apps.documents.http_requests import DOCUMENTS, send
 
 FILE = ("a.txt", b"text")
 PART = '--b\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'

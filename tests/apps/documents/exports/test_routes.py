@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from duly import Duly
-from tests.apps.documents.http.sending import DOCUMENTS, folder, send
+from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.http.conftest import caller, key_of
 from tests.worker.working import PATIENCE, working
 

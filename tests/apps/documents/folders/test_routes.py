@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from duly import Duly
-from tests.apps.documents.http.sending import DOCUMENTS, folder, id_of, send
+from tests.apps.documents.http_requests import DOCUMENTS, folder, id_of, send
 from tests.worker.working import PATIENCE, working
 
 FOLDERS = f"{DOCUMENTS}/folders"

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from duly import Duly
 from duly.http.options import HttpOptions
-from tests.apps.documents.http.sending import DOCUMENTS, folder, send
+from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.http import contract
 from tests.http.conftest import key_of, served
 from tests.worker.working import PATIENCE, working

@@ -16,7 +16,7 @@ from duly.apps.documents.folders.job_subjects import DocumentSubjectRule
 from duly.apps.documents.models import Grant
 from duly.core.principal import Principal
 from duly.features.events.relay import Relay
-from tests.apps.documents.http.sending import DOCUMENTS, folder
+from tests.apps.documents.http_requests import DOCUMENTS, folder
 from tests.apps.documents.stage import add
 from tests.db.settling import settle
 from tests.features.notifications.delivering import (

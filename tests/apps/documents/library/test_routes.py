@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from duly import Duly
 from tests.apps.documents.files import pdf
-from tests.apps.documents.http.sending import DOCUMENTS, folder, send
+from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.http.conftest import caller, key_of
 from tests.worker.working import PATIENCE, working
 
