@@ -1,10 +1,10 @@
-"""The base of all results: frozen values, and lists with a limit."""
+"""The base of all results: frozen values, lists with a limit, and matches of figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -46,3 +46,13 @@ class Listed(Value, Generic[T]):
         """Return a list of at most `limit` items with the same total."""
         items = self.items[:limit]
         return self.model_copy(update={"items": items, "left_out": self.total - len(items)})
+
+
+class FigureMatch(NamedTuple):
+    """The range of a figure and its value; `problem` says why it is doubtful."""
+
+    start: int
+    end: int
+    value: str
+    currency: str | None = None
+    problem: str | None = None

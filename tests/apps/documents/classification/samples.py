@@ -1,4 +1,4 @@
-"""Documents as offices and people write them, made up of `samples.txt`: every seed another one."""
+"""Synthetic documents from the templates of `samples.txt`; every seed gives others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 
 
 def samples(count: int, seed: int = 1) -> list[Sample]:
-    """So many of each type and language, from its templates in turn."""
+    """Return a number of documents of each type and language."""
     templates: dict[tuple[str, str], list[str]] = {}
     for section in _TEXT.removeprefix("## ").split("\n## "):
         title, _, body = section.partition("\n")

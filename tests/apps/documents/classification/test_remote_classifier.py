@@ -1,4 +1,4 @@
-"""Asking somebody outside: with consent only, and believed only as far as the document bears it out."""
+"""The remote classifier: it needs consent, and its verdict needs a quote from the document."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from duly import Duly, Outcome, Status
 from duly.apps.documents.classification.jobs import declare
 from duly.apps.documents.classification.remote_classifier import ChatEndpoint, RemoteClassifierError
 from duly.apps.documents.classification.service import ClassificationService
-from tests.apps.documents.classification.shelf import Sql, put, shown, visitor
+from tests.apps.documents.classification.stored_documents import Sql, put, shown, visitor
 from tests.worker.working import PATIENCE, working
 
 _SECRET = "not-for-logs"
 
 
 class Service:
-    """An OpenAI-compatible service on this machine."""
+    """A fake OpenAI-compatible service."""
 
     def __init__(self, content: Any, status: int = 200) -> None:
         self.content, self.status = content, status

@@ -19,7 +19,7 @@ from duly.apps.documents.elements import Element, PageElements
 from duly.apps.documents.errors import UnknownDocument, UnknownFolder
 from duly.blobs import BlobStore, TenantFile
 from tests.apps.documents.classification.samples import Sample, samples
-from tests.apps.documents.classification.shelf import Sql, folder, put, shown, visitor
+from tests.apps.documents.classification.stored_documents import Sql, folder, put, shown, visitor
 from tests.worker.working import PATIENCE, done, until, working
 
 _A_SESSION_WAITS = """
@@ -51,7 +51,7 @@ async def _teach(
         await classes.confirm(visitor(org), put(sql, org, one.pages), said)
 
 
-async def test_a_document_is_classified_with_reasons_and_the_folder_where_it_belongs(
+async def test_a_document_is_classified_with_evidence_and_a_suggested_folder(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService
 ) -> None:
     node = folder(sql, acting, "Rechnungen")
@@ -70,10 +70,10 @@ async def test_a_document_is_classified_with_reasons_and_the_folder_where_it_bel
     assert await classes.filing(visitor(acting)) == []
 
 
-async def test_the_answer_of_a_job_names_no_folder_that_is_for_some(
+async def test_the_result_of_a_job_names_no_restricted_folder(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService
 ) -> None:
-    """Whoever sees the document reads it; the history is for whoever asks."""
+    """Everyone who sees the document may read the result; the history is filtered for its reader."""
     node, boss = folder(sql, acting, "Vorstand", only_for="user:boss"), visitor(acting, "boss")
     sql.execute("update documents.node_grants set level = 'manage'")
     await classes.set_filing(boss, "invoice", node)
@@ -86,7 +86,7 @@ async def test_the_answer_of_a_job_names_no_folder_that_is_for_some(
         assert said.suggested_node == suggested
 
 
-async def test_what_somebody_confirmed_stays_whatever_is_found_out_later(
+async def test_a_confirmed_type_survives_later_classifications(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService
 ) -> None:
     document_id = put(sql, acting, _INVOICE.pages)
@@ -106,7 +106,7 @@ async def test_what_somebody_confirmed_stays_whatever_is_found_out_later(
     assert noted == [("document.type_confirmed",)] * 2
 
 
-async def test_a_foreign_document_or_folder_answers_like_an_unknown_one(
+async def test_foreign_and_hidden_documents_and_folders_are_unknown(
     acting: uuid.UUID, sql: Sql, classes: ClassificationService
 ) -> None:
     other, who = uuid.uuid4(), visitor(acting)
@@ -127,7 +127,7 @@ async def test_a_foreign_document_or_folder_answers_like_an_unknown_one(
     assert await classes.filing(who) == []
 
 
-async def test_a_job_does_for_its_actor_only_what_they_may(
+async def test_a_job_has_only_the_permissions_of_its_actor(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService
 ) -> None:
     closed = folder(sql, acting, "Vorstand", only_for="user:boss")
@@ -148,7 +148,7 @@ async def test_a_job_does_for_its_actor_only_what_they_may(
     assert sql.execute("select count(*) from documents.classifications").fetchone() == (0,)
 
 
-async def test_a_model_learns_what_its_org_confirmed_and_no_other_org_has_it(
+async def test_a_model_is_trained_on_its_org_and_used_by_no_other(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService
 ) -> None:
     other = uuid.uuid4()
@@ -175,7 +175,7 @@ async def test_a_model_learns_what_its_org_confirmed_and_no_other_org_has_it(
     assert await classes.models(visitor(other)) == []
 
 
-async def test_a_model_that_was_tampered_with_is_not_used(
+async def test_a_model_with_a_wrong_checksum_is_not_used(
     app: Duly,
     acting: uuid.UUID,
     sql: Sql,
@@ -194,7 +194,7 @@ async def test_a_model_that_was_tampered_with_is_not_used(
     assert "the checksum does not match" in caplog.text
 
 
-async def test_a_later_training_takes_over_and_old_weights_go(
+async def test_a_new_model_replaces_the_active_one_and_old_files_are_removed(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService, tmp_path: Path
 ) -> None:
     await _teach(classes, sql, acting)
@@ -212,10 +212,10 @@ async def test_a_later_training_takes_over_and_old_weights_go(
     }  # fmt: skip
 
 
-async def test_two_trainings_at_once_leave_a_model_whose_file_is_there(
+async def test_concurrent_trainings_leave_an_active_model_with_its_file(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second would tidy up between the file of the first and the row that names it: it has to wait."""
+    """The second must wait: it would remove the file of the first before a row names it."""
     await _teach(classes, sql, acting)
     keep, held = BlobStore.write_file, iter([True])
 
@@ -233,7 +233,7 @@ async def test_two_trainings_at_once_leave_a_model_whose_file_is_there(
         assert await classifier.load_active_model(conn, (await app.resources()).blobs, acting) is not None
 
 
-async def test_an_evaluation_says_who_is_taken_for_whom(
+async def test_an_evaluation_stores_confusion_matrices(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService
 ) -> None:
     async with working(app):
@@ -255,4 +255,9 @@ async def test_an_evaluation_says_who_is_taken_for_whom(
     assert kept["model"]["matrix"] == report.model.matrix
     rows = (await handle.read("evaluation.csv")).decode().splitlines()
     assert "rules,house_notice,letter,16" in rows
-    assert await classes.models(visitor(acting)) == [], "measuring changes nothing"
+    assert await classes.models(visitor(acting)) == [], "an evaluation stores no model"
+
+
+def test_the_old_name_of_the_service_is_deprecated(app: Duly) -> None:
+    with pytest.deprecated_call(match="documents.classification"):
+        assert app.documents.classes is app.documents.classification

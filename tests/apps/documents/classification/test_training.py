@@ -26,7 +26,7 @@ _FEW = ("invoice", "reminder", "letter")
 
 
 def examples(*, letters: str = "letter", count: int = 8, seed: int = 1) -> list[Example]:
-    """Of three types; letters may go by a name of the org's own."""
+    """Return examples of three types; letters may have a type of the org's own."""
     return [
         Example(one.pages, one.name, letters if one.doc_type == "letter" else one.doc_type)
         for one in samples(count, seed)

@@ -26,7 +26,7 @@ from duly.apps.documents.library.file_store import FileStore
 from duly.apps.documents.search.index import publish
 from duly.apps.documents.search.models import Filters
 from duly.blobs import BlobStore
-from tests.apps.documents.classification.shelf import Sql, folder, put, visitor
+from tests.apps.documents.classification.stored_documents import Sql, folder, put, visitor
 from tests.apps.documents.exports.test_file_formats import pdf
 from tests.worker.working import PATIENCE, brief, deaf, done, lose_everything, working
 

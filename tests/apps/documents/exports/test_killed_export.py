@@ -12,7 +12,7 @@ import psycopg
 from duly import Status
 from duly.apps.documents.exports.service import Exports
 from duly.testing import FreshDatabase
-from tests.apps.documents.classification.shelf import put, visitor
+from tests.apps.documents.classification.stored_documents import put, visitor
 from tests.apps.documents.killing import doomed
 from tests.apps.documents.reading_process import make_app
 from tests.worker.working import done, lose_everything, until

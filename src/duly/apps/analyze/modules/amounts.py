@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
-from duly.apps.analyze.modules.matches import FigureMatch
 from duly.apps.analyze.modules.stopwords import LocalLanguage
 from duly.apps.analyze.text import scan
+from duly.apps.analyze.values import FigureMatch
 
 _CURRENCY_NAMES = {
     "EUR": "€ eur euro euros",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
-from duly.apps.analyze.modules.matches import FigureMatch
 from duly.apps.analyze.text import scan
+from duly.apps.analyze.values import FigureMatch
 
 _MONTH_NAMES_BY_NUMBER = (
     "january januar jänner jan",

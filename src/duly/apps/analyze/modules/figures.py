@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from duly.apps.analyze.modules.amounts import find_amounts_and_percentages
 from duly.apps.analyze.modules.dates import find_dates
 from duly.apps.analyze.modules.ibans import find_ibans
-from duly.apps.analyze.modules.matches import FigureMatch
 from duly.apps.analyze.text import excerpt, scan
-from duly.apps.analyze.values import Listed, Value
+from duly.apps.analyze.values import FigureMatch, Listed, Value
 
 MAX_FIGURES_PER_KIND = 100
 _MAX_TEXT_LENGTH = 100

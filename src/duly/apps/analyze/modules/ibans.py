@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from duly.apps.analyze.modules.matches import FigureMatch
 from duly.apps.analyze.text import scan
+from duly.apps.analyze.values import FigureMatch
 
 _MIN_LENGTH = 15
 _COUNTRIES = """

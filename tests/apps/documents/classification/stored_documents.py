@@ -1,4 +1,4 @@
-"""Documents as they are after their extraction, put there directly."""
+"""Insert documents as they are after their extraction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def visitor(org: uuid.UUID, name: str = "u1") -> DocumentPrincipal:
 def put(
     sql: Sql, org: uuid.UUID, pages: Sequence[str], name: str = "scan.pdf", node: uuid.UUID | None = None
 ) -> uuid.UUID:
-    """A document with these pages, a passage each."""
+    """Insert a document with these pages, a passage each."""
     document_id = uuid.uuid4()
     content = "\f".join(pages).encode()
     sql.execute(
@@ -40,7 +40,7 @@ def put(
 
 
 def folder(sql: Sql, org: uuid.UUID, name: str, *, only_for: str | None = None) -> uuid.UUID:
-    """A folder, for one principal only if named."""
+    """Insert a folder, for one principal only if named."""
     row = sql.execute(
         "insert into documents.nodes (org_id, name, created_by) values (%s, %s, 'user:u1') returning node_id",
         [org, name],
@@ -57,7 +57,7 @@ def folder(sql: Sql, org: uuid.UUID, name: str, *, only_for: str | None = None) 
 
 
 def shown(sql: Sql, document_id: uuid.UUID) -> tuple[Any, ...]:
-    """What the document says that it is."""
+    """Return the type of a document, and whether it is confirmed."""
     row = sql.execute(
         "select doc_type, doc_type_confirmed from documents.documents where document_id = %s", [document_id]
     ).fetchone()
