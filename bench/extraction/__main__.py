@@ -134,7 +134,7 @@ async def _compared(trials: Sequence[Trial], folder: Path, chosen: argparse.Name
         print("no pdftotext: words were not compared")
         return found
     read = [t for t in trials if t.kind == "application/pdf" and t.outcome == "ok" and t.text.strip()]
-    for name, pattern in (group.split("=", 1) for group in chosen.group or ["all=."]):
+    for name, pattern in (option.split("=", 1) for option in chosen.group or ["all=."]):
         group = [t for t in read if re.search(pattern, str(t.path))]
         for trial in group:
             value = f1(trial.text, pdftotext(chosen.pdftotext, trial.path))

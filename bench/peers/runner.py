@@ -126,8 +126,8 @@ class Run:
             say(f"  {name:<10} failed: {problem}")
             return
         figures |= found
-        figures = ", ".join(f"{k} {v:,.1f}" if isinstance(v, float) else f"{k} {v}" for k, v in found.items())
-        say(f"  {name:<10} {figures} ({time.monotonic() - start:.1f} s)")
+        text = ", ".join(f"{k} {v:,.1f}" if isinstance(v, float) else f"{k} {v}" for k, v in found.items())
+        say(f"  {name:<10} {text} ({time.monotonic() - start:.1f} s)")
 
     def backlog(self, entry: dict[str, Any], figures: Figures, bench: Bench, size: int) -> None:
         """Run a large drain, if it is possible in reasonable time."""

@@ -25,7 +25,7 @@ MAX_PROGRESS = 50.0
 """Percent of progress: a job beyond it may end before the takeover is visible."""
 VICTIM_TIMEOUT, POLL_INTERVAL, FOLLOW_TIMEOUT = 30.0, 0.3, 90.0
 FROZEN_EXTRA = 2.0
-"""How much longer a frozen worker sleeps when another has taken over, so that one sees who was first."""
+"""Seconds that a frozen worker stays frozen after the takeover, so that the order is visible."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class FaultInjector:
     async def inject(self, fault: Fault) -> Incident:
         """Kill or freeze a worker whose job needs some more seconds."""
         if self._following is not None and not self._following.done():
-            raise Conflict("one after the other", field="worker", fix="wait until the last one is taken over")
+            raise Conflict("a fault is already in progress", field="worker", fix="wait for the takeover")
         self._following = asyncio.current_task()
         worker, job, attempt = await self._victim()
         assert worker.process is not None

@@ -56,7 +56,7 @@ async def stage(
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def visitor(browser: Browser, stage: Stage) -> AsyncIterator[Visitor]:
-    """Somebody with a window of their own; at the end, nothing may have gone wrong in it."""
+    """A visitor with a browser window; at the end the window must have no errors."""
     context = await browser.new_context(locale="en-GB", viewport=WIDE, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)

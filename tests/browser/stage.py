@@ -58,7 +58,7 @@ class Stage:
     key: str
     url: str
     platform_key: str = ""
-    """Of somebody who operates the installation."""
+    """The key of a platform operator."""
     issuer: LocalIssuer = field(default_factory=LocalIssuer)
     """Where people log in."""
     steps: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
@@ -137,7 +137,7 @@ def _declare(app: Duly, stage: Stage) -> None:
 
 
 async def _either(go_on: asyncio.Event, ctx: Context) -> None:
-    """Wait for the test, or for somebody who asks for the end."""
+    """Wait for the test, or for a cancellation."""
     while not go_on.is_set():
         ctx.check_canceled()
         try:
@@ -205,7 +205,7 @@ class Visitor:
         return self.page.url.rpartition("/")[2]
 
     async def check_accessible(self, name: str) -> None:
-        """Raise if the page, as it is now, keeps somebody out."""
+        """Raise if the current page is not accessible."""
         assert (found := await findings(self.page)) == [], f"{name}: " + "\n".join(found)
 
     async def check_fits(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The demo, run by somebody who looks on: a frozen worker is taken over and refused; nothing outlives it."""
+"""The demo on a terminal: a frozen worker is taken over and its write refused; nothing outlives the demo."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def on_a_terminal(environment: dict[str, str]) -> Iterator[tuple[subprocess.Pope
 
     with subprocess.Popen([sys.executable, DEMO], env=environment, stdout=its, stderr=its) as demo:
         os.close(its)
-        # To the end: who writes to a terminal that nobody reads stands still.
+        # Read to the end: a process that writes to an unread terminal blocks.
         listening = threading.Thread(target=listen)
         listening.start()
         try:
@@ -128,7 +128,7 @@ async def test_a_customer_sees_the_promises_and_cannot_kill(visitor: Visitor, st
 async def test_nothing_outlives_the_demo(stage: Town) -> None:
     assert len(stage.pids) >= 2
     assert stage.demo is not None
-    os.kill(stage.pids[0], signal.SIGSTOP)  # not even who hears nothing
+    os.kill(stage.pids[0], signal.SIGSTOP)  # a frozen one too
     stage.demo.kill()
     stage.demo.wait()
     while any(map(_lives, stage.pids)):

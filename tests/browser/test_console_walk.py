@@ -1,4 +1,4 @@
-"""Every page of the console, in German, in the dark and on a narrow screen: it keeps nobody out."""
+"""Every page of the console, in German, in the dark and on a narrow screen: it is accessible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def _pages(url: str, key: str) -> dict[str, str]:
-    """One address of each page that whoever has this key comes to."""
+    """Return one address of each page that this key can open."""
     async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {key}"}) as person:
         found = await stroll(person)
     return {route_of(link): link for link in reversed(found.links)}

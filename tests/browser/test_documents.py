@@ -92,7 +92,7 @@ async def test_a_file_is_filed_read_confirmed_and_found(visitor: Visitor, tmp_pa
 
 
 async def _agreed(visitor: Visitor) -> None:
-    """Nothing is sent elsewhere unless somebody has agreed; they are told what it costs."""
+    """Nothing is sent to another service without consent; the page shows the cost."""
     page = visitor.page
     await page.get_by_text("Extract again").click()
     await page.get_by_text("Unstructured, thorough").click()

@@ -170,18 +170,18 @@ class Client:
 
     async def _follow(self, org: UUID, job: UUID) -> None:
         """Follow over as many connections as necessary; some are closed on purpose."""
-        events: list[tuple[int, str]] = []
+        read: list[tuple[int, str]] = []
         ended = False
         while not ended and not self._quiet.is_set():
             try:
-                ended = await self._follow_a_while(org, job, events)
+                ended = await self._follow_a_while(org, job, read)
             except _AWAY:
                 await pause(0.3)
         reader = f"{self._client_id}/{job}"
-        self._log.write("stream", reader=reader, org=org, job=job, events=events, end=ended)
+        self._log.write("stream", reader=reader, org=org, job=job, events=read, end=ended)
 
-    async def _follow_a_while(self, org: UUID, job: UUID, events: list[tuple[int, str]]) -> bool:
-        after = events[-1][0] if events else 0
+    async def _follow_a_while(self, org: UUID, job: UUID, read: list[tuple[int, str]]) -> bool:
+        after = read[-1][0] if read else 0
         async with aclosing(app.handle(job, org_id=org).events(after=after)) as events:
             while True:
                 try:
@@ -189,7 +189,7 @@ class Client:
                         event = await anext(events)
                 except StopAsyncIteration:
                     return True
-                events.append((event.event_seq, event.event_type))
+                read.append((event.event_seq, event.event_type))
                 if self._dice.random() < 0.1:
                     return False
 

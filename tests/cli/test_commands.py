@@ -171,7 +171,7 @@ async def test_every_command_prints_one_json_document(
     for line in LINES.strip().splitlines():
         done = await duly(*_words(line, ids), "--json")
         assert done.err == "", line
-        # Nobody works here, and jobs wait.
+        # Jobs are queued, and there is no worker.
         assert done.code == (1 if line.startswith(("jobs watch", "doctor")) else 0), line
         said[" ".join(line.split()[:2])] = done.document
     here = [path for path in commands() if not path.startswith(ELSEWHERE)]

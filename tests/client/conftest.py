@@ -16,7 +16,7 @@ __all__ = ["api", "key", "options"]
 
 
 class Gate:
-    """Where `report.build` stands after its first region until somebody has seen it there."""
+    """Holds `report.build` after its first region until a test has observed it."""
 
     def __init__(self) -> None:
         self.seen = asyncio.Event()

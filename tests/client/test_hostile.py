@@ -89,7 +89,7 @@ async def test_retries_end() -> None:
         with pytest.raises(ServiceUnreachable) as bad:
             await apart(server.address, lambda client: client.job(JOB).status(), retries=2)
         assert (bad.value.status, len(server.heard)) == (502, 3)
-    with pytest.raises(ServiceUnreachable, match="ConnectError") as gone:  # nobody listens there any more
+    with pytest.raises(ServiceUnreachable, match="ConnectError") as gone:  # the port is closed
         await apart(server.address, lambda client: client.job(JOB).status(), retries=1)
     assert KEY not in f"{gone.value!r} {gone.value} {gone.value.__cause__!r}"
 

@@ -1,4 +1,4 @@
-"""An exception is kept whole for whoever repairs it, without what nobody may read."""
+"""An exception is stored with its whole chain and without secrets."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_who_must_be_told_of_failures_has_a_callback() -> None:
         ("requires_failed_bridge of docs.extract = True", "on_failed of docs.extract = None")
     ]
     assert found(told, with_callbacks={"docs.extract"}) == []
-    assert found(told, with_callbacks=None) == [], "nobody has seen the code"
+    assert found(told, with_callbacks=None) == [], "without the code there is no finding"
 
 
 def test_a_covered_job_type_has_a_way_to_the_truth() -> None:

@@ -1,4 +1,4 @@
-"""Scopes, roles and whoever asks."""
+"""Scopes, roles and principals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a job that somebody other than its worker ends."""
+"""Outcomes of jobs that the reaper or the reconciler ends."""
 
 from __future__ import annotations
 

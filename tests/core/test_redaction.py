@@ -1,4 +1,4 @@
-"""What is kept of a message holds no credential and nobody's address, and still says what happened."""
+"""A redacted message has no credential and no address, and still says what happened."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ async def build(ctx: Context, region: str) -> dict[str, str]:
     ctx.log.info("building", extra={"region": region})
     ctx.progress(50, "half of it")
     if region == "canceled":
-        raise Cancel("nobody wants it any more")
+        raise Cancel("no longer needed")
     if region == "blocked":
         raise Fail("the books are closed", code="books.closed", blocked=True)
     if region == "failed":
@@ -94,7 +94,7 @@ async def check(ctx: Context, shops: list[str]) -> int:
     async for chunk in ctx.chunks(shops):
         async with chunk:
             if chunk.item == "closed":
-                raise ValueError("nobody answers")
+                raise ValueError("no answer")
             chunk.result = {"shop": chunk.item, "price": 42}
     return len(await ctx.results())
 
@@ -164,7 +164,7 @@ async def plan(app: Duly, sql: Conn) -> None:
             ACME, name, cron="0 6 * * *", job_type="stock.check", timezone="Europe/Berlin", missed=missed,
             payload={"warehouse": name}, **WHY,
         )  # fmt: skip
-    await app.schedules.pause(ACME, "paused", ANNA, "nobody reads it")
+    await app.schedules.pause(ACME, "paused", ANNA, "summer break")
     await app.schedules.delete(ACME, "deleted", ANNA, "the warehouse is gone")
     # As if they had been made three days ago.
     sql.execute(

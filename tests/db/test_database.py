@@ -192,7 +192,7 @@ async def test_a_connection_that_leads_nowhere_keeps_nobody_who_leaves_it(
 
 
 async def test_the_engines_own_connections_keep_its_role_and_nobody_elses(fresh: FreshDatabase) -> None:
-    """Nobody stands on them as a tenant: what a handler commits too early would go on as the engine."""
+    """They are not used as a tenant: after an early commit of a handler they would continue as the engine."""
     who = "select current_user::text, current_setting('duly.org_id', true), current_setting('enable_seqscan')"
     org, size = uuid.uuid4(), PoolSize(1, 1)
     async with Database(

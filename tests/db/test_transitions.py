@@ -31,7 +31,7 @@ from tests.db.overruling import fail_waiting
 PACKAGE = Path(duly.__file__).parent
 WORKER = uuid.uuid4()
 ERROR = ErrorInfo("boom", "it broke", "ValueError")
-NOBODY = uuid.UUID(int=0)
+ZERO_UUID = uuid.UUID(int=0)
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Stage:
     async def claim(self) -> list[claims.ClaimedJob]:
         async with self.database.engine() as conn:
             taken = await claims.claim_jobs(
-                conn, worker_id=WORKER, claim_id=uuid.uuid4(), lane="q:default", slots=5, after_org=NOBODY
+                conn, worker_id=WORKER, claim_id=uuid.uuid4(), lane="q:default", slots=5, after_org=ZERO_UUID
             )
         return taken.jobs
 

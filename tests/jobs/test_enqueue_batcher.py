@@ -1,4 +1,4 @@
-"""Enqueues that meet are written together, and nobody pays for another's mistake."""
+"""Concurrent enqueues are written together; an error of one does not affect the others."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_everybody_is_told_when_the_database_is_away(
 async def test_who_waits_for_a_locked_key_keeps_nobody_else(
     app: Duly, take: Job[[int], int], acting: uuid.UUID
 ) -> None:
-    """Also not whoever holds it: they may enqueue more before they commit."""
+    """Not the holder either: it may enqueue more before it commits."""
     same = take.options(idempotency_key="k")
     async with app.tenant_session(acting) as conn:
         first = await same.options(conn=conn).enqueue(1)

@@ -136,7 +136,7 @@ async def test_a_time_without_a_zone_or_without_an_end_is_refused(app: Duly, act
     with pytest.raises(errors.ContractError, match="has no time zone") as caught:
         await build.options(scheduled_for=datetime(2099, 1, 1)).enqueue("DE")
     assert caught.value.field == "scheduled_for"
-    # In the year 10000 of UTC: nobody could look at the job, nor at a list that it is in.
+    # In the year 10000 of UTC: neither the job nor a list with it could be read.
     with pytest.raises(errors.ContractError, match="is too late") as caught:
         await build.options(scheduled_for=datetime.max.replace(tzinfo=west)).enqueue("DE")
     assert caught.value.field == "scheduled_for"

@@ -58,7 +58,7 @@ async def test_the_failure_callback_commits_with_the_end_of_the_job(
 
     async def look(failure: Failure, conn: Any) -> None:
         await tell(failure, conn)
-        # Nobody outside sees the end before the callback's own writes are there.
+        # No other session sees the end before the callback's own writes.
         outside = sql.execute("select status from duly.jobs where job_id = %s", [failure.job.job_id])
         seen.append((outside.fetchone(), failure.job.status, failure.payload))
 

@@ -200,7 +200,7 @@ async def test_a_job_of_the_future_starts_at_its_time_by_the_databases_clock(
 
     [(now,)] = sql.execute("select now()").fetchall()
     handle = await take.options(scheduled_for=now + brief(0.7)).enqueue()
-    # Nobody says that its time has come, and the next look would be far too late.
+    # No notification wakes the worker, and its next poll would be far too late.
     job = await done(app, handle, poll=brief(50))
     assert job.started_at
     assert now + brief(0.7) <= job.started_at < now + brief(40)

@@ -1,4 +1,4 @@
-"""`ctx.log`: its lines are kept with the job, so many of each attempt, and nobody waits for that."""
+"""`ctx.log`: its lines are stored with the job, up to a limit per attempt, without delaying it."""
 
 from __future__ import annotations
 

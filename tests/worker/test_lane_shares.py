@@ -1,4 +1,4 @@
-"""How slots are shared between lanes, tried on lanes that nobody would think of."""
+"""Slots are shared between lanes, tested on generated lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job leaves behind can be read by whoever asked for it, however it ended."""
+"""Results, artifacts and partial results of a job are readable, however it ended."""
 
 from __future__ import annotations
 

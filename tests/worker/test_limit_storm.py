@@ -26,7 +26,7 @@ class Weather(Exception):
 
 
 class Storm:
-    """Job types that end in every way, and somebody who meddles."""
+    """Declare job types that end in every way, and an operator who changes limits."""
 
     def __init__(self, app: Duly, sql: psycopg.Connection, orgs: list[uuid.UUID]) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""A commit whose answer is lost was done or was not: nobody knows. Nothing is lost or doubled by that."""
+"""A commit whose answer is lost may have happened or not; no job is lost or done twice."""
 
 from __future__ import annotations
 

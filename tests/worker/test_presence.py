@@ -1,4 +1,4 @@
-"""Presence: the heartbeat's own connection says that the process lives, and says it of nobody else."""
+"""Presence: the heartbeat's own connection shows that this process, and no other, is alive."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ async def test_effects_are_committed_with_the_completion(
     handle = await writer(app, kind, look).enqueue()
     await done(app, handle)
     assert await handle.result() == "done"
-    assert seen == [[]], "nobody sees it before the end"
+    assert seen == [[]], "not visible before the commit"
     assert effects() == [(handle.job_id, 1)]
     together = sql.execute(
         "select count(*) from effects f, duly.event_log e "
