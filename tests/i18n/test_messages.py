@@ -14,7 +14,7 @@ from duly.i18n import LANGUAGES, Messages, Text, messages, read_catalogue
 SOURCE = Path(duly.__file__).parent
 ENGLISH = messages("en")
 _ID = r"[a-z][\w ,-]*(?:\.[\w ,-]+)*"
-_CALL = re.compile(rf"""\b(?:t|tOr|text)\(\s*["']({_ID})["']""")
+_CALL = re.compile(rf"""\b(?:t|textOr|text)\(\s*["']({_ID})["']""")
 _QUOTED = re.compile(rf"""["'`]({_ID})["'`]""")
 _MADE_IN_TEMPLATE = re.compile(r"""["']([a-z][\w.]*\.)["']\s*~\s*[\w.\[\]]+(?:\s*~\s*["']([\w.]*)["'])?""")
 _MADE_IN_MODULE = re.compile(r"`([a-z][\w.]*\.)\$\{[^}]+\}([\w.]*)`")

@@ -1,4 +1,4 @@
-/** What every page has: liveness, times, keys, and texts to copy. */
+/** On every page: live updates, times, shortcuts, and copy buttons. */
 
 import { beginCopying } from "./copy.js";
 import { beginKeys } from "./keys.js";

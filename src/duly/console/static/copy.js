@@ -1,6 +1,6 @@
-/** Buttons with `data-copy`: they copy the text of the element with that id. */
+/** Buttons with `data-copy` copy the text of the element with that id. */
 
-const SHOWN = 1500;
+const CONFIRMATION_TIME = 1500;
 
 /** @param {HTMLElement} button */
 async function copy(button) {
@@ -8,14 +8,14 @@ async function copy(button) {
   await navigator.clipboard.writeText(text);
   const before = button.textContent;
   button.textContent = button.dataset.done ?? before;
-  setTimeout(() => (button.textContent = before), SHOWN);
+  setTimeout(() => (button.textContent = before), CONFIRMATION_TIME);
 }
 
 function show() {
   for (const button of document.querySelectorAll("[data-copy][hidden]")) button.removeAttribute("hidden");
 }
 
-/** Let texts be copied, where the browser allows it. */
+/** Enable the buttons where the browser allows copying. */
 export function beginCopying() {
   if (!navigator.clipboard) return;
   show();

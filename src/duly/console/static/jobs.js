@@ -1,12 +1,12 @@
-/** The bar for many jobs: how many are selected, and selecting one means those and not all. */
+/** Bulk actions: count the selected jobs; selecting one switches from all matching jobs to the selected ones. */
 
 const form = document.querySelector("[data-many]");
 
-function tell() {
-  const said = form?.querySelector("[data-picked]");
-  if (!said) return;
+function showCount() {
+  const count = form?.querySelector("[data-picked]");
+  if (!count) return;
   const n = form.querySelectorAll("input[name=job]:checked").length;
-  if (said.textContent !== String(n)) said.textContent = String(n);
+  if (count.textContent !== String(n)) count.textContent = String(n);
 }
 
 document.addEventListener("change", (event) => {
@@ -14,7 +14,7 @@ document.addEventListener("change", (event) => {
   if (!(box instanceof HTMLInputElement) || box.name !== "job") return;
   const these = form?.querySelector("input[name=scope][value=these]");
   if (box.checked && these instanceof HTMLInputElement) these.checked = true;
-  tell();
+  showCount();
 });
-new MutationObserver(tell).observe(document.getElementById("live") ?? document.body, { childList: true, subtree: true });
-tell();
+new MutationObserver(showCount).observe(document.getElementById("live") ?? document.body, { childList: true, subtree: true });
+showCount();

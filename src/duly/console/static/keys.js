@@ -1,7 +1,7 @@
 /**
- * Keys: `/` to the search box, `j` and `k` from row to row, `x` selects the row, `?` says so.
- * A row is an element with `data-row`; its first link is what Enter opens, its checkbox what `x` checks. The search
- * box is the field with `data-search`.
+ * Keyboard shortcuts: `/` focuses the search box, `j` and `k` move between rows, `x` selects a row, `?` shows help.
+ * A row is an element with `data-row`: Enter opens its first link, `x` toggles its checkbox. The search box is the
+ * field with `data-search`.
  */
 
 const help = /** @type {HTMLDialogElement} */ (document.getElementById("keys"));
@@ -34,7 +34,7 @@ function search() {
 
 const KEYS = { "/": search, j: () => move(1), k: () => move(-1), x: select, "?": () => help.showModal() };
 
-/** Listen to the keys of this page. */
+/** Enable the shortcuts of this page. */
 export function beginKeys() {
   const button = document.getElementById("show-keys");
   if (button) button.hidden = false;

@@ -1,30 +1,30 @@
 /**
- * The page stays true: the server sends it again when it has changed, and what differs is changed here.
- * Nobody looks at a hidden page, so it holds no connection: browsers have few of them.
+ * Live updates: the server sends the page when it has changed, and the differences are applied.
+ * A hidden page has no connection: browsers limit their number.
  */
 
 import { morph } from "./morph.js";
 
-const place = document.getElementById("live");
+const content = document.getElementById("live");
 const pulse = document.getElementById("pulse");
-const PATIENCE = 2000;
+const DISCONNECT_DELAY = 2000;
 /** @type {EventSource | null} */
 let source = null;
-let trouble = 0;
+let disconnectTimer = 0;
 
 /** @param {"live" | "away"} state */
-function tell(state) {
+function showState(state) {
   if (!pulse || pulse.dataset.state === state) return;
   pulse.dataset.state = state;
-  const said = /** @type {HTMLElement} */ (pulse.firstElementChild);
-  said.textContent = pulse.dataset[state] ?? "";
-  said.classList.toggle("unseen", state === "live");
+  const label = /** @type {HTMLElement} */ (pulse.firstElementChild);
+  label.textContent = pulse.dataset[state] ?? "";
+  label.classList.toggle("unseen", state === "live");
 }
 
 /** @param {MessageEvent} event */
-function changed(event) {
+function update(event) {
   const fresh = new DOMParser().parseFromString(JSON.parse(event.data), "text/html");
-  morph(place, fresh.body);
+  morph(content, fresh.body);
   document.dispatchEvent(new CustomEvent("duly:changed"));
 }
 
@@ -33,14 +33,14 @@ function begin() {
   const address = location.pathname + location.search;
   source = new EventSource(address);
   source.onopen = () => {
-    clearTimeout(trouble);
-    trouble = 0;
-    tell("live");
+    clearTimeout(disconnectTimer);
+    disconnectTimer = 0;
+    showState("live");
   };
-  source.addEventListener("page", changed);
+  source.addEventListener("page", update);
   source.onerror = () => {
-    trouble ||= setTimeout(() => tell("away"), PATIENCE);
-    // A refusal ends it for good: the page itself says why when it is loaded again.
+    disconnectTimer ||= setTimeout(() => showState("away"), DISCONNECT_DELAY);
+    // A rejected stream is not retried: a reload shows the reason.
     if (source?.readyState === EventSource.CLOSED) end();
   };
 }
@@ -50,9 +50,9 @@ function end() {
   source = null;
 }
 
-/** Follow this page, if it is one that changes. */
+/** Follow the page if it is live. */
 export function follow() {
-  if (!place?.hasAttribute("data-live")) return;
+  if (!content?.hasAttribute("data-live")) return;
   document.addEventListener("visibilitychange", () => (document.hidden ? end() : begin()));
   addEventListener("pagehide", end);
   begin();

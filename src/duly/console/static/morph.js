@@ -1,55 +1,55 @@
 /**
- * Makes one tree of elements into another, with as few changes as it takes: what stays the same is not touched, so
- * that nothing flickers, and focus, selections, open details and typed texts stay as they are.
+ * Turn one tree of elements into another with few changes: equal nodes are not touched, so that nothing flickers, and
+ * focus, selections, open details and typed texts are preserved.
  */
 
 const TYPED = new Set(["INPUT", "TEXTAREA", "SELECT"]);
-/** What belongs to the visitor and not to the server. */
-const THEIRS = new Set(["open", "data-theirs"]);
+/** Attributes that the user changes, not the server. */
+const USER_ATTRIBUTES = new Set(["open", "data-theirs"]);
 
 /** @param {Element} old @param {Element} fresh */
 export function morph(old, fresh) {
   const byId = new Map();
   for (const child of old.children) if (child.id) byId.set(child.id, child);
-  let place = old.firstChild;
+  let cursor = old.firstChild;
   for (const next of [...fresh.childNodes]) {
-    // Blanks before an element are nobody's: a parser drops those before the first one.
-    while (place && blank(place) && next instanceof Element) {
-      const after = place.nextSibling;
-      place.remove();
-      place = after;
+    // White space before an element is dropped: a parser drops it before the first one.
+    while (cursor && blank(cursor) && next instanceof Element) {
+      const after = cursor.nextSibling;
+      cursor.remove();
+      cursor = after;
     }
-    const found = match(place, next, byId);
+    const found = match(cursor, next, byId);
     if (!found) {
-      old.insertBefore(document.importNode(next, true), place);
+      old.insertBefore(document.importNode(next, true), cursor);
       continue;
     }
-    if (found !== place) old.insertBefore(found, place);
-    else place = place.nextSibling;
-    same(found, next);
+    if (found !== cursor) old.insertBefore(found, cursor);
+    else cursor = cursor.nextSibling;
+    update(found, next);
   }
-  while (place) {
-    const after = place.nextSibling;
-    place.remove();
-    place = after;
+  while (cursor) {
+    const after = cursor.nextSibling;
+    cursor.remove();
+    cursor = after;
   }
 }
 
 /** @param {Node} node */
 const blank = (node) => node.nodeType === Node.TEXT_NODE && !node.nodeValue?.trim();
 
-/** The node that stands for the next one: the one with its id, or the one in its place if neither has one. */
-function match(place, next, byId) {
+/** The node that becomes the next one: the one with its id, or the one at the cursor if neither has an id. */
+function match(cursor, next, byId) {
   const id = next instanceof Element && next.id;
   if (id) {
     const found = byId.get(id);
     return found?.nodeName === next.nodeName && found.parentNode ? found : null;
   }
-  if (!place || place.nodeType !== next.nodeType || place.nodeName !== next.nodeName) return null;
-  return place instanceof Element && place.id ? null : place;
+  if (!cursor || cursor.nodeType !== next.nodeType || cursor.nodeName !== next.nodeName) return null;
+  return cursor instanceof Element && cursor.id ? null : cursor;
 }
 
-function same(old, fresh) {
+function update(old, fresh) {
   if (!(old instanceof Element)) {
     if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
     return;
@@ -63,12 +63,12 @@ function same(old, fresh) {
 
 function attributes(old, fresh) {
   for (const { name, value } of [...fresh.attributes]) {
-    if (!THEIRS.has(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (!USER_ATTRIBUTES.has(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   for (const { name } of [...old.attributes]) {
-    if (!THEIRS.has(name) && !kept(old, name) && !fresh.hasAttribute(name)) old.removeAttribute(name);
+    if (!USER_ATTRIBUTES.has(name) && !isOwn(old, name) && !fresh.hasAttribute(name)) old.removeAttribute(name);
   }
 }
 
-/** What our own modules have set: a time's title, and what was shown because there are scripts. */
-const kept = (old, name) => (old.nodeName === "TIME" && name === "title") || name === "tabindex";
+/** Attributes that the scripts of the page have set. */
+const isOwn = (old, name) => (old.nodeName === "TIME" && name === "title") || name === "tabindex";

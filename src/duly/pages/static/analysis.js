@@ -1,9 +1,9 @@
-/** The summary of an analysis, one section for each thing that was looked at. */
+/** The summary of an analysis, one section per module. */
 
 import { el, folded, foldedTable, row, share, table } from "./dom.js";
-import { decimal, language, number, percent, plainDate, t, tOr } from "./i18n.js";
+import { decimal, language, number, percent, plainDate, t, textOr } from "./i18n.js";
 
-/** Numbers as they are written: JSON knows more of them than scripts do, as integers beyond 2^53, or 1.0. */
+/** A number with its spelling in JSON, which a float would lose: integers beyond 2^53, or 1.0. */
 
 class Written extends Number {
   /** @param {string} text */
@@ -17,7 +17,7 @@ class Written extends Number {
   }
 }
 
-// Browsers that do not tell how a number was written give the nearest one that they have.
+// Browsers without source text access return the nearest float.
 const keep = (_, value, said) =>
   typeof value === "number" && said?.source && said.source !== String(value) ? new Written(said.source) : value;
 
@@ -27,10 +27,10 @@ export const exactly = (text) => JSON.parse(text, keep);
 /** @param {unknown} value */
 export const isNumber = (value) => typeof value === "number" || value instanceof Written;
 
-/** Why a text could not be read, or what is wrong with a figure. @param {string} said */
+/** The reason why a text is unreadable or a figure uncertain, translated. @param {string} said */
 export function reason(said) {
   const [, n, country, expected] = /^(\d+) characters, (\w\w) has (\d+)$/.exec(said) ?? [];
-  return n ? t("findings.iban_length", { n, country, expected }) : tOr(`reason.${said}`, said);
+  return n ? t("findings.iban_length", { n, country, expected }) : textOr(`reason.${said}`, said);
 }
 
 /** A date as the reader writes it. @param {string} iso */
@@ -44,7 +44,7 @@ function valueOf({ kind, value, currency }) {
 }
 
 /** @param {{problem?: string, around: string}} figure */
-function place({ problem, around }) {
+function context({ problem, around }) {
   const doubt = problem ? [el("strong", { class: "doubt" }, t("findings.doubt", { reason: reason(problem) })), el("br")] : [];
   return el("span", {}, ...doubt, around);
 }
@@ -58,7 +58,7 @@ export function figureTable(found, more = []) {
   const head = ["kind", "value", "context", ...more].map((name) => t(`findings.${name}`));
   return foldedTable(
     head,
-    sorted.map((one) => row(t(`figure.${one.kind}`), valueOf(one), place(one), ...more.map((name) => one[name]))),
+    sorted.map((one) => row(t(`figure.${one.kind}`), valueOf(one), context(one), ...more.map((name) => one[name]))),
   );
 }
 
@@ -91,11 +91,11 @@ function figuresOf(found) {
 
 const moduleOf = (value) => Object.keys(MODULES).find((name) => value[name]);
 
-/** Whether we know how to read it. @param {any} value */
+/** Whether the value has a known schema. @param {any} value */
 export const isFindings = (value) =>
   value?.schema_version === 1 && typeof value.source === "string" && Boolean(value.unreadable || moduleOf(value));
 
-/** What it is called in the list. @param {any} value */
+/** The title in the list of partial results. @param {any} value */
 export function titleOf(value) {
   const module = moduleOf(value);
   return module ? `${value.source}: ${t(`module.${module}`)}` : value.source;
@@ -123,9 +123,9 @@ export function nameOf(code) {
 }
 
 /** @param {any} found */
-export const readability = (found) => (found ? `${tOr(`readability.${found.label}`, found.label)} (${number(found.score)})` : "");
+export const readability = (found) => (found ? `${textOr(`readability.${found.label}`, found.label)} (${number(found.score)})` : "");
 
-/** Numbers with their names, the large ones of a page; not those that nobody counted. @param {[string, number | null][]} said */
+/** Key figures with their names; missing ones are left out. @param {[string, number | null][]} said */
 export function figures(said) {
   const counted = said.filter(([, value]) => isNumber(value));
   const told = counted.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, number(value))));
@@ -207,7 +207,7 @@ function failed({ failed: listed }) {
   return el("section", { class: "notice warn" }, el("p", {}, t("findings.failed")), el("ul", {}, ...items), ...leftOut(listed));
 }
 
-/** Whether we know how to read it. @param {any} value */
+/** Whether the value has a known schema. @param {any} value */
 export const isSummary = (value) => value?.schema_version === 1 && Boolean(value.totals && value.sources);
 
 /** @param {any} summary */

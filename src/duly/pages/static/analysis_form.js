@@ -1,7 +1,7 @@
-/** The form of an analysis: files are uploaded as they are, texts travel with the request. */
+/** The analysis form: files are uploaded, texts are part of the request. */
 
 import { call } from "./api.js";
-import { asking, el, say, takingFiles, the } from "./dom.js";
+import { acceptFiles, byId, el, setText, submitForm } from "./dom.js";
 import { bytes, t } from "./i18n.js";
 
 /** @type {File[]} */
@@ -9,18 +9,18 @@ let files = [];
 
 /** The files so far, each with a way to take it back. */
 function show() {
-  the("chosen").replaceChildren(
+  byId("chosen").replaceChildren(
     ...files.map((file) => {
       const remove = () => {
         files = files.filter((other) => other !== file);
         show();
-        the("files").focus();
+        byId("files").focus();
       };
       const button = { type: "button", class: "plain", "aria-label": t("analysis.remove", { name: file.name }) };
       return el("li", {}, `${file.name} `, el("small", {}, bytes(file.size)), el("button", { ...button, click: remove }, "×"));
     }),
   );
-  the("analysis").dispatchEvent(new Event("change"));
+  byId("analysis").dispatchEvent(new Event("change"));
 }
 
 /** @param {FileList} more */
@@ -33,11 +33,11 @@ function addText() {
   const n = document.querySelectorAll("#analysis textarea").length + 1;
   const id = `text-${n}`;
   const field = el("textarea", { id, rows: "6" });
-  the("more-texts").append(el("div", { class: "field" }, el("label", { for: id }, t("analysis.text.nth", { n })), field));
+  byId("more-texts").append(el("div", { class: "field" }, el("label", { for: id }, t("analysis.text.nth", { n })), field));
   field.focus();
 }
 
-/** Names that are told apart. @param {{name: string}[]} sources */
+/** Make the names of the sources unique. @param {{name: string}[]} sources */
 function named(sources) {
   const seen = new Set();
   for (const source of sources) {
@@ -53,7 +53,7 @@ function texts() {
   return given.filter((text) => text.trim()).map((text, n) => ({ name: t("analysis.text.name", { n: n + 1 }), text }));
 }
 
-/** What is wrong with the form, in a word; nothing if it is right. @param {any} limits */
+/** The error message of an invalid form, else an empty string. @param {any} limits */
 function wrong(limits, chosen) {
   const count = files.length + texts().length;
   const large = files.find((file) => file.size > limits.file);
@@ -90,14 +90,14 @@ async function collected(limits, report) {
 /** Bring the form to life. @param {HTMLFormElement} form */
 export function analysis(form) {
   const limits = JSON.parse(form.dataset.limits);
-  takingFiles(the("drop"), the("files"), choose);
-  the("add-text").addEventListener("click", addText);
-  asking(form, the("analysis-problem"), async (report) => {
+  acceptFiles(byId("drop"), byId("files"), choose);
+  byId("add-text").addEventListener("click", addText);
+  submitForm(form, byId("analysis-problem"), async (report) => {
     const chosen = [...form.querySelectorAll("[name=modules]:checked")].map((box) => box.value);
     const problem = wrong(limits, chosen);
-    say(the("analysis-problem"), problem);
+    setText(byId("analysis-problem"), problem);
     if (problem) return null;
-    const payload = { sources: await collected(limits, report), modules: chosen, language: the("language").value };
+    const payload = { sources: await collected(limits, report), modules: chosen, language: byId("language").value };
     return { job_type: "analyze.run", payload };
   });
 }

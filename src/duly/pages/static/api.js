@@ -1,29 +1,29 @@
-/** Calls to the service that this page came from. */
+/** API calls. */
 
 import { exactly } from "./analysis.js";
-import { t, tOr } from "./i18n.js";
+import { t, textOr } from "./i18n.js";
 
 const meta = (name) => document.querySelector(`meta[name="duly-${name}"]`)?.content ?? "";
 
-/** What comes before our paths, where the service is mounted. */
+/** The path prefix of the service. */
 export const base = meta("base");
 
-/** Whether the browser has a log-in, which may have ended. */
-export const loggedIn = Boolean(meta("csrf"));
+/** Whether the browser has a session cookie; the session may have expired. */
+export const isSignedIn = Boolean(meta("csrf"));
 
-/** Something that was refused: RFC 9457, in the reader's words where we have some; status 0 if nobody answered. */
+/** A rejected request (RFC 9457), with a translated message if there is one; status 0 if the service is unreachable. */
 export class Problem extends Error {
-  /** @param {number} status @param {{code?: string, detail?: string, errors?: {field: string}[]}} said */
-  constructor(status, said) {
-    super(tOr(`problem.${said.code}`, said.detail ?? `${status}`));
+  /** @param {number} status @param {{code?: string, detail?: string, errors?: {field: string}[]}} problem */
+  constructor(status, problem) {
+    super(textOr(`problem.${problem.code}`, problem.detail ?? `${status}`));
     this.status = status;
-    this.code = said.code ?? "";
-    this.field = said.errors?.[0]?.field ?? "";
+    this.code = problem.code ?? "";
+    this.field = problem.errors?.[0]?.field ?? "";
   }
 }
 
 /**
- * Ask the service.
+ * Send a request.
  * @param {string} method
  * @param {string} path as in `/v1/jobs`
  * @param {{json?: unknown, body?: BodyInit, headers?: Record<string, string>, signal?: AbortSignal}} [more]
@@ -45,28 +45,28 @@ export async function call(method, path, { json, body, headers = {}, signal } = 
   throw new Problem(answer.status, await answer.json().catch(() => ({})));
 }
 
-/** The JSON of a path, with its numbers as they are written. @param {string} path */
+/** The JSON of a path; numbers keep their spelling. @param {string} path */
 export async function get(path) {
   return exactly(await (await call("GET", path)).text());
 }
 
-/** Go to one of our pages. @param {string} path */
+/** Go to a page of the service. @param {string} path */
 export const go = (path) => location.assign(base + path);
 
-/** The log-in is over: log in again, and come back to this page. */
-export function logInAgain() {
+/** Go to the sign-in page, and return to this page afterwards. */
+export function signInAgain() {
   const here = location.pathname.slice(base.length) + location.search;
   location.replace(`${base}/login?next=${encodeURIComponent(here)}`);
 }
 
 /**
- * Show what went wrong; whose log-in is over is sent to log in.
- * @param {HTMLElement} place
+ * Show the error; an expired session leads to the sign-in page.
+ * @param {HTMLElement} element
  * @param {unknown} error
  */
-export function showProblem(place, error) {
+export function showProblem(element, error) {
   if (!(error instanceof Problem)) throw error;
-  if (error.status === 401) return logInAgain();
-  place.textContent = error.message;
-  place.hidden = false;
+  if (error.status === 401) return signInAgain();
+  element.textContent = error.message;
+  element.hidden = false;
 }

@@ -1,33 +1,33 @@
-/** The page with the documents: files are filed as they are chosen or dropped, one after the other. */
+/** The list of documents: selected or dropped files are uploaded one after the other. */
 
 import "./page.js";
 import { base, call, Problem, showProblem } from "./api.js";
-import { el, say, takingFiles, the } from "./dom.js";
+import { acceptFiles, byId, el, setText } from "./dom.js";
 import { bytes, t } from "./i18n.js";
 import { upload } from "./upload.js";
 
 const NARROW = "(max-width: 52rem)";
-const section = the("upload");
+const section = byId("upload");
 const limits = section && JSON.parse(section.dataset.limits);
 const tally = { done: 0, again: 0, bad: 0, all: 0 };
-/** @type {Promise<void>} the file before, and those before it */
-let line = Promise.resolve();
+/** @type {Promise<void>} ends with the last queued upload */
+let uploads = Promise.resolve();
 
 const isBusy = () => tally.done + tally.again + tally.bad < tally.all;
 
-function sum() {
+function summarize() {
   const n = tally.all - (tally.done + tally.again + tally.bad);
-  say(the("uploaded"), isBusy() ? t("upload.busy", { n: tally.all - n, total: tally.all }) : t("upload.summary", tally));
-  the("refresh").hidden = isBusy() || !tally.done;
+  setText(byId("uploaded"), isBusy() ? t("upload.busy", { n: tally.all - n, total: tally.all }) : t("upload.summary", tally));
+  byId("refresh").hidden = isBusy() || !tally.done;
 }
 
-/** What is wrong with a file before it is sent. @param {File} file */
+/** The error message of a file that cannot be uploaded, else an empty string. @param {File} file */
 function wrong(file) {
   if (!file.size) return t("upload.empty");
   return file.size > limits.file ? t("upload.too_large", { max: bytes(limits.file) }) : "";
 }
 
-/** One file in the list: what happens to it, and how it ended. */
+/** A file in the list of uploads, with its progress and result. */
 class Row {
   /** @param {File} file */
   constructor(file) {
@@ -36,14 +36,14 @@ class Row {
     this.bar = el("progress", { max: "1", value: "0", "aria-label": t("upload.progress", { name: file.name }) });
     this.said = el("span", { class: "said" }, t("upload.waiting"));
     this.item = el("li", {}, this.name, el("small", {}, bytes(file.size)), this.said, this.bar);
-    the("uploads").append(this.item);
+    byId("uploads").append(this.item);
   }
 
-  /** Its turn comes when those before it are through. */
+  /** Upload the file after those queued before it. */
   queue() {
     tally.all += 1;
-    sum();
-    line = line.then(() => this.send()).then(sum);
+    summarize();
+    uploads = uploads.then(() => this.send()).then(summarize);
   }
 
   async send() {
@@ -58,7 +58,7 @@ class Row {
     }
   }
 
-  /** @param {string} text @param {number} [share] without, nobody knows how far it is */
+  /** @param {string} text @param {number} [share] unknown if missing */
   show(text, share) {
     this.said.textContent = text;
     this.bar.hidden = false;
@@ -101,26 +101,26 @@ function choose(files) {
   for (const file of files) new Row(file).queue();
 }
 
-function receiving() {
-  the("files-hint").textContent = t("upload.hint", { max: bytes(limits.file) });
-  takingFiles(the("drop"), the("files"), choose);
+function uploadForm() {
+  byId("files-hint").textContent = t("upload.hint", { max: bytes(limits.file) });
+  acceptFiles(byId("drop"), byId("files"), choose);
   addEventListener("beforeunload", (event) => isBusy() && event.preventDefault());
 }
 
 /** @param {HTMLFormElement} form */
-function makingFolders(form) {
+function folderForm(form) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const json = { name: the("folder-name").value.trim(), parent_id: form.dataset.parent || null };
+    const json = { name: byId("folder-name").value.trim(), parent_id: form.dataset.parent || null };
     try {
       const answer = await call("POST", "/v1/documents/folders", { json });
       location.assign(`?folder=${(await answer.json()).node_id}`);
     } catch (error) {
-      showProblem(the("folder-problem"), error);
+      showProblem(byId("folder-problem"), error);
     }
   });
 }
 
-if (matchMedia(NARROW).matches) the("folders").open = false;
-if (section) receiving();
-if (the("new-folder")) makingFolders(the("new-folder"));
+if (matchMedia(NARROW).matches) byId("folders").open = false;
+if (section) uploadForm();
+if (byId("new-folder")) folderForm(byId("new-folder"));

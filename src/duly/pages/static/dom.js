@@ -1,6 +1,6 @@
-/** Elements, made with text only: nothing that comes from outside is ever read as HTML. */
+/** DOM helpers: elements are created from text only, never from HTML. */
 
-import { remember } from "./again.js";
+import { rememberRequest } from "./request_memory.js";
 import { call, go, showProblem } from "./api.js";
 import { t, zonedTime } from "./i18n.js";
 
@@ -9,7 +9,7 @@ import { t, zonedTime } from "./i18n.js";
  * @param {string} id
  * @returns {any}
  */
-export const the = (id) => document.getElementById(id);
+export const byId = (id) => document.getElementById(id);
 
 /**
  * A new element with attributes and children; texts become text nodes.
@@ -28,26 +28,26 @@ export function el(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Show a text in an element, or hide it if there is none. @param {HTMLElement} place @param {string} text */
-export function say(place, text) {
-  if (place.textContent !== text) place.textContent = text;
-  place.hidden = !text;
+/** Show a text in an element; an empty text hides it. @param {HTMLElement} element @param {string} text */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+  element.hidden = !text;
 }
 
 /**
- * Names and values in a list of facts.
+ * Render names and values.
  * @param {HTMLElement} list a `dl`
- * @param {[string, Node | string | null | undefined][]} facts those without a value are left out
+ * @param {[string, Node | string | null | undefined][]} facts empty values are left out
  */
-export function tell(list, facts) {
-  const told = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  list.replaceChildren(...told.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+export function renderFacts(list, facts) {
+  const present = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  list.replaceChildren(...present.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
 
 /** A moment as an element. @param {string | null} at @param {(at: string) => string} format */
 export const timeOf = (at, format) => (at ? el("time", { datetime: at, title: zonedTime(at) }, format(at)) : null);
 
-const AT_FIRST = 10;
+const PAGE_SIZE = 10;
 
 /** The cells of a row. @param {...(Node | string)} cells */
 export const row = (...cells) => cells;
@@ -55,7 +55,7 @@ export const row = (...cells) => cells;
 /**
  * @param {string[]} head no headings if it is empty
  * @param {(Node | string)[][]} rows
- * @param {{numbers?: number[], kind?: string}} [how] which columns are numbers; `list` for cards where it is narrow
+ * @param {{numbers?: number[], kind?: string}} [how] numeric columns; kind `list` becomes cards on narrow screens
  */
 export function table(head, rows, { numbers = [], kind = "" } = {}) {
   const align = (n) => ({ class: numbers.includes(n) ? "number" : "" });
@@ -66,7 +66,7 @@ export function table(head, rows, { numbers = [], kind = "" } = {}) {
 }
 
 /**
- * A name, a bar and a word about it.
+ * A name, a bar and a label.
  * @param {string} name
  * @param {number} part from 0 to 1
  * @param {string} said
@@ -84,11 +84,11 @@ export const share = (name, part, said) =>
  * A list with its first items, and a button for the others.
  * @param {HTMLElement} list
  * @param {Element[]} items
- * @param {HTMLElement} [whole] what the list is part of
+ * @param {HTMLElement} [whole] the element that contains the list
  */
 export function folded(list, items, whole = list) {
-  list.replaceChildren(...items.slice(0, AT_FIRST));
-  const rest = items.slice(AT_FIRST);
+  list.replaceChildren(...items.slice(0, PAGE_SIZE));
+  const rest = items.slice(PAGE_SIZE);
   if (!rest.length) return whole;
   const more = el("button", { type: "button", class: "plain" }, t("tree.more", { n: rest.length }));
   more.addEventListener("click", () => {
@@ -106,19 +106,19 @@ export function foldedTable(head, rows) {
 }
 
 /** @param {HTMLElement} form @param {string} text */
-export const complain = (form, text) => say(form.querySelector("[role=alert]"), text);
+export const showFormError = (form, text) => setText(form.querySelector("[role=alert]"), text);
 
 /**
- * @param {HTMLFormElement | null} form none if they may not
+ * @param {HTMLFormElement | null} form null without permission
  * @param {(event: SubmitEvent) => Promise<unknown>} send
  */
-export function sending(form, send) {
+export function onSubmit(form, send) {
   if (!form) return;
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (form.dataset.busy) return;
     form.dataset.busy = "yes";
-    complain(form, "");
+    showFormError(form, "");
     try {
       await send(event);
     } catch (error) {
@@ -129,26 +129,26 @@ export function sending(form, send) {
   });
 }
 
-/** Have a job done, and go to its page. @param {object} request @param {string} key */
-export async function ask(request, key) {
+/** Submit a job, and go to its page. @param {object} request @param {string} key */
+export async function submitJob(request, key) {
   const answer = await call("POST", "/v1/jobs", { json: request, headers: { "idempotency-key": key } });
   const { job_id: jobId } = await answer.json();
-  remember(jobId, request);
+  rememberRequest(jobId, request);
   go(`/jobs/${jobId}`);
 }
 
 /**
- * A form that asks for a job.
+ * A form that submits a job.
  * @param {HTMLFormElement} form
- * @param {HTMLElement} problem where it is said what is wrong
- * @param {(report: (text: string) => void) => Promise<object | null>} read the request; null if the form is wrong
+ * @param {HTMLElement} problem shows errors
+ * @param {(report: (text: string) => void) => Promise<object | null>} read the request; null if the form is invalid
  */
-export function asking(form, problem, read) {
+export function submitForm(form, problem, read) {
   const doing = form.querySelector(".doing");
   const button = form.querySelector("button[type=submit]");
   const report = (text) => (doing.textContent = text);
   let key = crypto.randomUUID();
-  // Another request is another job.
+  // A changed request is a new job, with a new idempotency key.
   const renew = () => {
     key = crypto.randomUUID();
     problem.hidden = true;
@@ -163,7 +163,7 @@ export function asking(form, problem, read) {
       const request = await read(report);
       if (request === null) return;
       report(t("submit.sending"));
-      await ask(request, key);
+      await submitJob(request, key);
     } catch (error) {
       showProblem(problem, error);
     } finally {
@@ -173,14 +173,13 @@ export function asking(form, problem, read) {
   });
 }
 
-/** A place that takes files: chosen in its field, or dropped on it. */
-
 /**
+ * A zone that accepts files: selected in its input, or dropped.
  * @param {HTMLElement} zone
  * @param {HTMLInputElement} input
  * @param {(files: FileList) => void} choose
  */
-export function takingFiles(zone, input, choose) {
+export function acceptFiles(zone, input, choose) {
   input.addEventListener("change", () => {
     choose(input.files);
     input.value = "";

@@ -2,7 +2,7 @@
 
 import "./page.js";
 import { call, showProblem } from "./api.js";
-import { complain, sending, the } from "./dom.js";
+import { byId, onSubmit, showFormError } from "./dom.js";
 import { t } from "./i18n.js";
 
 /** @param {string} type @param {string | null} folder */
@@ -11,16 +11,16 @@ async function set(type, folder) {
   location.reload();
 }
 
-sending(the("filing-form"), async () => {
-  const type = the("own").value.trim() || the("type").value;
-  if (!type) return complain(the("filing-form"), t("filing.choose"));
-  await set(type, the("folder").value);
+onSubmit(byId("filing-form"), async () => {
+  const type = byId("own").value.trim() || byId("type").value;
+  if (!type) return showFormError(byId("filing-form"), t("filing.choose"));
+  await set(type, byId("folder").value);
 });
-the("rules")?.addEventListener("click", async ({ target }) => {
+byId("rules")?.addEventListener("click", async ({ target }) => {
   if (!target.dataset.type) return;
   try {
     await set(target.dataset.type, null);
   } catch (error) {
-    showProblem(the("filing-form").querySelector("[role=alert]"), error);
+    showProblem(byId("filing-form").querySelector("[role=alert]"), error);
   }
 });

@@ -1,10 +1,10 @@
-/** Following a job: told of each event by a stream; where there is none, by polls that wait for news. */
+/** Follow a job by its event stream; without one, by long polling. */
 
-import { base, call, logInAgain, Problem } from "./api.js";
+import { base, call, Problem, signInAgain } from "./api.js";
 
 const WAIT = 20;
-const PACE = 250;
-const LONGEST_PAUSE = 15_000;
+const MIN_INTERVAL = 250;
+const MAX_BACKOFF = 15_000;
 const ENDED = new Set(["completed", "failed", "canceled"]);
 
 const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
@@ -12,60 +12,60 @@ const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
 /** Whether a job never changes again. @param {{status: string}} job */
 export const ended = (job) => ENDED.has(job.status);
 
-/** One reader of one job. */
+/** Follows one job. */
 export class Follower {
   /**
    * @param {string} jobId
    * @param {string[]} names the types of events
-   * @param {{job: (job: any) => Promise<void>, note: (text: string) => void, offline: (is: boolean) => void}} tell
+   * @param {{job: (job: any) => Promise<void>, note: (text: string) => void, offline: (is: boolean) => void}} handlers
    */
-  constructor(jobId, names, tell) {
+  constructor(jobId, names, handlers) {
     this.path = `/v1/jobs/${jobId}`;
     this.names = names;
-    this.tell = tell;
+    this.handlers = handlers;
     this.etag = "";
     this.job = null;
-    this.looking = null;
+    this.refreshing = null;
     this.again = false;
   }
 
   /** Follow it to its end. */
   async start() {
-    await this.look();
+    await this.refresh();
     if (ended(this.job)) return;
     this.listen();
-    // Nobody sends an event when nothing happens: whether it is stale shows here.
-    this.timer = setInterval(() => document.hidden || this.look(), WAIT * 1000);
-    document.addEventListener("visibilitychange", () => document.hidden || this.look());
+    // A stale job has no events: poll as well.
+    this.timer = setInterval(() => document.hidden || this.refresh(), WAIT * 1000);
+    document.addEventListener("visibilitychange", () => document.hidden || this.refresh());
   }
 
-  /** Look at the job now. However many ask, one looks at a time, and once more if somebody asked meanwhile. */
-  look() {
+  /** Refresh the job. Concurrent calls share one request, followed by one more. */
+  refresh() {
     this.again = true;
-    this.looking ??= this.looks().finally(() => (this.looking = null));
-    return this.looking;
+    this.refreshing ??= this.refreshAll().finally(() => (this.refreshing = null));
+    return this.refreshing;
   }
 
-  async looks() {
+  async refreshAll() {
     while (this.again && !(this.job && ended(this.job))) {
       this.again = false;
       await this.fetch(0);
-      if (this.again) await pause(PACE);
+      if (this.again) await pause(MIN_INTERVAL);
     }
   }
 
-  /** The job, if it has changed; with patience until it does. @param {number} wait seconds */
+  /** Fetch the job if it has changed, waiting for a change; retry until it works. @param {number} wait seconds */
   async fetch(wait) {
-    for (let delay = 500; ; delay = Math.min(delay * 2, LONGEST_PAUSE)) {
+    for (let delay = 500; ; delay = Math.min(delay * 2, MAX_BACKOFF)) {
       try {
         await this.read(wait);
-        this.tell.offline(false);
+        this.handlers.offline(false);
         return;
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        if (error.status === 401) return logInAgain();
+        if (error.status === 401) return signInAgain();
         if (error.status === 404) return location.reload();
-        this.tell.offline(true);
+        this.handlers.offline(true);
         await pause(delay);
       }
     }
@@ -78,31 +78,31 @@ export class Follower {
     if (answer.status === 304) return;
     this.job = await answer.json();
     if (ended(this.job)) this.stop();
-    await this.tell.job(this.job);
+    await this.handlers.job(this.job);
     this.etag = answer.headers.get("etag");
   }
 
-  /** By the stream; the last few events again, because one of them may have a note. */
+  /** Follow the stream, from the last few events on: one of them may have a note. */
   listen() {
     const after = Math.max(0, this.job.event_seq - 10);
     this.stream = new EventSource(`${base}${this.path}/events?after=${after}`);
-    this.stream.onopen = () => this.tell.offline(false);
+    this.stream.onopen = () => this.handlers.offline(false);
     this.stream.onerror = () => {
-      // The browser tries again by itself, unless the service has refused the stream.
+      // The browser reconnects, unless the service rejected the stream.
       if (this.stream.readyState === EventSource.CLOSED) this.poll();
-      else this.look();
+      else this.refresh();
     };
-    for (const name of this.names) this.stream.addEventListener(name, (event) => this.hear(event));
+    for (const name of this.names) this.stream.addEventListener(name, (event) => this.onEvent(event));
   }
 
   /** @param {MessageEvent} event */
-  hear(event) {
+  onEvent(event) {
     const { payload } = JSON.parse(event.data);
-    if (payload.note) this.tell.note(payload.note);
-    this.look();
+    if (payload.note) this.handlers.note(payload.note);
+    this.refresh();
   }
 
-  /** By polls: the service answers when there is news. */
+  /** Follow by long polling: the service answers when the job changes. */
   async poll() {
     while (!ended(this.job)) await this.fetch(WAIT);
   }

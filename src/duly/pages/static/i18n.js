@@ -2,7 +2,7 @@
 
 export const language = document.documentElement.lang;
 const { default: texts } = await import(`./texts.${language}.js`);
-/** The language, with the habits of the reader's country: en-GB has 24 hours. */
+/** The language with the reader's region: en-GB has 24 hours. */
 const locale = navigator.languages.find((one) => one.startsWith(language)) ?? language;
 const when = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
 const hover = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "long" });
@@ -23,8 +23,8 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
 }
 
-/** A text by its key, or what stands in for it. @param {string} key @param {string} otherwise */
-export const tOr = (key, otherwise) => texts[key] ?? otherwise;
+/** A text by its message id, or a fallback. @param {string} key @param {string} fallback */
+export const textOr = (key, fallback) => texts[key] ?? fallback;
 
 /** A moment in the reader's own time; of today, without the date. @param {string | null} at */
 export function time(at) {
@@ -39,20 +39,20 @@ export const fullTime = (at) => when.format(new Date(at));
 /** A moment with its date and the time zone, for the title of a time element. @param {string} at */
 export const zonedTime = (at) => hover.format(new Date(at));
 
-/** A date without a time, also one without its day; what no calendar has stays as it is. @param {string} iso */
+/** A date, or a month; an invalid date stays as it is. @param {string} iso */
 export function plainDate(iso) {
   const date = new Date(iso);
   if (!/^\d{4}-\d\d(-\d\d)?$/.test(iso) || Number.isNaN(date.getTime()) || !date.toISOString().startsWith(iso)) return iso;
   return (iso.length === 7 ? month : day).format(date);
 }
 
-/** How far a job is, in whole percent: 100 means that it is done. @param {{status: string, progress_percent: number}} job */
+/** The progress in whole percent: 100 means that the job succeeded. @param {{status: string, progress_percent: number}} job */
 export const progress = (job) => (job.status === "completed" ? 100 : Math.min(99, Math.floor(job.progress_percent)));
 
 /** A count, or another number that may be rounded. @param {number} value */
 export const number = (value) => numbers.format(value);
 
-/** A number that is given as text, with all of its digits. @param {string} text */
+/** A decimal number with all of its digits. @param {string} text */
 export function decimal(text) {
   const digits = text.split(".")[1]?.length ?? 0;
   if (digits > MAX_DIGITS) return text;

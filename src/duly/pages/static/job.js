@@ -1,14 +1,14 @@
-/** The page of a job: how far it is, what it has found so far, and how it ended. */
+/** The page of a job: progress, partial results, log and outcome. */
 
 import "./page.js";
-import { recall } from "./again.js";
+import { recallRequest } from "./request_memory.js";
 import { base, call, go, showProblem } from "./api.js";
-import { ask, el, say, tell, the, timeOf } from "./dom.js";
+import { byId, el, renderFacts, setText, submitJob, timeOf } from "./dom.js";
 import { ended, Follower } from "./follow.js";
 import { number, progress, t, time } from "./i18n.js";
 import { Snapshots } from "./values.js";
 
-/** What to make of a failure. @param {any} job */
+/** Advice on a failure. @param {any} job */
 function advice(job) {
   if (job.outcome === "blocked") return t("failure.blocked");
   if (job.reconciled) return t("failure.reconciled");
@@ -16,24 +16,24 @@ function advice(job) {
   return job.outcome === "dead" ? `${t("failure.dead")} ${job.retryable ? passing : ""}`.trim() : passing;
 }
 
-/** Have the service do it again: it has kept what was asked for. @param {any} job */
+/** Rerun the job with its stored payload. @param {any} job */
 async function rerun(job) {
   const answer = await call("POST", `/v1/jobs/${job.job_id}/rerun`, { json: { reason: t("rerun.reason") } });
   go(`/jobs/${(await answer.json()).job_id}`);
 }
 
-/** How the same can be had again: operators may anywhere, others where this tab knows what it was. */
-function wayOf(job, may) {
+/** The action that reruns a job: operators rerun any, others submit the request that this tab remembers. */
+function rerunAction(job, may) {
   if (may.operate) return () => rerun(job);
-  const request = recall(job.job_id);
+  const request = recallRequest(job.job_id);
   const key = crypto.randomUUID();
-  return request && (() => ask(request, key));
+  return request && (() => submitJob(request, key));
 }
 
-/** The same again if it is worthwhile and there is a way; else the way to a new job. @param {any} job */
+/** A button that reruns the job if that can help, else a link to a new job. @param {any} job */
 function again(job, may, problem) {
   const worthwhile = job.status === "canceled" || job.retryable || job.reconciled;
-  const way = worthwhile && wayOf(job, may);
+  const way = worthwhile && rerunAction(job, may);
   if (!way) return may.write ? el("a", { class: "button", href: `${base}/submit` }, t("rerun.new")) : "";
   const button = el("button", { type: "button", class: "main" }, t(job.status === "canceled" ? "rerun.new" : "rerun.button"));
   button.addEventListener("click", async () => {
@@ -51,7 +51,7 @@ function again(job, may, problem) {
 /** @param {any} job */
 function failure(job) {
   const facts = el("dl", { class: "facts" });
-  tell(facts, [
+  renderFacts(facts, [
     [t("failure.class"), [job.error_class, job.error_code].filter(Boolean).join(" · ")],
     [t("failure.message"), job.error_message],
   ]);
@@ -67,29 +67,29 @@ function canceled(job) {
 /**
  * @param {any} job that has failed, or was canceled
  * @param {{write: boolean, operate: boolean}} may
- * @param {HTMLElement} problem where it is said what is wrong
+ * @param {HTMLElement} problem shows errors
  */
-export function ending(job, may, problem) {
-  const told = job.status === "failed" ? failure(job) : canceled(job);
+export function outcomeNotice(job, may, problem) {
+  const content = job.status === "failed" ? failure(job) : canceled(job);
   const kind = job.status === "failed" ? "bad" : "calm";
   const way = may.write || may.operate ? [el("p", {}, again(job, may, problem))] : [];
-  return el("section", { class: `notice ${kind}`, id: "ended" }, ...told, ...way);
+  return el("section", { class: `notice ${kind}`, id: "ended" }, ...content, ...way);
 }
 
-const PAGE = 500;
-const SHOWN = 300;
+const LINES_PER_REQUEST = 500;
+const MAX_LINES = 300;
 
-/** A list that knows how far it has read. */
+/** The log lines, read page by page. */
 export class Log {
   /** @param {HTMLElement} list @param {string} jobId */
   constructor(list, jobId) {
     this.list = list;
-    this.path = `/v1/jobs/${jobId}/logs?limit=${PAGE}`;
+    this.path = `/v1/jobs/${jobId}/logs?limit=${LINES_PER_REQUEST}`;
     this.after = "";
     this.reading = null;
   }
 
-  /** Read on, to the end. Whoever comes meanwhile waits for the same. */
+  /** Read to the end; concurrent calls share one reading. */
   update() {
     this.reading ??= this.read().finally(() => (this.reading = null));
     return this.reading;
@@ -101,7 +101,7 @@ export class Log {
       const page = await answer.json();
       for (const line of page.lines) this.add(line);
       this.after = page.after ?? "";
-      if (page.lines.length < PAGE) return;
+      if (page.lines.length < LINES_PER_REQUEST) return;
     }
   }
 
@@ -110,20 +110,20 @@ export class Log {
     const attempt = line.attempt > 1 ? ` ${t("log.attempt", { n: line.attempt })}` : "";
     const said = el("span", { class: "said" }, line.message);
     this.list.append(el("li", { "data-level": line.level }, when, `${attempt} ${line.level} `, said));
-    if (this.list.childElementCount > SHOWN) this.list.firstElementChild.remove();
+    if (this.list.childElementCount > MAX_LINES) this.list.firstElementChild.remove();
   }
 }
 
-const page = the("job");
+const page = byId("job");
 const jobId = page.dataset.job;
 const may = JSON.parse(page.dataset.may);
-const LAST_LINES = 1500;
-const log = new Log(the("lines"), jobId);
+const LAST_LINES_DELAY = 1500;
+const log = new Log(byId("lines"), jobId);
 /** @type {Snapshots | null} */
 let snapshots = null;
 
-/** Its state in a sentence. @param {any} job */
-function says(job) {
+/** The message about the status. @param {any} job */
+function statusMessage(job) {
   if (job.cancel_requested_at && !ended(job)) return t("job_message.stopping");
   const later = Date.parse(job.run_at) > Date.now() + 1000;
   if (job.status !== "queued" || !(later || job.error_code)) return t(`job_message.${job.status}`);
@@ -132,7 +132,7 @@ function says(job) {
   return t(`job_message.${how}`, { time: time(job.run_at) });
 }
 
-/** Why the last attempt failed, as long as others follow. @param {any} job */
+/** The error of the last attempt while the job is retried. @param {any} job */
 function lastFailure(job) {
   if (ended(job) || !job.error_code) return "";
   const n = job.status === "queued" ? job.attempt : job.attempt - 1;
@@ -156,36 +156,36 @@ function facts(job) {
 function showState(job) {
   const active = !ended(job);
   const stale = active && job.freshness.shown === "likely_stale";
-  the("status").textContent = t(`status.${job.status}`);
-  the("status").dataset.status = job.status;
-  if (the("says").textContent !== says(job)) the("says").textContent = says(job);
-  the("progress").value = job.progress_percent;
-  the("progress").dataset.status = job.status;
-  the("percent").textContent = `${progress(job)} %`;
-  say(the("last-failure"), lastFailure(job));
-  say(the("stale"), stale ? t("job.stale", { time: time(job.updated_at) }) : "");
-  the("stay").hidden = !active;
-  the("cancel").hidden = !active || !may.write || Boolean(job.cancel_requested_at);
-  tell(the("facts"), facts(job));
+  byId("status").textContent = t(`status.${job.status}`);
+  byId("status").dataset.status = job.status;
+  if (byId("says").textContent !== statusMessage(job)) byId("says").textContent = statusMessage(job);
+  byId("progress").value = job.progress_percent;
+  byId("progress").dataset.status = job.status;
+  byId("percent").textContent = `${progress(job)} %`;
+  setText(byId("last-failure"), lastFailure(job));
+  setText(byId("stale"), stale ? t("job.stale", { time: time(job.updated_at) }) : "");
+  byId("stay").hidden = !active;
+  byId("cancel").hidden = !active || !may.write || Boolean(job.cancel_requested_at);
+  renderFacts(byId("facts"), facts(job));
 }
 
 /** @param {any} job */
 async function showPartials(job) {
   if (!job.result_id || job.status === "completed") return;
-  snapshots ??= new Snapshots(the("snapshots"), job.result_id, job.job_type);
-  the("permalink").href = `${base}/results/${job.result_id}`;
+  snapshots ??= new Snapshots(byId("snapshots"), job.result_id, job.job_type);
+  byId("permalink").href = `${base}/results/${job.result_id}`;
   try {
     await snapshots.update(job.result_seq);
   } catch (error) {
-    // They are kept for a shorter time than the job.
+    // Snapshots expire before the job.
     if (error.status !== 404) throw error;
   }
-  the("partials").hidden = snapshots.count === 0;
+  byId("partials").hidden = snapshots.count === 0;
 }
 
 async function showLog() {
   await log.update();
-  the("log").hidden = the("lines").childElementCount === 0;
+  byId("log").hidden = byId("lines").childElementCount === 0;
 }
 
 /** @param {any} job */
@@ -194,38 +194,38 @@ async function show(job) {
   showState(job);
   if (job.status === "completed") return location.replace(`${base}/results/${job.result_id}`);
   if (ended(job)) {
-    the("note").textContent = "";
-    the("partials-title").textContent = t("partials.final");
-    the("ending").replaceChildren(ending(job, may, the("problem")));
-    // Its last lines are written a moment after its end.
-    setTimeout(() => showLog().catch(() => {}), LAST_LINES);
+    byId("note").textContent = "";
+    byId("partials-title").textContent = t("partials.final");
+    byId("ending").replaceChildren(outcomeNotice(job, may, byId("problem")));
+    // The last lines are written shortly after the end.
+    setTimeout(() => showLog().catch(() => {}), LAST_LINES_DELAY);
   }
   await showPartials(job);
   await showLog();
 }
 
 async function cancel() {
-  const reason = the("reason").value.trim() || t("cancel.default");
-  the("cancel").disabled = true;
+  const reason = byId("reason").value.trim() || t("cancel.default");
+  byId("cancel").disabled = true;
   try {
     await call("POST", `/v1/jobs/${jobId}/cancel`, { json: { reason } });
   } catch (error) {
-    // It has ended by itself: the page shows how.
-    if (error.code !== "job.finished") showProblem(the("problem"), error);
+    // The job has finished meanwhile: the page shows it.
+    if (error.code !== "job.finished") showProblem(byId("problem"), error);
   }
-  the("cancel").disabled = false;
-  await follower.look();
+  byId("cancel").disabled = false;
+  await follower.refresh();
 }
 
 const follower = new Follower(jobId, JSON.parse(page.dataset.names), {
   job: show,
-  note: (text) => say(the("note"), text),
-  offline: (is) => (the("offline").hidden = !is),
+  note: (text) => setText(byId("note"), text),
+  offline: (is) => (byId("offline").hidden = !is),
 });
-the("cancel").addEventListener("click", () => {
-  // Else Escape would mean what the last answer was.
-  the("sure").returnValue = "no";
-  the("sure").showModal();
+byId("cancel").addEventListener("click", () => {
+  // Escape keeps the last return value: reset it.
+  byId("sure").returnValue = "no";
+  byId("sure").showModal();
 });
-the("sure").addEventListener("close", () => the("sure").returnValue === "yes" && cancel());
+byId("sure").addEventListener("close", () => byId("sure").returnValue === "yes" && cancel());
 await follower.start();

@@ -1,45 +1,45 @@
-/** Logging in: with what was pasted, or with the key behind the # of the address, which is not sent to anybody. */
+/** Sign in with the pasted key, or with the key in the URL fragment, which browsers do not send. */
 
 import "./page.js";
-import { call, get, go, loggedIn, Problem } from "./api.js";
-import { say, the } from "./dom.js";
+import { call, get, go, isSignedIn, Problem } from "./api.js";
+import { byId, setText } from "./dom.js";
 import { t } from "./i18n.js";
 
-const form = the("login");
-const field = the("credential");
+const form = byId("login");
+const field = byId("credential");
 
 /** @param {Problem} problem */
-function inWords(problem) {
+function problemText(problem) {
   if (problem.status === 401) return t("login.unknown");
   return problem.status === 429 ? t("login.wait") : problem.message;
 }
 
 /** @param {string} credential */
-async function logIn(credential) {
-  say(the("problem"), "");
-  the("doing").textContent = t("login.busy");
+async function signIn(credential) {
+  setText(byId("problem"), "");
+  byId("doing").textContent = t("login.busy");
   try {
     await call("POST", "/session", { json: { credential } });
     go(form.dataset.next);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    the("doing").textContent = "";
-    say(the("problem"), inWords(error));
+    byId("doing").textContent = "";
+    setText(byId("problem"), problemText(error));
     field.focus();
   }
 }
 
-/** Take the key of a link. Anybody can make such a link, with a key of their own: logging in needs a click. */
+/** Take the key of the fragment. Such a link can be forged, with a foreign key: signing in needs a click. */
 function take() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("key");
-  if (!given) return;
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  if (!key) return;
   history.replaceState(null, "", location.pathname + location.search);
-  field.value = given;
-  the("brought").hidden = false;
-  the("log-in").focus();
+  field.value = key;
+  byId("brought").hidden = false;
+  byId("log-in").focus();
 }
 
-/** Who is logged in should know before they become somebody else. */
+/** The warning of an existing session that the sign-in replaces. */
 async function already() {
   try {
     const { name } = await get("/v1/org");
@@ -53,12 +53,12 @@ async function already() {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   const credential = field.value.trim();
-  if (credential) logIn(credential);
+  if (credential) signIn(credential);
 });
-field.addEventListener("input", () => (the("brought").hidden = true));
+field.addEventListener("input", () => (byId("brought").hidden = true));
 addEventListener("hashchange", take);
 take();
-if (loggedIn) {
-  const said = await already();
-  say(the("already"), said && `${said} ${t("login.change")}`);
+if (isSignedIn) {
+  const message = await already();
+  setText(byId("already"), message && `${message} ${t("login.change")}`);
 }

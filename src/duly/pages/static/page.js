@@ -1,11 +1,11 @@
-/** What every page has: the way out, and times as the reader's clock shows them. */
+/** On every page: sign-out, and times in the local zone. */
 
-import { forget } from "./again.js";
+import { forgetRequests } from "./request_memory.js";
 import { call, go, Problem } from "./api.js";
 import { fullTime, zonedTime } from "./i18n.js";
 
-async function logOut() {
-  forget();
+async function signOut() {
+  forgetRequests();
   try {
     await call("DELETE", "/session");
   } catch (error) {
@@ -14,7 +14,7 @@ async function logOut() {
   go("/login");
 }
 
-document.getElementById("logout")?.addEventListener("click", logOut);
+document.getElementById("logout")?.addEventListener("click", signOut);
 for (const time of document.querySelectorAll("time[datetime]")) {
   time.title = zonedTime(time.dateTime);
   time.textContent = fullTime(time.dateTime);

@@ -1,13 +1,13 @@
-/** A page of a document as text: its parts as paragraphs, and where its text is from. */
+/** A page of a document as text: its elements as paragraphs, and the origin of the text. */
 
 import { el } from "./dom.js";
-import { t, tOr } from "./i18n.js";
+import { t, textOr } from "./i18n.js";
 
 const TABLE = "Table";
 const STATES = { ocr: t("page.ocr"), blank: t("page.blank"), needs_ocr: t("page.needs_ocr") };
 const KINDS = { Title: "leaf-title", ListItem: "leaf-item", Header: "hint", Footer: "hint", PageNumber: "hint" };
 
-/** Whether it is one. @param {any} value */
+/** Whether the value is a page. @param {any} value */
 export const isLeaf = (value) => typeof value?.number === "number" && typeof value?.state === "string";
 
 /** @param {any} page */
@@ -18,14 +18,14 @@ function part({ type, text }) {
   return type === TABLE ? el("pre", { class: "leaf-table" }, text) : el("p", { class: KINDS[type] ?? "" }, text);
 }
 
-/** Where its text is from, if that is not the file itself. @param {any} page */
+/** The origin of the text, if it is not embedded in the file. @param {any} page */
 export function leafState({ state }) {
   return STATES[state] ? el("span", { class: "chip", "data-page": state }, STATES[state]) : "";
 }
 
-/** What should be known of it, and its text. @param {any} page */
+/** The warnings and the text of a page. @param {any} page */
 export function leaf(page) {
-  const warnings = (page.warnings ?? []).map((code) => el("p", { class: "hint" }, tOr(`reason.${code}`, code)));
+  const warnings = (page.warnings ?? []).map((code) => el("p", { class: "hint" }, textOr(`reason.${code}`, code)));
   const parts = (page.elements ?? []).filter((element) => element.text);
   return el("div", { class: "leaf" }, ...warnings, ...parts.map(part));
 }

@@ -1,22 +1,22 @@
-/** The page on which jobs are asked for. */
+/** The page that submits jobs. */
 
 import "./page.js";
 import { analysis } from "./analysis_form.js";
-import { asking, say, the } from "./dom.js";
+import { byId, setText, submitForm } from "./dom.js";
 import { t } from "./i18n.js";
 
-const kind = the("job-type");
-const payload = the("payload");
+const kind = byId("job-type");
+const payload = byId("payload");
 let filled = payload.value;
 
-/** The JSON object in the field; null, and a word about it, if there is none. */
+/** Parse the JSON object of the payload; show an error and return null if it is invalid. */
 function object() {
   try {
     const value = JSON.parse(payload.value);
     if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error(payload.value.slice(0, 40));
     return value;
   } catch (error) {
-    say(the("other-problem"), t("other.no_object", { reason: error.message }));
+    setText(byId("other-problem"), t("other.no_object", { reason: error.message }));
     payload.focus();
     return null;
   }
@@ -27,13 +27,13 @@ async function other() {
   const value = object();
   if (value === null) return null;
   const request = { job_type: kind.value.trim(), payload: value };
-  const subject = the("subject").value.trim();
+  const subject = byId("subject").value.trim();
   return subject ? { ...request, subject_id: subject } : request;
 }
 
-/** An example of the payload, as long as nothing was written. */
+/** Fill in an example of the payload, unless it was edited. */
 function fill() {
-  const option = [...the("job-types").options].find((one) => one.value === kind.value);
+  const option = [...byId("job-types").options].find((one) => one.value === kind.value);
   if (option && payload.value === filled) {
     filled = JSON.stringify(JSON.parse(option.dataset.example), null, 2);
     payload.value = filled;
@@ -41,5 +41,5 @@ function fill() {
 }
 
 kind.addEventListener("input", fill);
-asking(the("other-form"), the("other-problem"), other);
-if (the("analysis")) analysis(the("analysis"));
+submitForm(byId("other-form"), byId("other-problem"), other);
+if (byId("analysis")) analysis(byId("analysis"));

@@ -1,4 +1,4 @@
-/** How the values of results are shown: analyses and pages of documents in their own way, all others as a tree. */
+/** Rendering of result values: analyses and document pages have their own form, others are trees. */
 
 import { isFindings, isNumber, isSummary, showFindings, showSummary, titleOf } from "./analysis.js";
 import { base, get } from "./api.js";
@@ -19,10 +19,10 @@ export function whole(jobType, value) {
 }
 
 /**
- * A part of it: what it is called, and the value.
+ * A partial result: its title and its value.
  * @param {string} jobType
  * @param {{seq: number, chunk_key: string | null, value: any, large: boolean}} snapshot
- * @param {string} path of the result, which has the values that are too large for a list
+ * @param {string} path of the result, which returns large values
  * @returns {[string, Node]}
  */
 export function part(jobType, { seq, chunk_key: key, value, large }, path) {
@@ -33,40 +33,40 @@ export function part(jobType, { seq, chunk_key: key, value, large }, path) {
   return [name, el("p", {}, el("a", { href: `${base}${path}?seq=${seq}` }, t("partials.large")))];
 }
 
-const AT_ONCE = 100;
+const ENTRIES_PER_STEP = 100;
 const OPEN_DEPTH = 2;
 const LONG = 400;
 
-/** Whether it has no entries of its own. @param {unknown} value */
+/** Whether the value has no entries. @param {unknown} value */
 const simple = (value) => value === null || typeof value !== "object" || isNumber(value);
 
 /** @param {unknown} value */
 function scalar(value) {
   if (value === null) return el("span", { class: "none" }, "–");
   if (typeof value === "boolean") return el("span", { class: "value" }, t(value ? "yes" : "no"));
-  // As it is: it may be a year, or the number of an order.
+  // Without separators: it may be a year or an order number.
   if (isNumber(value)) return el("span", { class: "value number" }, String(value));
   const text = String(value);
   return text.length > LONG || text.includes("\n") ? el("pre", {}, text) : el("span", { class: "value" }, text);
 }
 
-/** Some entries, and a button for the rest. @param {[string, unknown][]} entries @param {number} depth */
-function some(entries, depth) {
-  const list = el("ul");
+/** The first entries, and a button for the rest. @param {[string, unknown][]} entries @param {number} depth */
+function list(entries, depth) {
+  const items = el("ul");
   const more = (from) => {
-    list.append(...entries.slice(from, from + AT_ONCE).map(([name, value]) => entry(name, value, depth)));
-    const left = entries.length - from - AT_ONCE;
+    items.append(...entries.slice(from, from + ENTRIES_PER_STEP).map(([name, value]) => entry(name, value, depth)));
+    const left = entries.length - from - ENTRIES_PER_STEP;
     if (left <= 0) return;
     const next = el("button", { type: "button", class: "plain" }, t("tree.more", { n: left }));
     const item = el("li", {}, next);
     next.addEventListener("click", () => {
       item.remove();
-      more(from + AT_ONCE);
+      more(from + ENTRIES_PER_STEP);
     });
-    list.append(item);
+    items.append(item);
   };
   more(0);
-  return list;
+  return items;
 }
 
 function entry(name, value, depth) {
@@ -76,8 +76,8 @@ function entry(name, value, depth) {
   if (!entries.length) return el("li", {}, label, " ", el("span", { class: "none" }, t("tree.empty")));
   const count = el("span", { class: "count" }, `${entries.length}`);
   const branch = el("details", { open: depth < OPEN_DEPTH }, el("summary", {}, label, " ", count));
-  // What is closed is made when it is opened: a large result must not make the page slow.
-  const fill = () => branch.childElementCount === 1 && branch.append(some(entries, depth + 1));
+  // Closed branches are rendered when they are opened: a large result must not slow down the page.
+  const fill = () => branch.childElementCount === 1 && branch.append(list(entries, depth + 1));
   if (branch.open) fill();
   else branch.addEventListener("toggle", fill);
   return el("li", {}, branch);
@@ -85,26 +85,26 @@ function entry(name, value, depth) {
 
 /** @param {unknown} value */
 export function tree(value) {
-  const body = simple(value) ? el("p", {}, scalar(value)) : some(Object.entries(value), 1);
+  const body = simple(value) ? el("p", {}, scalar(value)) : list(Object.entries(value), 1);
   return el("div", { class: "tree" }, body);
 }
 
-const SHOWN = 30;
+const MAX_SNAPSHOTS = 30;
 
-/** A list that knows how far it has read. */
+/** The partial results, read page by page. */
 export class Snapshots {
-  /** @param {HTMLElement} place @param {string} resultId @param {string} jobType */
-  constructor(place, resultId, jobType) {
+  /** @param {HTMLElement} element @param {string} resultId @param {string} jobType */
+  constructor(element, resultId, jobType) {
     this.path = `/v1/results/${resultId}`;
     this.jobType = jobType;
     this.after = 0;
     this.count = 0;
     this.list = el("div", { class: "snapshots" });
     this.earlier = el("p", { class: "hint", hidden: true });
-    place.replaceChildren(this.list, this.earlier);
+    element.replaceChildren(this.list, this.earlier);
   }
 
-  /** Read on, up to this number. @param {number} latest */
+  /** Read the snapshots up to this number. @param {number} latest */
   async update(latest) {
     while (this.after < latest) {
       const page = await get(`${this.path}/snapshots?after=${this.after}`);
@@ -119,7 +119,7 @@ export class Snapshots {
     const [name, value] = part(this.jobType, snapshot, this.path);
     const head = el("h3", {}, name, " ", timeOf(snapshot.created_at, time));
     this.list.prepend(el("article", { class: "card snapshot" }, head, value));
-    if (this.list.childElementCount > SHOWN) this.list.lastElementChild.remove();
+    if (this.list.childElementCount > MAX_SNAPSHOTS) this.list.lastElementChild.remove();
     const n = this.count - this.list.childElementCount;
     this.earlier.hidden = n === 0;
     this.earlier.textContent = t("partials.earlier", { n });
