@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -72,10 +73,34 @@ def test_settings_and_single_settings_exclude_each_other(fresh: FreshDatabase) -
         Duly(Settings(database_url=fresh.url), pool_max=3)
 
 
-def test_the_old_name_of_the_api_keys_works_with_a_warning(app: Duly) -> None:
-    with pytest.warns(DeprecationWarning, match="use app.api_keys") as warned:
-        assert app.keys is app.api_keys
-    assert warned[0].filename == __file__
+@pytest.mark.parametrize(
+    ("former", "current"),
+    [
+        ("keys", "api_keys"),
+        ("figures", "database_metrics"),
+        ("watched", "alerting"),
+        ("alerts.unwell", "alerts.critical_kinds"),
+        ("api_keys.believe", "api_keys.authenticate"),
+        ("dead_letters.groups_everywhere", "dead_letters.groups_of_all_orgs"),
+        ("dead_letters.kind", "dead_letters.group"),
+        ("documents.classes", "documents.classification"),
+        ("documents.lately", "documents.recent_extractions"),
+        ("documents.standing", "documents.overview"),
+        ("documents.vault", "documents.file_store"),
+        ("jobs.beat", "jobs.change_marker"),
+        ("jobs.glance", "jobs.status"),
+        ("jobs.list_everywhere", "jobs.list_all_orgs"),
+        ("jobs.story", "jobs.full_detail"),
+        ("notifications.templates.words", "notifications.templates.resolve"),
+        ("overview.board", "overview.dashboard"),
+        ("webhooks.deliveries.waiting", "webhooks.deliveries.backlogs"),
+    ],
+)
+def test_a_name_of_0_9_works_with_a_warning(app: Duly, former: str, current: str) -> None:
+    service, _, name = former.rpartition(".")
+    owner = attrgetter(service)(app) if service else app
+    with pytest.warns(DeprecationWarning, match=rf"{name} is deprecated: use .*{current.rpartition('.')[2]}"):
+        assert getattr(owner, name) == attrgetter(current)(app)
 
 
 def test_arguments_have_the_names_of_the_options() -> None:

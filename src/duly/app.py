@@ -6,7 +6,6 @@ Services are created on first use; those that send messages import their librari
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
@@ -24,6 +23,7 @@ from duly.core.errors import ConfigurationError
 from duly.core.invariants import RunConditions, raise_violations, violations
 from duly.core.job import DEVELOPMENT_ORG, Actor
 from duly.db import migrate
+from duly.deprecated_names import DeprecatedName
 from duly.features.alerts.service import Alerts
 from duly.features.api_keys.service import ApiKeys
 from duly.features.audit import enrichment, verification
@@ -82,6 +82,10 @@ class Duly(App):
     Without a database URL it uses the embedded server, with a development org and actor, so that jobs can be
     enqueued without `duly.context(...)`.
     """
+
+    figures = DeprecatedName("database_metrics")
+    keys = DeprecatedName("api_keys")
+    watched = DeprecatedName("alerting")
 
     def __init__(self, settings: Settings | None = None, **arguments: Unpack[SettingArguments]) -> None:
         if settings is not None and arguments:
@@ -178,12 +182,6 @@ class Duly(App):
     def api_keys(self) -> ApiKeys:
         """Manage API keys."""
         return ApiKeys(self)
-
-    @property
-    def keys(self) -> ApiKeys:
-        """Return `api_keys`; deprecated."""
-        warnings.warn("app.keys is deprecated: use app.api_keys", DeprecationWarning, stacklevel=2)
-        return self.api_keys
 
     @cached_property
     def audit(self) -> Audit:

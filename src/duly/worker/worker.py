@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import logging
 import time
-import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -18,6 +17,7 @@ import psycopg
 from duly.core.errors import StoreError, UnknownQueue
 from duly.db.database import Database
 from duly.db.listener import Listener
+from duly.deprecated_names import DeprecatedName
 from duly.jobs.application import App
 from duly.jobs.resources import Resources
 from duly.observability import logs
@@ -52,6 +52,8 @@ _MAX_UNKNOWN_CLAIMS = 100
 
 class Worker:
     """Works on jobs. `async with worker:` works until the block is left, then drains."""
+
+    steps = DeprecatedName("loop_events")
 
     def __init__(
         self,
@@ -326,12 +328,6 @@ class Worker:
             return ["it is not registered"]
         silent = time.monotonic() - self._heartbeat.beat_at > self.options.lease.total_seconds()
         return ["its heartbeat fails"] if silent else []
-
-    @property
-    def steps(self) -> LoopEvents:
-        """The deprecated name of `loop_events`."""
-        warnings.warn("worker.steps is deprecated, use worker.loop_events", DeprecationWarning, stacklevel=2)
-        return self.loop_events
 
     # `HeartbeatOwner`: called from the thread of the heartbeat.
 

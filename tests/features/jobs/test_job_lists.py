@@ -298,13 +298,6 @@ def test_a_checkpoint_of_an_earlier_release_continues_although_its_digest_differ
         listing.decode_start(same_list, written)
 
 
-async def test_method_names_of_0_9_still_work_with_a_warning(jobs: Jobs) -> None:
-    with pytest.warns(DeprecationWarning, match="use app.jobs.list_all_orgs"):
-        assert (await jobs.list_everywhere()).jobs == ()  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match="no attribute 'lists'"):
-        jobs.lists  # type: ignore[attr-defined]  # noqa: B018
-
-
 async def test_a_page_assesses_a_bounded_number_of_jobs_and_later_pages_the_rest(
     app: Duly, jobs: Jobs, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from uuid import UUID
@@ -36,11 +35,17 @@ from duly.apps.documents.schema import fetch_all
 from duly.apps.documents.search.models import Filters, SearchResult
 from duly.apps.documents.search.search import search
 from duly.apps.documents.uploads.service import Uploads
+from duly.deprecated_names import DeprecatedName
 from duly.features.pagination import page_size
 
 
 class Documents(DocumentLibrary):
     """The documents of an application."""
+
+    classes = DeprecatedName("classification")
+    lately = DeprecatedName("recent_extractions")
+    standing = DeprecatedName("overview")
+    vault = DeprecatedName("file_store")
 
     @cached_property
     def folders(self) -> Folders:
@@ -56,13 +61,6 @@ class Documents(DocumentLibrary):
     def classification(self) -> ClassificationService:
         """Classify documents, confirm their types, and train the org's classifier."""
         return ClassificationService(self._app)
-
-    @property
-    def classes(self) -> ClassificationService:
-        """The deprecated name of `classification`."""
-        message = "documents.classes is deprecated, use documents.classification"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.classification
 
     @cached_property
     def connectors(self) -> Connectors:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from duly.core.errors import ContractError
 from duly.core.job import SYSTEM_ORG
+from duly.deprecated_names import DeprecatedName
 from duly.features.alerts import store
 from duly.features.alerts.models import AlertKind, AlertPage, Severity
 from duly.features.alerts.store import list_open
@@ -24,6 +25,8 @@ _NEWEST = (datetime.max.replace(tzinfo=UTC), UUID(int=2**128 - 1))
 
 class Alerts:
     """The alerts of the orgs of an application. Those of the installation belong to the system org."""
+
+    unwell = DeprecatedName("critical_kinds")
 
     def __init__(self, app: App) -> None:
         self._app = app

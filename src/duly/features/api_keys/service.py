@@ -16,6 +16,7 @@ from duly.core.errors import Conflict, ContractError, StoreError, Unauthenticate
 from duly.core.job import SYSTEM_ORG, Actor
 from duly.core.principal import Principal, Scope, known_scopes
 from duly.db.pool import Connection
+from duly.deprecated_names import DeprecatedName
 from duly.features.api_keys import store
 from duly.features.api_keys.models import ApiKey, ApiKeyPage, KeyText, NewApiKey
 from duly.features.api_keys.store import StoredKey
@@ -36,6 +37,8 @@ _NO_HASH = bytes(32)
 
 class ApiKeys:
     """The API keys of the orgs of an application. Keys for operators belong to the system org."""
+
+    believe = DeprecatedName("authenticate")
 
     def __init__(self, app: App) -> None:
         self._app = app

@@ -13,6 +13,7 @@ from uuid import UUID
 from duly.core.errors import ContractError, NotFound
 from duly.core.job import Actor
 from duly.db.pool import Connection
+from duly.deprecated_names import DeprecatedName
 from duly.features.arguments import check_org_exists, org_uuid, required_text, required_uuid
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.dead_letters import replay, store
@@ -62,6 +63,9 @@ _MAX_GROUPS_OF_ALL_ORGS = 1_000
 
 class DeadLetters:
     """The dead letters of the orgs of an application."""
+
+    kind = DeprecatedName("group")
+    groups_everywhere = DeprecatedName("groups_of_all_orgs")
 
     def __init__(self, app: App) -> None:
         self._app = app

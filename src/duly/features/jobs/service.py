@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 from uuid import UUID
 
 from duly.blobs import BlobNotFound
@@ -15,6 +14,7 @@ from duly.core.job import Actor, JobSnapshot
 from duly.core.outcome import CanceledBy
 from duly.core.states import Status
 from duly.db.pool import Connection
+from duly.deprecated_names import DeprecatedName
 from duly.features.arguments import check_org_exists, org_uuid, required_uuid, unknown_job
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.job_detail.service import (
@@ -44,8 +44,6 @@ __all__ = ["ChangeMarker", "FullJobDetail", "JobDetail", "JobPage", "JobStatusRe
 
 T = TypeVar("T")
 _MAX_COUNT = 1_000
-_RENAMED_METHODS = {"list_everywhere": "list_all_orgs", "glance": "status"}
-"""The names of methods in 0.9, and their current names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +61,13 @@ class JobPage:
 class Jobs:
     """The jobs of the orgs of an application."""
 
+    beat = DeprecatedName("change_marker")
+    glance = DeprecatedName("status")
+    list_everywhere = DeprecatedName("list_all_orgs")
+    story = DeprecatedName("full_detail")
+
     def __init__(self, app: App) -> None:
         self._app = app
-
-    if not TYPE_CHECKING:  # type checkers know the current names only
-
-        def __getattr__(self, name: str) -> Any:
-            """Return a method by its name in 0.9; deprecated."""
-            new_name = _RENAMED_METHODS.get(name)
-            if new_name is None:
-                raise AttributeError(f"Jobs has no attribute {name!r}")
-            warnings.warn(
-                f"app.jobs.{name} is deprecated: use app.jobs.{new_name}", DeprecationWarning, stacklevel=2
-            )
-            return getattr(self, new_name)
 
     async def submit(
         self, job_type: str, payload: Mapping[str, Any], **options: Unpack[EnqueueKeywords]

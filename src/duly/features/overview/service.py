@@ -8,6 +8,7 @@ from uuid import UUID
 
 from duly.core.freshness import Freshness
 from duly.db.pool import Connection
+from duly.deprecated_names import DeprecatedName
 from duly.features.arguments import check_org_exists, org_uuid
 from duly.features.orgs.fair_shares import FairShares
 from duly.features.orgs.models import ActiveShares, SharePage
@@ -32,6 +33,8 @@ _STALE_COUNT_TTL = 10.0
 
 class Overview:
     """The current state of orgs and of the installation."""
+
+    board = DeprecatedName("dashboard")
 
     def __init__(self, app: App) -> None:
         self._app = app

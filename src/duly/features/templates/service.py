@@ -14,6 +14,7 @@ from duly.core.errors import Conflict, ContractError, UnknownTemplate
 from duly.core.job import Actor
 from duly.core.payload import check_payload
 from duly.db.pool import Connection
+from duly.deprecated_names import DeprecatedName
 from duly.features.arguments import check_org_exists, org_uuid, require
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.orgs.service import lock_org
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 class Templates:
     """The templates of the orgs of an application."""
+
+    words = DeprecatedName("resolve")
 
     def __init__(self, app: App) -> None:
         self._app = app

@@ -11,6 +11,7 @@ from uuid import UUID
 from duly.core.errors import Conflict, ContractError, UnknownDelivery, UnknownWebhook
 from duly.core.job import Actor
 from duly.db.pool import Connection
+from duly.deprecated_names import DeprecatedName
 from duly.features.arguments import org_uuid, require, required_text, required_uuid
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.pagination import decode_cursor, encode_cursor, page_size
@@ -49,6 +50,8 @@ _MESSAGE_ID = re.compile(r"(?:evt|msg)_([0-9a-f]{32})_([0-9]{1,10})")
 
 class Deliveries:
     """The deliveries to the endpoints of an application. They are retained as long as events."""
+
+    waiting = DeprecatedName("backlogs")
 
     def __init__(self, app: App) -> None:
         self._app = app
