@@ -1,4 +1,4 @@
-"""What each ending means: attempts, floors, cancel requests."""
+"""Transitions for each attempt outcome: attempts, minimum delays, cancel requests."""
 
 from __future__ import annotations
 
@@ -11,114 +11,134 @@ from duly.core.decide import MAX_DELAY, JobState, decide
 from duly.core.outcome import AttemptOutcome, Canceled, Completed, Failed, Lost, Retried, Snoozed
 from duly.core.policy import RetryPolicy
 from duly.core.states import EventType, Outcome, Status, Trigger
-from tests.core.drawn import (
+from tests.core.strategies import (
     ERROR,
     canceled,
     chances,
-    done,
+    completed,
     failed,
-    held,
-    holds,
+    held_jobs,
+    jobs,
+    jobs_without_cancel_request,
     lost,
     moments,
     policies,
     retry,
     snooze,
     unfinished,
-    unrequested,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-THREE = RetryPolicy(max_attempts=3, delays=(timedelta(seconds=60),))
+THREE_ATTEMPTS = RetryPolicy(max_attempts=3, delays=(timedelta(seconds=60),))
 
 
-@given(hold=unrequested, ending=retry | lost, policy=policies, now=moments, chance=chances)
+@given(
+    job=jobs_without_cancel_request,
+    attempt_outcome=retry | lost,
+    policy=policies,
+    now=moments,
+    chance=chances,
+)
 def test_a_job_is_dead_exactly_when_its_attempts_are_spent(
-    hold: JobState, ending: AttemptOutcome, policy: RetryPolicy, now: datetime, chance: float
+    job: JobState, attempt_outcome: AttemptOutcome, policy: RetryPolicy, now: datetime, chance: float
 ) -> None:
-    made = decide(hold, ending, policy, now, chance)
-    spent = hold.attempt - hold.returned >= policy.max_attempts
-    assert made.outcome is (Outcome.DEAD if spent else Outcome.PENDING)
-    assert not made.gives_back
+    transition = decide(job, attempt_outcome, policy, now, chance)
+    spent = job.attempt - job.returned >= policy.max_attempts
+    assert transition.outcome is (Outcome.DEAD if spent else Outcome.PENDING)
+    assert not transition.gives_back
 
 
 def test_a_dead_job_writes_its_dead_letter_before_the_failure() -> None:
-    made = decide(JobState(Status.RUNNING, attempt=3), Retried(ERROR), THREE, NOW, 0.5)
-    assert made.events == (EventType.DEADLETTERED, EventType.FAILED)
-    assert (made.error, made.retryable) == (ERROR, True)
+    transition = decide(JobState(Status.RUNNING, attempt=3), Retried(ERROR), THREE_ATTEMPTS, NOW, 0.5)
+    assert transition.events == (EventType.DEADLETTERED, EventType.FAILED)
+    assert (transition.error, transition.retryable) == (ERROR, True)
 
 
-def test_a_job_that_dies_with_its_worker_says_so_first() -> None:
-    made = decide(JobState(Status.PARTIAL, attempt=3), Lost(), THREE, NOW, 0.5)
-    assert made.events == (EventType.LEASE_LOST, EventType.DEADLETTERED, EventType.FAILED)
+def test_a_job_that_dies_with_its_worker_records_the_lost_lease_first() -> None:
+    transition = decide(JobState(Status.PARTIAL, attempt=3), Lost(), THREE_ATTEMPTS, NOW, 0.5)
+    assert transition.events == (EventType.LEASE_LOST, EventType.DEADLETTERED, EventType.FAILED)
 
 
-def test_an_attempt_that_was_given_back_is_not_counted() -> None:
-    made = decide(JobState(Status.RUNNING, attempt=3, returned=1), Retried(ERROR), THREE, NOW, 0.5)
-    assert (made.trigger, made.run_at) == (Trigger.RETRY, NOW + timedelta(seconds=60))
+def test_a_returned_attempt_is_not_counted() -> None:
+    transition = decide(
+        JobState(Status.RUNNING, attempt=3, returned=1), Retried(ERROR), THREE_ATTEMPTS, NOW, 0.5
+    )
+    assert (transition.trigger, transition.run_at) == (Trigger.RETRY, NOW + timedelta(seconds=60))
 
 
-def test_a_lost_lease_is_an_attempt_and_runs_again_at_once() -> None:
-    made = decide(JobState(Status.RUNNING, attempt=2), Lost(), THREE, NOW, 0.5)
-    assert (made.trigger, made.run_at, made.gives_back) == (Trigger.LOSE_LEASE, NOW, False)
-    assert made.events == (EventType.LEASE_LOST,)
+def test_a_lost_lease_counts_as_an_attempt_and_is_retried_at_once() -> None:
+    transition = decide(JobState(Status.RUNNING, attempt=2), Lost(), THREE_ATTEMPTS, NOW, 0.5)
+    assert (transition.trigger, transition.run_at, transition.gives_back) == (Trigger.LOSE_LEASE, NOW, False)
+    assert transition.events == (EventType.LEASE_LOST,)
 
 
-@given(hold=unrequested, ending=snooze, policy=policies, now=moments, chance=chances)
-def test_a_snooze_never_spends_the_attempt_and_never_kills(
-    hold: JobState, ending: Snoozed, policy: RetryPolicy, now: datetime, chance: float
+@given(job=jobs_without_cancel_request, attempt_outcome=snooze, policy=policies, now=moments, chance=chances)
+def test_a_snooze_never_spends_the_attempt_and_never_ends_the_job(
+    job: JobState, attempt_outcome: Snoozed, policy: RetryPolicy, now: datetime, chance: float
 ) -> None:
-    made = decide(hold, ending, policy, now, chance)
-    assert (made.trigger, made.gives_back) == (Trigger.GIVE_BACK, True)
-    assert made.events == (EventType.SNOOZED,)
-    assert made.run_at == now + max(ending.delay, timedelta(0))
+    transition = decide(job, attempt_outcome, policy, now, chance)
+    assert (transition.trigger, transition.gives_back) == (Trigger.GIVE_BACK, True)
+    assert transition.events == (EventType.SNOOZED,)
+    assert transition.run_at == now + max(attempt_outcome.delay, timedelta(0))
 
 
-@given(hold=unrequested, ending=retry, now=moments, chance=chances)
-def test_what_the_provider_asks_for_is_a_floor(
-    hold: JobState, ending: Retried, now: datetime, chance: float
+@given(job=jobs_without_cancel_request, attempt_outcome=retry, now=moments, chance=chances)
+def test_the_requested_retry_delay_is_a_minimum(
+    job: JobState, attempt_outcome: Retried, now: datetime, chance: float
 ) -> None:
     policy = RetryPolicy(max_attempts=100)
-    made = decide(JobState(hold.status, attempt=min(hold.attempt, 99)), ending, policy, now, chance)
-    assert made.run_at is not None
-    assert made.run_at >= now + (ending.after or timedelta(0))
-    assert made.run_at <= now + max(policy.cap, ending.after or timedelta(0))
+    transition = decide(
+        JobState(job.status, attempt=min(job.attempt, 99)), attempt_outcome, policy, now, chance
+    )
+    assert transition.run_at is not None
+    assert transition.run_at >= now + (attempt_outcome.after or timedelta(0))
+    assert transition.run_at <= now + max(policy.cap, attempt_outcome.after or timedelta(0))
 
 
-@pytest.mark.parametrize("ending", [Retried(ERROR, timedelta.max), Snoozed(timedelta.max)])
-def test_an_absurd_wait_is_cut_and_does_not_overflow(ending: AttemptOutcome) -> None:
-    assert decide(JobState(Status.RUNNING, 1), ending, THREE, NOW, 0.5).run_at == NOW + MAX_DELAY
+@pytest.mark.parametrize("attempt_outcome", [Retried(ERROR, timedelta.max), Snoozed(timedelta.max)])
+def test_a_huge_delay_is_capped_and_does_not_overflow(attempt_outcome: AttemptOutcome) -> None:
+    assert (
+        decide(JobState(Status.RUNNING, 1), attempt_outcome, THREE_ATTEMPTS, NOW, 0.5).run_at
+        == NOW + MAX_DELAY
+    )
 
 
-@given(hold=held(canceled), ending=unfinished, policy=policies, now=moments, chance=chances)
-def test_a_cancel_request_wins_over_every_other_try(
-    hold: JobState, ending: AttemptOutcome, policy: RetryPolicy, now: datetime, chance: float
+@given(job=held_jobs(canceled), attempt_outcome=unfinished, policy=policies, now=moments, chance=chances)
+def test_a_cancel_request_takes_precedence_over_another_attempt(
+    job: JobState, attempt_outcome: AttemptOutcome, policy: RetryPolicy, now: datetime, chance: float
 ) -> None:
-    made = decide(hold, ending, policy, now, chance)
-    assert hold.cancel_requested is not None
-    assert (made.status, made.outcome) == (Status.CANCELED, Outcome.CANCELED)
-    assert (made.canceled_by, made.cancel_reason) == (hold.cancel_requested.by, hold.cancel_requested.reason)
-    assert (EventType.LEASE_LOST in made.events) is isinstance(ending, Lost)
+    transition = decide(job, attempt_outcome, policy, now, chance)
+    assert job.cancel_requested is not None
+    assert (transition.status, transition.outcome) == (Status.CANCELED, Outcome.CANCELED)
+    assert (transition.canceled_by, transition.cancel_reason) == (
+        job.cancel_requested.by,
+        job.cancel_requested.reason,
+    )
+    assert (EventType.LEASE_LOST in transition.events) is isinstance(attempt_outcome, Lost)
 
 
-@given(hold=held(canceled), ending=done | failed, policy=policies, now=moments, chance=chances)
-def test_a_cancel_request_comes_too_late_for_work_that_ended(
-    hold: JobState, ending: Completed | Failed, policy: RetryPolicy, now: datetime, chance: float
+@given(
+    job=held_jobs(canceled), attempt_outcome=completed | failed, policy=policies, now=moments, chance=chances
+)
+def test_a_cancel_request_comes_too_late_for_finished_work(
+    job: JobState, attempt_outcome: Completed | Failed, policy: RetryPolicy, now: datetime, chance: float
 ) -> None:
-    made = decide(hold, ending, policy, now, chance)
-    assert made.status is (Status.COMPLETED if isinstance(ending, Completed) else Status.FAILED)
+    transition = decide(job, attempt_outcome, policy, now, chance)
+    assert transition.status is (
+        Status.COMPLETED if isinstance(attempt_outcome, Completed) else Status.FAILED
+    )
 
 
-@given(hold=holds, ending=canceled, policy=policies, now=moments, chance=chances)
-def test_a_worker_that_stopped_on_a_cancel_says_who_asked(
-    hold: JobState, ending: Canceled, policy: RetryPolicy, now: datetime, chance: float
+@given(job=jobs, attempt_outcome=canceled, policy=policies, now=moments, chance=chances)
+def test_a_canceled_attempt_records_its_canceler_and_reason(
+    job: JobState, attempt_outcome: Canceled, policy: RetryPolicy, now: datetime, chance: float
 ) -> None:
-    made = decide(hold, ending, policy, now, chance)
-    assert (made.canceled_by, made.cancel_reason) == (ending.by, ending.reason)
+    transition = decide(job, attempt_outcome, policy, now, chance)
+    assert (transition.canceled_by, transition.cancel_reason) == (attempt_outcome.by, attempt_outcome.reason)
 
 
 @pytest.mark.parametrize(
-    ("ending", "outcome"),
+    ("attempt_outcome", "outcome"),
     [
         (Completed(), "succeeded"),
         (Completed(partially=True), "partially_succeeded"),
@@ -127,13 +147,16 @@ def test_a_worker_that_stopped_on_a_cancel_says_who_asked(
         (Canceled("user", "wrong file"), "canceled"),
     ],
 )
-def test_an_ending_has_its_outcome_even_on_the_first_of_many_attempts(
-    ending: AttemptOutcome, outcome: str
+def test_the_first_attempt_already_determines_the_outcome_of_the_job(
+    attempt_outcome: AttemptOutcome, outcome: str
 ) -> None:
-    assert decide(JobState(Status.RUNNING, attempt=1), ending, THREE, NOW, 0.5).outcome == outcome
+    assert (
+        decide(JobState(Status.RUNNING, attempt=1), attempt_outcome, THREE_ATTEMPTS, NOW, 0.5).outcome
+        == outcome
+    )
 
 
 @pytest.mark.parametrize("status", [Status.QUEUED, Status.COMPLETED, Status.FAILED, Status.CANCELED])
-def test_nobody_decides_for_a_job_that_nobody_holds(status: Status) -> None:
+def test_a_job_that_is_not_held_has_no_decision(status: Status) -> None:
     with pytest.raises(KeyError):
-        decide(JobState(status, attempt=1), Completed(), THREE, NOW, 0.5)
+        decide(JobState(status, attempt=1), Completed(), THREE_ATTEMPTS, NOW, 0.5)

@@ -1,4 +1,4 @@
-"""Every error has a stable code, and the tree at the top of the file is the tree of the classes."""
+"""Every error class has a stable code, and the tree in the docstring of the module matches the classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tree(cls: type[DulyError], depth: int = 0) -> Iterator[tuple[int, str, str]]
             yield from tree(child, depth + 1)
 
 
-def drawn() -> list[tuple[int, str, str]]:
+def documented_tree() -> list[tuple[int, str, str]]:
     assert errors.__doc__ is not None
     return [(len(row["lead"]) // 4, row["name"], row["code"]) for row in ROW.finditer(errors.__doc__)]
 
@@ -29,13 +29,13 @@ def drawn() -> list[tuple[int, str, str]]:
 CLASSES = [getattr(errors, name) for _, name, _ in tree(DulyError)]
 
 
-def test_the_drawn_tree_is_the_tree_of_the_classes() -> None:
-    assert drawn() == list(tree(DulyError))
+def test_the_documented_tree_matches_the_classes() -> None:
+    assert documented_tree() == list(tree(DulyError))
 
 
-def test_no_class_of_the_module_stands_outside_the_tree() -> None:
-    found = {thing for thing in vars(errors).values() if isinstance(thing, type)}
-    assert found == set(CLASSES)
+def test_every_class_of_the_module_is_in_the_tree() -> None:
+    classes = {value for value in vars(errors).values() if isinstance(value, type)}
+    assert classes == set(CLASSES)
 
 
 def test_every_class_has_a_code_of_its_own() -> None:
@@ -44,7 +44,7 @@ def test_every_class_has_a_code_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_an_error_shows_where_it_is_and_what_to_do(cls: type[DulyError]) -> None:
+def test_an_error_shows_its_field_and_its_fix(cls: type[DulyError]) -> None:
     assert str(cls("is too long", field="payload.name", fix="shorten it")) == (
         "payload.name: is too long (shorten it)"
     )
@@ -52,18 +52,18 @@ def test_an_error_shows_where_it_is_and_what_to_do(cls: type[DulyError]) -> None
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_an_error_survives_the_way_out_of_another_process(cls: type[DulyError]) -> None:
+def test_an_error_can_be_pickled(cls: type[DulyError]) -> None:
     sent = pickle.loads(pickle.dumps(cls("is too long", field="payload.name", fix="shorten it")))
     assert type(sent) is cls
     assert (sent.message, sent.field, sent.fix) == ("is too long", "payload.name", "shorten it")
 
 
-def test_a_wait_that_is_over_is_also_a_timeout_of_the_language() -> None:
+def test_a_wait_timeout_is_a_builtin_timeout_error() -> None:
     with pytest.raises(TimeoutError):
         raise WaitTimeout("still running")
 
 
-def test_a_refused_payload_is_a_broken_contract() -> None:
+def test_payload_errors_are_contract_errors() -> None:
     refusals = {cls for cls in CLASSES if cls.code.startswith(("payload.", "contract."))}
     assert all(issubclass(cls, ContractError) for cls in refusals)
     assert len(refusals) == 5

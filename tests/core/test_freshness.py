@@ -1,4 +1,4 @@
-"""Whether an active job can still be believed."""
+"""Freshness of jobs: whether an active job is really still active."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ policies = st.builds(
 )
 
 
-def some_signs(statuses: frozenset[Status]) -> st.SearchStrategy[FreshnessSignals]:
+def signals_of(statuses: frozenset[Status]) -> st.SearchStrategy[FreshnessSignals]:
     maybe = st.none() | moments
     flag = st.booleans()
     return st.builds(
@@ -46,91 +46,91 @@ def ago(
     *,
     run: float = 0,
     started: float | None = None,
-    seen: float | None = None,
+    heartbeat: float | None = None,
     lease: float | None = None,
 ) -> FreshnessSignals:
-    at = [None if hours is None else NOW - hours * HOUR for hours in (started, seen, lease)]
+    at = [None if hours is None else NOW - hours * HOUR for hours in (started, heartbeat, lease)]
     return FreshnessSignals(Status(status), NOW - run * HOUR, *at)
 
 
 @pytest.mark.parametrize(
-    ("signs", "state"),
+    ("signals", "state"),
     [
         (ago("queued", run=1), "fresh"),
         (ago("queued", run=24), "fresh"),
         (ago("queued", run=24.001), "likely_stale"),
         (ago("queued", run=-48), "fresh"),
-        (ago("queued", run=30, seen=1), "likely_stale"),
+        (ago("queued", run=30, heartbeat=1), "likely_stale"),
         (ago("running", run=48, started=6), "fresh"),
         (ago("running", run=48, started=6.001), "likely_stale"),
-        (ago("running", run=48, started=40, seen=0, lease=-1), "likely_stale"),
-        (ago("running", run=48, started=1, seen=0.2, lease=0.1), "likely_stale"),
-        (ago("partial", run=48, started=1, seen=0, lease=0), "fresh"),
-        (ago("partial", run=48, seen=7), "unknown"),
+        (ago("running", run=48, started=40, heartbeat=0, lease=-1), "likely_stale"),
+        (ago("running", run=48, started=1, heartbeat=0.2, lease=0.1), "likely_stale"),
+        (ago("partial", run=48, started=1, heartbeat=0, lease=0), "fresh"),
+        (ago("partial", run=48, heartbeat=7), "unknown"),
         (ago("running", run=1), "unknown"),
         (ago("partial", run=1), "unknown"),
         (ago("completed", run=900), "terminal"),
     ],
 )
-def test_the_evidence_has_its_verdict(signs: FreshnessSignals, state: str) -> None:
-    assert assess(signs, POLICY, NOW).state == state
+def test_the_signals_determine_the_freshness(signals: FreshnessSignals, state: str) -> None:
+    assert assess(signals, POLICY, NOW).state == state
 
 
-@given(some_signs(TERMINAL), policies, moments)
-def test_a_job_that_ended_is_terminal_whatever_else_is_known(
-    signs: FreshnessSignals, policy: LifecyclePolicy, now: datetime
+@given(signals_of(TERMINAL), policies, moments)
+def test_an_ended_job_is_terminal_whatever_its_other_signals(
+    signals: FreshnessSignals, policy: LifecyclePolicy, now: datetime
 ) -> None:
-    verdict = assess(signs, policy, now)
+    verdict = assess(signals, policy, now)
     assert (verdict.state, verdict.threshold, verdict.evaluated_at) == (Freshness.TERMINAL, None, now)
 
 
-@given(some_signs(frozenset(Status) - TERMINAL), moments)
-def test_a_job_type_that_is_not_covered_is_never_judged(signs: FreshnessSignals, now: datetime) -> None:
-    assert assess(signs, UNCOVERED, now).state is Freshness.UNKNOWN
+@given(signals_of(frozenset(Status) - TERMINAL), moments)
+def test_the_freshness_of_an_uncovered_job_type_is_unknown(signals: FreshnessSignals, now: datetime) -> None:
+    assert assess(signals, UNCOVERED, now).state is Freshness.UNKNOWN
 
 
-@given(some_signs(frozenset({Status.QUEUED})), spans, moments)
-def test_a_waiting_job_is_stale_exactly_when_it_could_have_run_for_too_long(
-    signs: FreshnessSignals, span: timedelta, now: datetime
+@given(signals_of(frozenset({Status.QUEUED})), spans, moments)
+def test_a_queued_job_is_stale_exactly_when_it_was_runnable_for_too_long(
+    signals: FreshnessSignals, span: timedelta, now: datetime
 ) -> None:
-    verdict = assess(signs, LifecyclePolicy(queued_stale_after=span, running_stale_after=TICK), now)
-    assert (verdict.state is Freshness.LIKELY_STALE) == (now - signs.runnable_at > span)
+    verdict = assess(signals, LifecyclePolicy(queued_stale_after=span, running_stale_after=TICK), now)
+    assert (verdict.state is Freshness.LIKELY_STALE) == (now - signals.runnable_at > span)
     assert verdict.threshold == span
 
 
-@given(some_signs(HELD), spans, moments)
-def test_a_held_job_is_stale_when_its_attempt_is_too_old_or_its_lease_has_ended(
-    signs: FreshnessSignals, span: timedelta, now: datetime
+@given(signals_of(HELD), spans, moments)
+def test_a_held_job_is_stale_when_its_attempt_is_too_old_or_its_lease_expired(
+    signals: FreshnessSignals, span: timedelta, now: datetime
 ) -> None:
-    verdict = assess(signs, LifecyclePolicy(queued_stale_after=TICK, running_stale_after=span), now)
-    if signs.attempt_started_at is None:
+    verdict = assess(signals, LifecyclePolicy(queued_stale_after=TICK, running_stale_after=span), now)
+    if signals.attempt_started_at is None:
         assert verdict.state == "unknown"
         return
-    assert verdict.overdue == (now - signs.attempt_started_at > span)
-    lost = signs.lease_ends_at is not None and now > signs.lease_ends_at
+    assert verdict.overdue == (now - signals.attempt_started_at > span)
+    lost = signals.lease_ends_at is not None and now > signals.lease_ends_at
     assert verdict.state == ("likely_stale" if verdict.overdue or lost else "fresh")
 
 
-@given(some_signs(HELD), policies.filter(lambda policy: policy.covered), moments)
-def test_no_heartbeat_keeps_an_attempt_beyond_its_horizon(
-    signs: FreshnessSignals, policy: LifecyclePolicy, now: datetime
+@given(signals_of(HELD), policies.filter(lambda policy: policy.covered), moments)
+def test_heartbeats_do_not_keep_an_overdue_attempt_fresh(
+    signals: FreshnessSignals, policy: LifecyclePolicy, now: datetime
 ) -> None:
     old = now - policy.running_stale_after - TICK
-    alive = replace(signs, attempt_started_at=old, heartbeat_at=now, lease_ends_at=now + HOUR)
+    alive = replace(signals, attempt_started_at=old, heartbeat_at=now, lease_ends_at=now + HOUR)
     assert assess(alive, policy, now).state is Freshness.LIKELY_STALE
 
 
-@given(some_signs(frozenset({Status.QUEUED})), policies.filter(lambda policy: policy.covered), moments)
-def test_a_pause_is_told_with_the_verdict_and_does_not_change_it(
-    signs: FreshnessSignals, policy: LifecyclePolicy, now: datetime
+@given(signals_of(frozenset({Status.QUEUED})), policies.filter(lambda policy: policy.covered), moments)
+def test_a_pause_is_part_of_the_evidence_and_does_not_change_the_freshness(
+    signals: FreshnessSignals, policy: LifecyclePolicy, now: datetime
 ) -> None:
-    paused, free = (assess(replace(signs, paused=flag), policy, now) for flag in (True, False))
+    paused, free = (assess(replace(signals, paused=flag), policy, now) for flag in (True, False))
     assert paused.state == free.state
     assert (paused.evidence.get("paused"), free.evidence.get("paused")) == (True, None)
 
 
 @pytest.mark.parametrize(
-    ("signs", "policy", "shown"),
+    ("signals", "policy", "label"),
     [
         (ago("running", started=0), POLICY, "fresh_active"),
         (ago("running", started=9), POLICY, "likely_stale"),
@@ -143,14 +143,14 @@ def test_a_pause_is_told_with_the_verdict_and_does_not_change_it(
         (replace(ago("running", started=0), reconciled=True), POLICY, "fresh_active"),
     ],
 )
-def test_people_are_shown_no_more_health_than_there_is(
-    signs: FreshnessSignals, policy: LifecyclePolicy, shown: str
+def test_the_displayed_freshness_never_overstates_health(
+    signals: FreshnessSignals, policy: LifecyclePolicy, label: str
 ) -> None:
-    assert assess(signs, policy, NOW).shown == shown
+    assert assess(signals, policy, NOW).shown == label
 
 
 def test_a_verdict_names_its_evidence() -> None:
-    verdict = assess(ago("running", started=7, seen=1, lease=0.5), POLICY, NOW)
+    verdict = assess(ago("running", started=7, heartbeat=1, lease=0.5), POLICY, NOW)
     assert dict(verdict.evidence) == {
         "status": "running",
         "since": "2026-03-01T05:00:00+00:00",

@@ -1,4 +1,4 @@
-"""The policy that is stored on the job is the policy that was resolved."""
+"""Job policies survive storage as JSON, and invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from duly.core.policy import CATEGORY_POLICIES, Category, JobPolicy, LifecyclePolicy
-from tests.core.drawn import policies as retry_policies
+from tests.core.strategies import policies as retry_policies
 
-years = st.timedeltas(timedelta(microseconds=1), timedelta(days=3650))
+durations = st.timedeltas(timedelta(microseconds=1), timedelta(days=3650))
 lifecycles = st.builds(
     LifecyclePolicy,
     covered=st.booleans(),
-    queued_stale_after=years,
-    running_stale_after=years,
-    expected_max_runtime=years,
+    queued_stale_after=durations,
+    running_stale_after=durations,
+    expected_max_runtime=durations,
     requires_failed_bridge=st.booleans(),
     supports_reconciliation=st.booleans(),
 )
@@ -30,18 +30,18 @@ policies = st.builds(
     priority=st.integers(-1000, 1000),
     retry=retry_policies,
     lifecycle=lifecycles,
-    timeout=years,
-    ledger_ttl=years,
+    timeout=durations,
+    ledger_ttl=durations,
     schedulable=st.booleans(),
 )
 
 
 @given(policies)
-def test_a_policy_survives_the_trip_through_its_json(policy: JobPolicy) -> None:
+def test_a_policy_round_trips_through_json(policy: JobPolicy) -> None:
     assert JobPolicy.model_validate_json(policy.as_json) == policy
 
 
-def test_a_stored_policy_counts_in_seconds() -> None:
+def test_a_stored_policy_has_durations_in_seconds() -> None:
     stored = json.loads(CATEGORY_POLICIES[Category.PLANNING].as_json)
     assert (stored["timeout"], stored["retry"]["cap"], stored["ledger_ttl"]) == (3600, 120, 2592000)
 
@@ -55,7 +55,7 @@ def test_a_changed_copy_is_stored_as_changed(policy: JobPolicy, priority: int) -
     assert policy.as_json == before
 
 
-def test_no_job_is_born_in_the_dead_letter_queue() -> None:
+def test_the_dead_letter_queue_cannot_be_chosen() -> None:
     with pytest.raises(ValidationError, match="choose another queue"):
         JobPolicy(queue="q:deadletter")
 
@@ -82,16 +82,16 @@ def test_a_bad_queue_name_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["q:a", "q:my-own_queue2", "q:" + "a" * 48])
-def test_a_queue_of_ones_own_is_welcome(name: str) -> None:
+def test_a_custom_queue_is_accepted(name: str) -> None:
     assert JobPolicy(queue=name).queue == name
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"priority": 1001}, {"priority": -1001}, {"timeout": 0}, {"ledger_ttl": -1}]
+    "invalid", [{"priority": 1001}, {"priority": -1001}, {"timeout": 0}, {"ledger_ttl": -1}]
 )
-def test_a_value_out_of_bounds_is_refused_by_name(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        JobPolicy.model_validate(wrong)
+def test_a_value_out_of_bounds_is_refused_by_name(invalid: dict[str, int]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(invalid))):
+        JobPolicy.model_validate(invalid)
 
 
 def test_a_misspelled_field_is_refused() -> None:

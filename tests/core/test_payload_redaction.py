@@ -1,4 +1,4 @@
-"""What is hidden stays hidden, and stays what it was."""
+"""Redacted payloads hide secrets, and their stored values are restored after editing."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ STORED: dict[str, Any] = {
 }
 
 
-def test_credentials_and_personal_data_are_not_shown() -> None:
-    shown = redact_payload(STORED)
-    assert "@" not in json.dumps(shown)
-    assert shown["note"] == "call [email] today"
-    assert shown["access_token"] == "[redacted]"
-    assert shown["empty_token"] == ""
-    assert (shown["region"], shown["count"]) == ("DE", 3)
-    assert len(shown) == len(STORED)
+def test_credentials_and_personal_data_are_redacted() -> None:
+    redacted = redact_payload(STORED)
+    assert "@" not in json.dumps(redacted)
+    assert redacted["note"] == "call [email] today"
+    assert redacted["access_token"] == "[redacted]"
+    assert redacted["empty_token"] == ""
+    assert (redacted["region"], redacted["count"]) == ("DE", 3)
+    assert len(redacted) == len(STORED)
 
 
-def test_what_is_left_as_it_is_keeps_its_stored_value() -> None:
+def test_unedited_values_are_restored() -> None:
     assert restore_redacted(redact_payload(STORED), STORED) == STORED
-    typed = redact_payload(STORED)
-    typed["region"] = "AT"
-    typed["people"][1]["age"] = 42
-    del typed["count"]
-    found = restore_redacted(typed, STORED)
-    assert found["people"] == [STORED["people"][0], {"mail": "cy@example.org", "age": 42}]
-    assert (found["to"], found["access_token"]) == ("ada@example.org", {"ref": 7})
-    assert found["region"] == "AT"
-    assert "count" not in found
-    assert found["by bob@example.org"] == 2
+    edited = redact_payload(STORED)
+    edited["region"] = "AT"
+    edited["people"][1]["age"] = 42
+    del edited["count"]
+    restored = restore_redacted(edited, STORED)
+    assert restored["people"] == [STORED["people"][0], {"mail": "cy@example.org", "age": 42}]
+    assert (restored["to"], restored["access_token"]) == ("ada@example.org", {"ref": 7})
+    assert restored["region"] == "AT"
+    assert "count" not in restored
+    assert restored["by bob@example.org"] == 2
 
 
-def test_a_hidden_value_can_be_replaced() -> None:
-    typed = {**redact_payload(STORED), "to": "eve@example.org", "access_token": None}
-    found = restore_redacted(typed, STORED)
-    assert (found["to"], found["access_token"]) == ("eve@example.org", None)
+def test_a_redacted_value_can_be_replaced() -> None:
+    edited = {**redact_payload(STORED), "to": "eve@example.org", "access_token": None}
+    restored = restore_redacted(edited, STORED)
+    assert (restored["to"], restored["access_token"]) == ("eve@example.org", None)
 
 
-def test_items_that_were_taken_out_take_nothing_else_with_them() -> None:
-    typed = redact_payload(STORED)
-    typed["people"] = [typed["people"][1]]
-    assert restore_redacted(typed, STORED)["people"] == [STORED["people"][1]]
-    typed["people"] = [*redact_payload(STORED)["people"], {"mail": "new@example.org", "age": 1}]
-    assert restore_redacted(typed, STORED)["people"][:2] == STORED["people"]
+def test_removing_or_adding_items_restores_the_remaining_ones() -> None:
+    edited = redact_payload(STORED)
+    edited["people"] = [edited["people"][1]]
+    assert restore_redacted(edited, STORED)["people"] == [STORED["people"][1]]
+    edited["people"] = [*redact_payload(STORED)["people"], {"mail": "new@example.org", "age": 1}]
+    assert restore_redacted(edited, STORED)["people"][:2] == STORED["people"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_items_that_were_taken_out_take_nothing_else_with_them() -> None:
         ({"[number]": 1}, "payload.[number]"),
     ],
 )
-def test_a_placeholder_that_stands_for_nothing_is_refused(change: dict[str, Any], field: str) -> None:
+def test_a_placeholder_without_a_stored_value_is_refused(change: dict[str, Any], field: str) -> None:
     with pytest.raises(ContractError) as refused:
         restore_redacted({**redact_payload(STORED), **change}, STORED)
     assert refused.value.field == field
@@ -92,6 +92,6 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_nothing_is_lost_between_showing_and_sending_back(stored: Any) -> None:
-    shown = json.loads(json.dumps(redact_payload(stored)))
-    assert restore_redacted(shown, stored) == stored
+def test_redaction_and_restoration_round_trip(stored: Any) -> None:
+    redacted = json.loads(json.dumps(redact_payload(stored)))
+    assert restore_redacted(redacted, stored) == stored

@@ -31,7 +31,7 @@ def nested(levels: int, leaf: Any = 1) -> Any:
 
 
 @given(values)
-def test_json_of_small_depth_passes_and_is_read_as_it_was_written(value: Any) -> None:
+def test_json_of_small_depth_is_accepted_and_round_trips(value: Any) -> None:
     text = json.dumps(value)
     check_payload(value, len(text))
     assert parse_payload(text) == value
@@ -44,13 +44,13 @@ def test_json_of_small_depth_passes_and_is_read_as_it_was_written(value: Any) ->
 @example("1" * 5000)
 @example(b'"\xff"')
 @example("")
-def test_whatever_is_sent_it_is_read_or_refused(text: str | bytes) -> None:
+def test_any_input_is_parsed_or_refused(text: str | bytes) -> None:
     with contextlib.suppress(PayloadRefused):
         parse_payload(text)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-def test_a_number_that_json_does_not_know_is_not_read(number: str) -> None:
+def test_non_finite_numbers_are_not_parsed(number: str) -> None:
     with pytest.raises(PayloadRefused, match="not JSON"):
         parse_payload(f'{{"a": [{number}]}}')
 
@@ -58,38 +58,38 @@ def test_a_number_that_json_does_not_know_is_not_read(number: str) -> None:
 @pytest.mark.parametrize(
     "text", ['{"a": 1, "a": 2}', '[{"x": {"b": 0, "a": 1, "a": 1}}]', r'{"a": 1, "\u0061": 2}']
 )
-def test_a_key_that_stands_twice_is_named(text: str) -> None:
+def test_a_duplicate_key_is_refused_by_name(text: str) -> None:
     with pytest.raises(PayloadRefused, match="duplicate key 'a'"):
         parse_payload(text)
 
 
 @pytest.mark.timeout(20)
-def test_one_double_key_among_very_many_is_found_at_once() -> None:
+def test_a_duplicate_among_many_keys_is_found_quickly() -> None:
     keys = [f'"k{i}":0' for i in range(200_000)]
     with pytest.raises(PayloadRefused, match="duplicate key 'k199999'"):
         parse_payload("{" + ",".join([*keys, keys[-1]]) + "}")
 
 
-def test_the_size_is_allowed_up_to_its_limit() -> None:
+def test_a_payload_may_be_as_large_as_the_limit() -> None:
     check_payload({}, MAX_PAYLOAD_BYTES)
     with pytest.raises(PayloadRefused, match="262145 bytes, 262144 allowed"):
         check_payload({}, MAX_PAYLOAD_BYTES + 1)
 
 
 @pytest.mark.parametrize("leaf", [1, "text", [], {}])
-def test_a_value_may_lie_thirty_two_levels_deep_and_no_deeper(leaf: Any) -> None:
+def test_a_payload_may_be_32_levels_deep_and_no_deeper(leaf: Any) -> None:
     check_payload(nested(32, leaf), 100)
     with pytest.raises(PayloadRefused, match=f"deeper than {MAX_PAYLOAD_DEPTH}"):
         check_payload(nested(33, leaf), 100)
 
 
-def test_a_payload_of_any_depth_is_refused_and_not_a_crash() -> None:
+def test_an_extremely_deep_payload_is_refused_without_a_crash() -> None:
     with pytest.raises(PayloadRefused):
         check_payload(nested(50_000), 100)
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_json_does_not_know_is_refused_where_it_stands(number: float) -> None:
+def test_a_non_finite_number_is_refused_with_its_path(number: float) -> None:
     with pytest.raises(PayloadRefused) as refused:
         check_payload({"rows": [{"x": 1.0}, {"x": number}]}, 10)
     assert refused.value.field == "payload.rows[1].x"
@@ -102,13 +102,13 @@ def test_a_nul_is_refused_in_values_and_in_keys(payload: Any) -> None:
 
 
 @pytest.mark.parametrize("payload", [{"a": "\ud83d"}, {"\ude00": 1}, parse_payload(r'["\ud800"]')])
-def test_half_a_character_is_refused_because_it_cannot_be_stored(payload: Any) -> None:
+def test_lone_surrogates_are_refused_because_they_cannot_be_stored(payload: Any) -> None:
     with pytest.raises(PayloadRefused, match="surrogate") as refused:
         check_payload(payload, 10)
     str(refused.value).encode()
 
 
-def test_a_long_key_above_many_values_costs_no_memory_for_each_of_them() -> None:
+def test_memory_does_not_grow_with_the_length_of_parent_keys() -> None:
     payload = {"k" * 40_000: [0] * 4_000}
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""A payload that seems to carry a credential is refused; one that only speaks of it is not."""
+"""Payloads that contain a credential are refused; harmless mentions of one are not."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def test_a_text_under_a_secret_name_is_refused(name: str) -> None:
         "duly_live_k1a2b3_" + "a1b2" * 6,
     ],
 )
-@pytest.mark.parametrize("place", ["value", "list", "root"])
-def test_a_text_of_the_shape_of_a_credential_is_refused_under_any_name(value: str, place: str) -> None:
-    payload = {"value": {"note": value}, "list": {"note": ["x", value]}, "root": value}[place]
+@pytest.mark.parametrize("location", ["value", "list", "root"])
+def test_a_value_formatted_like_a_credential_is_refused_under_any_name(value: str, location: str) -> None:
+    payload = {"value": {"note": value}, "list": {"note": ["x", value]}, "root": value}[location]
     with pytest.raises(SecretInPayload, match="looks like a credential") as refused:
         check_payload(payload, 10)
     assert value not in str(refused.value)
@@ -113,11 +113,11 @@ def test_a_text_of_the_shape_of_a_credential_is_refused_under_any_name(value: st
         "password",
     ],
 )
-def test_what_only_sounds_like_a_secret_passes(payload: Any) -> None:
+def test_harmless_names_and_texts_are_accepted(payload: Any) -> None:
     check_payload(payload, 10)
 
 
 @pytest.mark.timeout(10)
-def test_a_text_made_to_look_like_many_tokens_is_read_in_one_pass() -> None:
+def test_a_text_with_many_token_prefixes_is_scanned_in_linear_time() -> None:
     text = "-eyJaaaaaaaa" * 40_000
     check_payload({"note": text}, 10)

@@ -1,4 +1,4 @@
-"""Outcomes of jobs that the reaper or the reconciler ends."""
+"""Transitions of jobs that the reconciler or the reaper ends, not their worker."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def record(kind: ReconciliationKind = ReconciliationKind.STALE_RUNNING) -> Recon
 
 
 @pytest.mark.parametrize("kind", ReconciliationKind)
-def test_every_kind_has_its_code_and_its_words(kind: ReconciliationKind) -> None:
-    made = record(kind)
-    assert made.reason_code in ReasonCode
-    assert made.message == REASONS[kind][1]
-    assert ReconciliationRecord.of(kind, {}, NOW, message="better words").message == "better words"
+def test_every_kind_has_a_reason_code_and_a_message(kind: ReconciliationKind) -> None:
+    reconciliation = record(kind)
+    assert reconciliation.reason_code in ReasonCode
+    assert reconciliation.message == REASONS[kind][1]
+    assert ReconciliationRecord.of(kind, {}, NOW, message="better message").message == "better message"
 
 
 @pytest.mark.parametrize(
@@ -36,33 +36,44 @@ def test_every_kind_has_its_code_and_its_words(kind: ReconciliationKind) -> None
         (Status.PARTIAL, Trigger.FAIL),
     ],
 )
-def test_it_fails_for_the_reason_on_record(status: Status, trigger: Trigger) -> None:
-    to = decide(JobState(status, 1), Reconciled(record()), RetryPolicy(), NOW, 0.5)
-    assert (to.trigger, to.status, to.outcome) == (trigger, TRANSITIONS[status, trigger], Outcome.FAILED)
-    assert to.events == ("job.reconciled", "job.failed")
-    assert to.error is not None
-    assert (to.error.code, to.retryable, to.record) == ("run.stale_running", True, record())
+def test_a_reconciled_job_fails_with_the_recorded_reason(status: Status, trigger: Trigger) -> None:
+    transition = decide(JobState(status, 1), Reconciled(record()), RetryPolicy(), NOW, 0.5)
+    assert (transition.trigger, transition.status, transition.outcome) == (
+        trigger,
+        TRANSITIONS[status, trigger],
+        Outcome.FAILED,
+    )
+    assert transition.events == ("job.reconciled", "job.failed")
+    assert transition.error is not None
+    assert (transition.error.code, transition.retryable, transition.record) == (
+        "run.stale_running",
+        True,
+        record(),
+    )
 
 
 @pytest.mark.parametrize(
-    ("ending", "told"), [(Reconciled(record()), "job.reconciled"), (Lost(record=record()), "job.lease_lost")]
+    ("attempt_outcome", "event"),
+    [(Reconciled(record()), "job.reconciled"), (Lost(record=record()), "job.lease_lost")],
 )
-def test_a_cancel_that_was_asked_for_comes_first(ending: Reconciled | Lost, told: str) -> None:
-    hold = JobState(Status.RUNNING, 1, cancel_requested=Canceled("user", "enough"))
-    to = decide(hold, ending, RetryPolicy(), NOW, 0.5)
-    assert (to.status, to.events) == (Status.CANCELED, (told, "job.canceled"))
-    assert to.record == record()
+def test_a_cancel_request_takes_precedence_over_reconciliation(
+    attempt_outcome: Reconciled | Lost, event: str
+) -> None:
+    job = JobState(Status.RUNNING, 1, cancel_requested=Canceled("user", "enough"))
+    transition = decide(job, attempt_outcome, RetryPolicy(), NOW, 0.5)
+    assert (transition.status, transition.events) == (Status.CANCELED, (event, "job.canceled"))
+    assert transition.record == record()
 
 
 @pytest.mark.parametrize(("policy", "status"), [(RetryPolicy(), Status.QUEUED), (ONCE, Status.FAILED)])
-def test_a_lost_lease_keeps_its_record_whatever_becomes_of_the_job(
+def test_a_lost_lease_is_recorded_whether_the_job_is_retried_or_fails(
     policy: RetryPolicy, status: Status
 ) -> None:
-    to = decide(JobState(Status.RUNNING, 1), Lost(record=record()), policy, NOW, 0.5)
-    assert (to.status, to.record) == (status, record())
+    transition = decide(JobState(Status.RUNNING, 1), Lost(record=record()), policy, NOW, 0.5)
+    assert (transition.status, transition.record) == (status, record())
 
 
-def test_no_job_that_ended_can_be_overruled() -> None:
+def test_an_ended_job_cannot_be_reconciled() -> None:
     for status in Status:
         if status.terminal:
             with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""A redacted message has no credential and no address, and still says what happened."""
+"""Redacted messages contain no credential and no personal data, and still say what happened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from duly.core.payload import check_payload
 from duly.core.redaction import MAX_TEXT_LENGTH, redact
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLW9mLWl0"
-SHAPES = [
+CREDENTIALS = [
     "AKIA" + "A1B2C3D4E5F6G7H8",
     "ghp_" + "a1" * 18,
     "github_pat_" + "a1_" * 9,
@@ -65,24 +65,24 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize(("message", "kept"), MESSAGES.items())
-def test_a_credential_is_masked_and_the_rest_stays(message: str, kept: str) -> None:
-    assert redact(message) == kept
+@pytest.mark.parametrize(("message", "redacted"), MESSAGES.items())
+def test_a_credential_is_masked_and_the_rest_stays(message: str, redacted: str) -> None:
+    assert redact(message) == redacted
     assert "hunter2" not in redact(message)
-    assert redact(kept) == kept, "a second pass finds nothing more"
+    assert redact(redacted) == redacted, "a second pass finds nothing more"
 
 
-@pytest.mark.parametrize("secret", SHAPES)
+@pytest.mark.parametrize("secret", CREDENTIALS)
 @pytest.mark.parametrize(
     "around", ["{}", "the key {} is bad", "'{}'", "x={};", "https://x.example/?a={}&b=1"]
 )
-def test_the_shape_alone_gives_a_credential_away(secret: str, around: str) -> None:
+def test_a_credential_is_recognised_by_its_format_alone(secret: str, around: str) -> None:
     assert secret not in redact(around.format(secret))
     assert "[redacted]" in redact(around.format(secret))
 
 
 @pytest.mark.parametrize(
-    ("message", "kept"),
+    ("message", "redacted"),
     [
         ("no mailbox for Jane.Doe+x@mail.example.co.uk.", "no mailbox for [email]."),
         ("<jürgen@müller.example>", "<[email]>"),
@@ -96,8 +96,8 @@ def test_the_shape_alone_gives_a_credential_away(secret: str, around: str) -> No
         ("call +49 170 1234567 back", "call [number] back"),
     ],
 )
-def test_personal_data_is_masked(message: str, kept: str) -> None:
-    assert redact(message) == kept
+def test_personal_data_is_masked(message: str, redacted: str) -> None:
+    assert redact(message) == redacted
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_personal_data_is_masked(message: str, kept: str) -> None:
         "",
     ],
 )  # fmt: skip
-def test_what_helps_to_understand_is_kept(message: str) -> None:
+def test_harmless_messages_are_unchanged(message: str) -> None:
     assert redact(message) == message
 
 
-def test_what_the_database_cannot_store_is_replaced() -> None:
-    kept = redact("a\0b\ud800c\x1b[31m\td\ne\u2028f\u202eg\u2066h")
-    assert kept == "a\ufffdb\ufffdc\ufffd[31m\td\ne\ufffdf\ufffdg\ufffdh"
-    json.loads(json.dumps(kept)).encode()
+def test_characters_that_postgresql_cannot_store_are_replaced() -> None:
+    redacted = redact("a\0b\ud800c\x1b[31m\td\ne\u2028f\u202eg\u2066h")
+    assert redacted == "a\ufffdb\ufffdc\ufffd[31m\td\ne\ufffdf\ufffdg\ufffdh"
+    json.loads(json.dumps(redacted)).encode()
 
 
 def test_a_long_text_is_cut() -> None:
@@ -133,9 +133,9 @@ def test_a_long_text_is_cut() -> None:
     assert redact("abcdef", 4) == "abc…"
 
 
-@pytest.mark.parametrize("secret", [*SHAPES, "postgresql://app:hunter2@db.example.com/app"])
-def test_a_secret_at_the_end_of_what_is_read_is_not_cut_in_half(secret: str) -> None:
-    # The masks are shorter than what they hide, so the end of a very long text can come into view.
+@pytest.mark.parametrize("secret", [*CREDENTIALS, "postgresql://app:hunter2@db.example.com/app"])
+def test_a_secret_at_the_end_of_the_scanned_text_is_not_cut_in_half(secret: str) -> None:
+    # The masks are shorter than the secrets, so the end of a very long text can move into the scanned part.
     hidden = "password=" + "x" * 1000 + " "
     for padding in range(len(secret) + 1):
         text = (hidden * 40)[: 16 * MAX_TEXT_LENGTH - padding - 1] + " " + secret + " and so on"
@@ -145,26 +145,26 @@ def test_a_secret_at_the_end_of_what_is_read_is_not_cut_in_half(secret: str) -> 
 _NOISE = st.text(st.characters(codec="utf-8"), max_size=40)
 
 
-@given(_NOISE, st.sampled_from(SHAPES), _NOISE)
-def test_no_surroundings_hide_a_credential(before: str, secret: str, after: str) -> None:
+@given(_NOISE, st.sampled_from(CREDENTIALS), _NOISE)
+def test_a_credential_is_found_in_any_surrounding_text(before: str, secret: str, after: str) -> None:
     assert secret not in redact(f"{before} {secret} {after}")
 
 
 @given(_NOISE, st.sampled_from(["password", "api_key", "client-secret", "X-Auth-Token"]), _NOISE)
-def test_no_surroundings_hide_a_named_secret(before: str, name: str, after: str) -> None:
+def test_a_named_secret_is_found_in_any_surrounding_text(before: str, name: str, after: str) -> None:
     assert "hunter2" not in redact(f"{before} {name}=hunter2 {after}")
 
 
 @given(st.text(max_size=300))
-def test_every_text_can_be_stored_and_is_no_longer_than_allowed(text: str) -> None:
-    kept = redact(text, 100)
-    assert len(kept) <= 100
-    assert "\0" not in kept
-    kept.encode()
+def test_every_redacted_text_is_storable_and_within_the_length_limit(text: str) -> None:
+    redacted = redact(text, 100)
+    assert len(redacted) <= 100
+    assert "\0" not in redacted
+    redacted.encode()
 
 
-def test_a_message_that_would_be_refused_as_a_payload_can_be_stored_after_it_was_redacted() -> None:
-    for secret in SHAPES:
+def test_a_redacted_message_passes_the_payload_check() -> None:
+    for secret in CREDENTIALS:
         check_payload({"note": redact(f"the key {secret} is bad")}, 10)
 
 
@@ -173,5 +173,5 @@ def test_a_message_that_would_be_refused_as_a_payload_can_be_stored_after_it_was
     "part",
     ["://a:b", "eyJaaaaaaaa.", "token=(", "password='", "a.b-", "a@", '\\"', "-----BEGIN A ", "+1 ", "1"],
 )
-def test_a_text_made_to_be_slow_is_read_in_one_pass(part: str) -> None:
+def test_adversarial_input_is_redacted_in_linear_time(part: str) -> None:
     redact(part * 200_000)

@@ -1,4 +1,4 @@
-"""How long a job waits, and what each category starts from."""
+"""Retry delays, and the default policy of each category."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from duly.core.policy import CATEGORY_POLICIES, QUEUES, Category, RetryPolicy
-from tests.core.drawn import chances, lengths
+from tests.core.strategies import chances, durations
 
 NEARLY_ONE = 1 - 2**-53
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 TICK = timedelta(microseconds=1)
 
 failures = st.integers(1, 10**9)
-exponential = st.builds(RetryPolicy, base=lengths, cap=lengths)
+exponential = st.builds(RetryPolicy, base=durations, cap=durations)
 
 EXPECTED = {
     "default": ("q:default", 5, 5 * MINUTE, 7 * DAY),
@@ -30,14 +30,14 @@ EXPECTED = {
 
 
 @given(exponential, failures, chances)
-def test_a_wait_is_never_negative_and_never_above_the_cap(
+def test_a_delay_is_never_negative_and_never_above_the_cap(
     policy: RetryPolicy, failed: int, chance: float
 ) -> None:
     assert timedelta(0) <= policy.delay(failed, chance) <= policy.cap
 
 
 @given(exponential, failures)
-def test_the_jitter_is_full_from_nothing_to_the_ceiling(policy: RetryPolicy, failed: int) -> None:
+def test_the_jitter_ranges_from_zero_to_the_ceiling(policy: RetryPolicy, failed: int) -> None:
     ceiling = min(policy.cap // TICK, policy.base // TICK * 2 ** min(failed - 1, 64)) * TICK
     assert policy.delay(failed, 0.0) == timedelta(0)
     assert abs(policy.delay(failed, NEARLY_ONE) - ceiling) <= TICK
@@ -45,7 +45,7 @@ def test_the_jitter_is_full_from_nothing_to_the_ceiling(policy: RetryPolicy, fai
 
 
 @given(exponential, failures, failures, chances)
-def test_more_failures_never_shorten_the_ceiling(
+def test_more_failures_never_shorten_the_delay(
     policy: RetryPolicy, one: int, other: int, chance: float
 ) -> None:
     fewer, more = sorted((one, other))
@@ -53,18 +53,20 @@ def test_more_failures_never_shorten_the_ceiling(
 
 
 @pytest.mark.parametrize(("failed", "ceiling"), [(1, 5), (2, 10), (3, 20), (6, 160), (7, 300), (10**12, 300)])
-def test_the_default_wait_doubles_from_five_seconds_to_five_minutes(failed: int, ceiling: int) -> None:
+def test_the_default_delay_doubles_from_five_seconds_to_five_minutes(failed: int, ceiling: int) -> None:
     assert abs(RetryPolicy().delay(failed, NEARLY_ONE) - ceiling * SECOND) <= TICK
 
 
-@pytest.mark.parametrize(("failed", "wait"), [(1, 60), (2, 300), (3, 1800), (4, 1800), (1000, 1800)])
+@pytest.mark.parametrize(("failed", "delay"), [(1, 60), (2, 300), (3, 1800), (4, 1800), (1000, 1800)])
 @pytest.mark.parametrize("chance", [0.0, 0.5, NEARLY_ONE])
-def test_a_document_job_waits_by_the_list_and_then_as_the_last(failed: int, wait: int, chance: float) -> None:
-    assert CATEGORY_POLICIES[Category.DOCUMENT].retry.delay(failed, chance) == wait * SECOND
+def test_a_document_job_follows_its_list_of_delays_and_repeats_the_last(
+    failed: int, delay: int, chance: float
+) -> None:
+    assert CATEGORY_POLICIES[Category.DOCUMENT].retry.delay(failed, chance) == delay * SECOND
 
 
 @pytest.mark.parametrize("category", EXPECTED)
-def test_each_category_starts_from_its_row_of_the_table(category: str) -> None:
+def test_each_category_has_its_default_policy(category: str) -> None:
     policy = CATEGORY_POLICIES[Category(category)]
     retry = policy.retry
     assert policy.category == category
@@ -72,17 +74,17 @@ def test_each_category_starts_from_its_row_of_the_table(category: str) -> None:
     assert (retry.base, retry.delays) == (5 * SECOND, ())
 
 
-def test_a_document_job_has_four_attempts_and_a_month_of_memory() -> None:
+def test_a_document_job_has_four_attempts_and_a_ledger_ttl_of_30_days() -> None:
     policy = CATEGORY_POLICIES[Category.DOCUMENT]
     assert (policy.queue, policy.retry.max_attempts, policy.ledger_ttl) == ("q:default", 4, 30 * DAY)
 
 
-def test_every_category_has_its_defaults_in_a_queue_that_exists() -> None:
+def test_every_category_has_a_default_policy_with_an_existing_queue() -> None:
     assert set(CATEGORY_POLICIES) == set(Category) == {*EXPECTED, "document"}
     assert {policy.queue for policy in CATEGORY_POLICIES.values()} <= set(QUEUES)
 
 
-def test_only_maintenance_and_notifications_may_be_delayed_unasked() -> None:
+def test_only_maintenance_and_notifications_are_schedulable_by_default() -> None:
     assert {c for c, policy in CATEGORY_POLICIES.items() if policy.schedulable} == {
         "maintenance",
         "notification",
@@ -90,13 +92,15 @@ def test_only_maintenance_and_notifications_may_be_delayed_unasked() -> None:
 
 
 @pytest.mark.parametrize("category", list(Category))
-def test_the_defaults_keep_the_order_of_runtime_timeout_and_horizon(category: Category) -> None:
+def test_default_runtimes_are_below_the_timeout_and_timeouts_below_the_stale_horizon(
+    category: Category,
+) -> None:
     policy = CATEGORY_POLICIES[category]
     assert policy.lifecycle.expected_max_runtime < policy.timeout <= policy.lifecycle.running_stale_after
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"max_attempts": 0},
         {"max_attempts": 101},
@@ -106,6 +110,6 @@ def test_the_defaults_keep_the_order_of_runtime_timeout_and_horizon(category: Ca
         {"jitter": False},
     ],
 )
-def test_a_retry_policy_that_cannot_work_is_refused_by_name(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        RetryPolicy(**wrong)  # type: ignore[arg-type]
+def test_an_invalid_retry_policy_is_refused_by_field(invalid: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(invalid))):
+        RetryPolicy(**invalid)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The table says what the written rules say, and nothing else."""
+"""The transition table has exactly the transitions that are written out here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RULES = """
 """
 
 
-def written() -> dict[tuple[str | None, str], str]:
+def expected_transitions() -> dict[tuple[str | None, str], str]:
     rows = [line.split() for line in RULES.strip().splitlines()]
     return {
         (None if source == "-" else source, trigger): target
@@ -34,16 +34,18 @@ def targets(source: Status) -> set[Status]:
     return {target for (known, _), target in TRANSITIONS.items() if known is source}
 
 
-def test_the_table_is_the_written_rules() -> None:
-    assert {(source, str(trigger)): str(to) for (source, trigger), to in TRANSITIONS.items()} == written()
+def test_the_table_matches_the_written_rules() -> None:
+    assert {
+        (source, str(trigger)): str(to) for (source, trigger), to in TRANSITIONS.items()
+    } == expected_transitions()
 
 
-def test_a_terminal_status_has_no_way_out() -> None:
-    ways = {status: targets(status) for status in ("completed", "failed", "canceled")}
-    assert ways == {"completed": set(), "failed": set(), "canceled": set()}
+def test_a_terminal_status_has_no_transition() -> None:
+    exits = {status: targets(status) for status in ("completed", "failed", "canceled")}
+    assert exits == {"completed": set(), "failed": set(), "canceled": set()}
 
 
-def test_every_active_status_has_a_way_to_each_end() -> None:
+def test_every_active_status_can_fail_and_be_canceled() -> None:
     for status in set(Status) - TERMINAL:
         assert {"failed", "canceled"} <= targets(status)
 
@@ -52,7 +54,7 @@ def test_a_queued_job_never_completes_without_running() -> None:
     assert targets(Status.QUEUED) == {"running", "canceled", "failed"}
 
 
-def test_only_the_reconciler_fails_a_job_that_nobody_holds() -> None:
+def test_only_the_reconciler_fails_a_queued_job() -> None:
     failing = {
         trigger for (source, trigger), to in TRANSITIONS.items() if (source, to) == ("queued", "failed")
     }
@@ -60,7 +62,7 @@ def test_only_the_reconciler_fails_a_job_that_nobody_holds() -> None:
     assert sources(Trigger.RECONCILE) == {Status.QUEUED}
 
 
-def test_nothing_but_an_enqueue_makes_a_job() -> None:
+def test_only_enqueue_creates_a_job() -> None:
     assert [trigger for source, trigger in TRANSITIONS if source is None] == [Trigger.ENQUEUE]
     assert sources(Trigger.ENQUEUE) == {None}
 
@@ -72,11 +74,11 @@ def test_every_status_can_be_reached_from_an_enqueue() -> None:
     assert reached == set(Status)
 
 
-def test_a_job_is_partial_only_after_it_ran() -> None:
+def test_only_a_held_job_becomes_partial() -> None:
     assert {source for (source, _), to in TRANSITIONS.items() if to is Status.PARTIAL} == HELD
 
 
-def test_every_trigger_is_of_use() -> None:
+def test_every_trigger_is_used() -> None:
     assert {trigger for _, trigger in TRANSITIONS} == set(Trigger)
 
 
@@ -91,18 +93,18 @@ def test_every_trigger_is_of_use() -> None:
         ("canceled", {"canceled"}),
     ],
 )
-def test_each_status_has_its_outcomes(status: str, outcomes: set[str]) -> None:
+def test_each_status_allows_its_outcomes(status: str, outcomes: set[str]) -> None:
     assert OUTCOMES[Status(status)] == outcomes
 
 
-def test_an_outcome_of_an_ended_job_tells_its_status() -> None:
+def test_a_terminal_outcome_determines_the_status() -> None:
     ended = [outcome for status in TERMINAL for outcome in OUTCOMES[status]]
     assert len(ended) == len(set(ended))
     assert set(ended) == set(Outcome) - {Outcome.PENDING}
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_a_status_is_terminal_exactly_when_it_has_an_end(status: Status) -> None:
+def test_a_status_is_terminal_exactly_when_it_has_no_transition(status: Status) -> None:
     assert status.terminal is (targets(status) == set())
 
 

@@ -1,4 +1,4 @@
-"""What Hypothesis draws for the decision: holds, endings, policies, moments and dice."""
+"""Hypothesis strategies for decisions: held jobs, attempt outcomes, policies, times and random fractions."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ ERROR = ErrorInfo("provider.down", "the provider answered 503")
 
 moments = st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
 chances = st.floats(0, 1, exclude_max=True)
-waits = st.timedeltas(timedelta(seconds=-5), 30 * DAY)
-lengths = st.timedeltas(timedelta(microseconds=1), 10 * DAY)
+delays = st.timedeltas(timedelta(seconds=-5), 30 * DAY)
+durations = st.timedeltas(timedelta(microseconds=1), 10 * DAY)
 
-done = st.builds(Completed, partially=st.booleans())
+completed = st.builds(Completed, partially=st.booleans())
 failed = st.builds(Failed, st.just(ERROR), blocked=st.booleans())
-retry = st.builds(Retried, st.just(ERROR), after=st.none() | waits)
-snooze = st.builds(Snoozed, waits)
+retry = st.builds(Retried, st.just(ERROR), after=st.none() | delays)
+snooze = st.builds(Snoozed, delays)
 lost = st.just(Lost())
 canceled = st.builds(Canceled, st.sampled_from(["user", "system", "worker"]), st.text(max_size=5))
 unfinished = retry | snooze | lost
-endings = done | failed | canceled | unfinished
+attempt_outcomes = completed | failed | canceled | unfinished
 
 policies = st.builds(
     RetryPolicy,
     max_attempts=st.integers(1, 100),
-    base=lengths,
-    cap=lengths,
-    delays=st.just(()) | st.lists(lengths, min_size=1, max_size=4).map(tuple),
+    base=durations,
+    cap=durations,
+    delays=st.just(()) | st.lists(durations, min_size=1, max_size=4).map(tuple),
 )
 
 
 @st.composite
-def held(draw: st.DrawFn, requested: st.SearchStrategy[Canceled | None]) -> JobState:
+def held_jobs(draw: st.DrawFn, cancel_requests: st.SearchStrategy[Canceled | None]) -> JobState:
     attempt = draw(st.integers(1, 120))
     return JobState(
         status=draw(st.sampled_from([Status.RUNNING, Status.PARTIAL])),
         attempt=attempt,
         returned=draw(st.integers(0, attempt - 1)),
-        cancel_requested=draw(requested),
+        cancel_requested=draw(cancel_requests),
     )
 
 
-holds = held(st.none() | canceled)
-unrequested = held(st.none())
+jobs = held_jobs(st.none() | canceled)
+jobs_without_cancel_request = held_jobs(st.none())
