@@ -1,4 +1,4 @@
-"""One server per test run, one fresh database per test."""
+"""Shared fixtures: one PostgreSQL server per test run, one fresh database per test."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ settings.load_profile("duly")
 def cluster(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[DatabaseCluster]:
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if worker_id != "master" else base
-    running = DatabaseCluster(shared / "server")
-    yield running
-    running.close()
+    database_cluster = DatabaseCluster(shared / "server")
+    yield database_cluster
+    database_cluster.close()
 
 
 @pytest.fixture
 def fresh(cluster: DatabaseCluster) -> Iterator[FreshDatabase]:
-    with cluster.fresh() as made:
-        yield made
+    with cluster.fresh() as created:
+        yield created
 
 
 @pytest.fixture
@@ -42,26 +42,26 @@ async def database(fresh: FreshDatabase) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def sql(fresh: FreshDatabase) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """A connection of the superuser, to inspect and to tamper."""
+    """A superuser connection, which bypasses row-level security: to inspect rows and to tamper with them."""
     with psycopg.connect(fresh.direct_url, autocommit=True) as conn:
         yield conn
 
 
 @pytest.fixture
 async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
-    made = Duly(
+    created = Duly(
         database_url=fresh.url,
         database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
         blobs_url=str(tmp_path / "blobs"),
         maintenance=False,
     )
-    yield made
-    await made.close()
+    yield created
+    await created.close()
 
 
 @pytest.fixture
 def org(sql: psycopg.Connection[tuple[object, ...]]) -> uuid.UUID:
-    """An existing org with an empty audit trail."""
+    """An org with an empty audit trail."""
     org_id = uuid.uuid4()
     sql.execute("insert into duly.organizations (org_id, name) values (%s, 'Acme')", [org_id])
     return org_id
@@ -69,6 +69,6 @@ def org(sql: psycopg.Connection[tuple[object, ...]]) -> uuid.UUID:
 
 @pytest.fixture
 def acting(org: uuid.UUID) -> Iterator[uuid.UUID]:
-    """Run the whole test as user u1 of the org."""
+    """Run the test with user u1 of the org as the current principal."""
     with context(org_id=org, actor=Actor.user("u1"), request_id="req-1"):
         yield org

@@ -1,4 +1,4 @@
-"""The application object: development without ceremony, and arguments that match the options."""
+"""The application object: it works without configuration, and its arguments match the options."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ asyncio.run(main())
 """
 
 
-def test_the_first_program_needs_neither_a_database_nor_an_org_nor_an_actor(tmp_path: Path) -> None:
+def test_the_first_program_runs_without_a_database_an_org_or_an_actor(tmp_path: Path) -> None:
     assert len([line for line in FIRST_PROGRAM.splitlines() if line.strip()]) <= 11
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "PYTEST_"))}
     home = tmp_path / "home"
     try:
         for _ in range(2):  # the second run finds the org
-            ended = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-c", FIRST_PROGRAM],
                 env={**environ, "DULY_HOME": str(home)},
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            assert (ended.returncode, ended.stdout) == (0, "Hello, world!\n"), ended.stderr
+            assert (process.returncode, process.stdout) == (0, "Hello, world!\n"), process.stderr
     finally:
         open_server(home).wait_until_stopped()
 
@@ -96,7 +96,7 @@ def test_settings_and_single_settings_exclude_each_other(fresh: FreshDatabase) -
         ("webhooks.deliveries.waiting", "webhooks.deliveries.backlogs"),
     ],
 )
-def test_a_name_of_0_9_works_with_a_warning(app: Duly, former: str, current: str) -> None:
+def test_a_name_of_0_9_works_with_a_deprecation_warning(app: Duly, former: str, current: str) -> None:
     service, _, name = former.rpartition(".")
     owner = attrgetter(service)(app) if service else app
     with pytest.warns(DeprecationWarning, match=rf"{name} is deprecated: use .*{current.rpartition('.')[2]}"):
@@ -109,7 +109,7 @@ def test_arguments_have_the_names_of_the_options() -> None:
     assert list(DocumentArguments.__annotations__) == [field.name for field in fields(DocumentOptions)]
 
 
-def test_an_unknown_argument_is_refused_by_its_name(fresh: FreshDatabase) -> None:
+def test_an_unknown_argument_is_refused_by_name(fresh: FreshDatabase) -> None:
     with pytest.raises(errors.ConfigurationError, match="pool_mxa"):
         Duly(pool_mxa=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="slotz"):

@@ -1,4 +1,4 @@
-"""The HTML reader: linear in the page, whatever the page does, and the same for all who use it."""
+"""The HTML reader: it takes linear time on hostile pages, and analyses and documents read the same words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _repeated(unit: str, before: str = "") -> Callable[[int], str]:
     return lambda size: before + unit * (size // len(unit))
 
 
-def _halves(one: Callable[[int], str], other: Callable[[int], str]) -> Callable[[int], str]:
+def _concatenated(one: Callable[[int], str], other: Callable[[int], str]) -> Callable[[int], str]:
     return lambda size: one(size // 2) + other(size // 2)
 
 
@@ -51,10 +51,10 @@ HOSTILE = {
     "a long name": _repeated("a", "<"),
     "a long number": _repeated("1", "&#"),
     "escaped scripts": _repeated("<!--<script>", "<script>"),
-    "end tags of nothing": _halves(_repeated("<span>"), _repeated("</div>")),
-    "paragraphs that are not open": _halves(_repeated("<span>"), _repeated("</p>")),
-    "formatting to restore": _halves(_numbered("<b a{}>"), _repeated("<p>x")),
-    "formatting to adopt": _halves(_numbered("<b {0}><i {0}>"), _repeated("x</b>")),
+    "end tags of nothing": _concatenated(_repeated("<span>"), _repeated("</div>")),
+    "paragraphs that are not open": _concatenated(_repeated("<span>"), _repeated("</p>")),
+    "formatting to restore": _concatenated(_numbered("<b a{}>"), _repeated("<p>x")),
+    "formatting to adopt": _concatenated(_numbered("<b {0}><i {0}>"), _repeated("x</b>")),
 }
 PAGES = [
     PAGE,
@@ -73,22 +73,22 @@ PIECES = [
 
 
 def _seconds(page: str) -> float:
-    """CPU time, without other processes and without the garbage of other tests."""
-    taken = []
+    """Return the CPU time of reading a page: without other processes, without the garbage of other tests."""
+    times = []
     gc.disable()
     try:
         for _ in range(3):
             started = time.process_time()
             with suppress(TooDeep):
                 read_html(page)
-            taken.append(time.process_time() - started)
+            times.append(time.process_time() - started)
     finally:
         gc.enable()
-    return min(taken)
+    return min(times)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_page_takes_time_in_proportion_to_its_length(name: str) -> None:
+def test_a_hostile_page_is_read_in_linear_time(name: str) -> None:
     # 16 times the length takes 16 times the time if that is linear, and 256 times if it is quadratic.
     short = max(_seconds(HOSTILE[name](20_000)), 0.005)
     assert _seconds(HOSTILE[name](320_000)) < 64 * short
@@ -122,7 +122,9 @@ class _Counting(html_reader._Builder):
         super().data(text)
 
 
-def test_names_of_tags_are_forgotten_with_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_parsed_on_a_thread_that_ends_and_frees_their_tag_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     threads = []
     real = html_reader._parse
 
@@ -131,7 +133,7 @@ def test_names_of_tags_are_forgotten_with_the_page(monkeypatch: pytest.MonkeyPat
         return real(page, max_depth)
 
     monkeypatch.setattr(html_reader, "_parse", parse)
-    read_html("<a-name-used-only-here>")
+    read_html("<a-unique-tag-name>")
     assert threads[0] is not threading.current_thread()
     assert not threads[0].is_alive(), "lxml keeps names as long as their thread lives"
 
@@ -142,7 +144,7 @@ def test_a_long_page_is_read_to_its_end() -> None:
     assert last.rows == [["Ende"]]
 
 
-def test_a_page_is_the_same_wherever_its_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chunk_size_does_not_change_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     page = PAGE + "".join(PAGES) * 3
     whole = read_html(page)
     for size in (1, 2, 7, 100):
@@ -155,7 +157,7 @@ def test_a_page_without_text_has_no_blocks(page: str) -> None:
     assert read_html(page) == []
 
 
-def test_text_that_is_no_unicode_does_no_harm() -> None:
+def test_invalid_unicode_is_replaced() -> None:
     assert read_html("<p>a\ud800b\0c&#0;&#xD800;&#x110000;") == [
         Block("NarrativeText", [["a?bc\ufffd\ufffd\ufffd"]])
     ]
@@ -167,7 +169,7 @@ def test_an_analysis_and_a_document_have_the_same_words(page: str) -> None:
 
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3))).map("".join))
-def test_an_analysis_and_a_document_have_the_same_words_of_any_page(page: str) -> None:
+def test_an_analysis_and_a_document_have_the_same_words_for_any_page(page: str) -> None:
     _check_words(page)
 
 

@@ -21,48 +21,48 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def refusal(**given: object) -> ConfigurationError:
+def refusal(**arguments: object) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as refused:
-        Settings.load(**{"environ": {}, **given})  # type: ignore[arg-type]
+        Settings.load(**{"environ": {}, **arguments})  # type: ignore[arg-type]
     return refused.value
 
 
-def test_without_anything_the_defaults_hold() -> None:
+def test_without_any_source_the_defaults_apply() -> None:
     assert Settings.load(environ={}) == Settings()
 
 
-def test_the_file_gives_way_to_the_environment_and_that_to_the_arguments(file: Path) -> None:
+def test_arguments_override_the_environment_and_the_environment_overrides_the_file(file: Path) -> None:
     environ = {"DULY_POOL_MAX": "30", "DULY_DATABASE_URL": "postgresql://env"}
     loaded = Settings.load(file=file, environ=environ, database_url="postgresql://argument")
     assert (loaded.pool_min, loaded.pool_max, loaded.database_url) == (2, 30, "postgresql://argument")
 
 
-def test_an_argument_of_none_says_nothing(file: Path) -> None:
+def test_an_argument_of_none_is_ignored(file: Path) -> None:
     assert Settings.load(file=file, environ={}, database_url=None).database_url == "postgresql://file"
 
 
-def test_the_environment_may_name_the_file(file: Path) -> None:
+def test_duly_config_names_the_file(file: Path) -> None:
     assert Settings.load(environ={"DULY_CONFIG": str(file)}).pool_max == 20
 
 
-def test_a_file_given_by_hand_wins_over_the_one_of_the_environment(file: Path) -> None:
+def test_the_file_argument_overrides_duly_config(file: Path) -> None:
     assert Settings.load(file=file, environ={"DULY_CONFIG": "/nowhere.toml"}).pool_max == 20
 
 
-def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_the_process_is_read_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DULY_CONFIG", raising=False)
     monkeypatch.setenv("DULY_POOL_TIMEOUT", "2.5")
     assert Settings.load().pool_timeout == 2.5
 
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_every_field_can_be_set_by_its_variable(name: str) -> None:
+def test_every_field_can_be_set_by_an_environment_variable(name: str) -> None:
     default = getattr(Settings(), name)
-    value, read = _another(name, default)
-    assert getattr(Settings.load(environ={f"DULY_{name.upper()}": value}), name) == read != default
+    value, parsed = _other_value(name, default)
+    assert getattr(Settings.load(environ={f"DULY_{name.upper()}": value}), name) == parsed != default
 
 
-def _another(name: str, default: object) -> tuple[str, object]:
+def _other_value(name: str, default: object) -> tuple[str, object]:
     match default:
         case bool():
             return "no", False
@@ -100,7 +100,7 @@ def _another(name: str, default: object) -> tuple[str, object]:
     return others.get(name, ("host=somewhere", "host=somewhere"))
 
 
-def test_a_stranger_in_the_environment_is_left_alone() -> None:
+def test_unknown_environment_variables_are_ignored() -> None:
     assert Settings.load(environ={"DULY_NO_SUCH_THING": "1", "POOL_MAX": "99"}) == Settings()
 
 
@@ -136,7 +136,7 @@ def test_a_pool_smaller_than_its_minimum_is_refused(environ: dict[str, str]) -> 
     assert f"pool_min, which is {environ['DULY_POOL_MIN']}" in str(refused)
 
 
-def test_an_unknown_key_of_the_file_is_refused_with_the_known_ones(file: Path) -> None:
+def test_an_unknown_key_of_the_file_is_refused_and_the_known_ones_are_listed(file: Path) -> None:
     file.write_text("[duly]\npool_mxa = 20\n", encoding="utf-8")
     refused = refusal(file=file)
     assert refused.field == "pool_mxa"
@@ -147,7 +147,7 @@ def test_an_unknown_argument_is_refused() -> None:
     assert refusal(pool_mxa=20).field == "pool_mxa"
 
 
-def test_other_tables_of_the_file_are_not_ours(file: Path) -> None:
+def test_other_tables_of_the_file_are_ignored(file: Path) -> None:
     file.write_text("[other]\nx = 1\n", encoding="utf-8")
     assert Settings.load(file=file, environ={}) == Settings()
 
@@ -155,7 +155,7 @@ def test_other_tables_of_the_file_are_not_ours(file: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"[duly", b"duly = 3", b"duly = ['pool_max']", b"[duly]\nhome = '\xff'", None]
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "broken.toml"
     if content is not None:
         path.write_bytes(content)
@@ -164,45 +164,45 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
     assert str(path) in str(refused)
 
 
-def test_settings_cannot_be_changed() -> None:
+def test_settings_are_immutable() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Settings().pool_max = 3  # type: ignore[misc]
 
 
-def test_an_empty_variable_is_not_set() -> None:
+def test_an_empty_variable_is_ignored() -> None:
     settings = Settings.load(environ={"DULY_DATABASE_URL": "", "DULY_POOL_MAX": ""})
     assert (settings.database_url, settings.pool_max) == (None, 10)
 
 
-def test_the_address_of_the_database_is_not_printed() -> None:
+def test_the_database_url_is_not_printed() -> None:
     settings = Settings.load(environ={"DULY_DATABASE_URL": "postgresql://app:hunter2@db/app"})
     assert "hunter2" not in repr(settings) + str(settings)
 
 
-def test_home_may_be_below_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_tilde_in_home_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert Settings.load(environ={"DULY_HOME": "~/data"}).home == tmp_path / "data"
 
 
 @pytest.mark.parametrize("url", ["garbage", "mysql://x", "postgresql://[host/x"])
-def test_an_address_that_is_none_is_refused_by_name(url: str) -> None:
+def test_an_invalid_database_url_is_refused_by_field(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Settings.load(environ={"DULY_DATABASE_URL": url})
     assert caught.value.field == "database_url"
 
 
-def test_a_duration_may_be_seconds_or_iso() -> None:
-    found = Settings.load(environ={"DULY_WORKER_LEASE": "45", "DULY_KEEP_EVENTS": "P60D"})
-    assert (found.worker_lease.total_seconds(), found.retention.events.days) == (45, 60)
+def test_a_duration_is_given_in_seconds_or_iso_8601() -> None:
+    settings = Settings.load(environ={"DULY_WORKER_LEASE": "45", "DULY_KEEP_EVENTS": "P60D"})
+    assert (settings.worker_lease.total_seconds(), settings.retention.events.days) == (45, 60)
 
 
-def test_jobs_are_kept_no_shorter_than_their_history() -> None:
+def test_jobs_must_be_retained_as_long_as_their_events() -> None:
     with pytest.raises(ConfigurationError) as caught:
         assert Settings.load(environ={"DULY_KEEP_JOBS": "P1D"}).retention
     assert caught.value.field == "keep_jobs"
 
 
-def test_a_former_name_still_works_with_a_warning() -> None:
+def test_a_former_setting_name_works_with_a_deprecation_warning() -> None:
     with pytest.warns(DeprecationWarning, match="pool_patience is deprecated: use pool_timeout"):
         settings = Settings.load(environ={"DULY_POOL_PATIENCE": "3"})
     assert settings.pool_timeout == 3

@@ -29,7 +29,7 @@ async def read_stream(store: BlobStore, ref: BlobRef, org_id: UUID = ORG) -> lis
 
 
 async def keys(store: BlobStore) -> list[str]:
-    return [str(found["path"]) for found in await store._objects.list().collect_async()]
+    return [str(item["path"]) for item in await store._objects.list().collect_async()]
 
 
 async def tamper(store: BlobStore, ref: BlobRef, data: bytes) -> None:
@@ -45,14 +45,14 @@ async def test_get_returns_the_put_content(store: BlobStore, data: bytes) -> Non
     assert b"".join(await read_stream(store, ref)) == data
 
 
-async def test_a_stream_is_the_blob_of_its_joined_chunks(store: BlobStore) -> None:
+async def test_put_stream_stores_the_joined_chunks_as_one_blob(store: BlobStore) -> None:
     streamed = await store.put_stream(ORG, chunked(b"one ", b"", b"two"))
     assert streamed == await store.put(ORG, b"one two")
     assert await store.get(streamed, org_id=ORG) == b"one two"
     assert await keys(store) == [streamed.key]
 
 
-async def test_an_empty_stream_is_the_empty_blob(store: BlobStore) -> None:
+async def test_an_empty_stream_is_stored_as_the_empty_blob(store: BlobStore) -> None:
     assert await store.put_stream(ORG, chunked()) == await store.put(ORG, b"")
 
 
@@ -76,7 +76,7 @@ async def test_a_large_blob_streams_in_and_out(store: BlobStore) -> None:
     assert b"".join(await read_stream(store, ref)) == b"".join(chunks)
 
 
-async def test_a_blob_on_disk_is_read_piece_by_piece(tmp_path: Path) -> None:
+async def test_a_blob_on_disk_is_read_in_bounded_chunks(tmp_path: Path) -> None:
     store = BlobStore(tmp_path)
     pieces = await read_stream(store, await store.put(ORG, bytes(5 * MEGABYTE)))
     assert max(map(len, pieces)) <= 2 * MEGABYTE
@@ -85,7 +85,7 @@ async def test_a_blob_on_disk_is_read_piece_by_piece(tmp_path: Path) -> None:
 async def test_a_blob_of_another_organisation_is_unknown(store: BlobStore) -> None:
     theirs = await store.put(ORG, b"secret")
     unknown = BlobRef(OTHER, hashlib.sha256(b"never put").hexdigest(), 9)
-    complaints = []
+    messages = []
     for ref in (theirs, unknown):
         with pytest.raises(BlobNotFound) as on_get:
             await store.get(ref, org_id=OTHER)
@@ -95,8 +95,8 @@ async def test_a_blob_of_another_organisation_is_unknown(store: BlobStore) -> No
         for error in (on_get.value, on_stream.value):
             assert error.__cause__ is None
             assert error.__context__ is None
-            complaints.append(str(error).replace(str(ref), "<ref>"))
-    assert len(set(complaints)) == 1
+            messages.append(str(error).replace(str(ref), "<ref>"))
+    assert len(set(messages)) == 1
 
 
 async def test_another_organisation_cannot_delete(store: BlobStore) -> None:
@@ -147,7 +147,7 @@ async def test_the_last_chunk_of_a_changed_blob_is_withheld(store: BlobStore) ->
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_putting_again_repairs_a_truncated_blob(store: BlobStore, streamed: bool) -> None:
+async def test_putting_the_same_content_repairs_a_truncated_blob(store: BlobStore, streamed: bool) -> None:
     ref = await store.put(ORG, b"original")
     await tamper(store, ref, b"orig")
     assert not await store.exists(ref, org_id=ORG)
@@ -192,10 +192,10 @@ async def test_a_local_directory_is_made_private_and_reopens(tmp_path: Path, spe
     root = tmp_path / "a b" / "blobs"
     locations: dict[str, str | Path] = {"path": root, "text": str(root), "url": root.as_uri()}
     location = locations[spelling]
-    ref = await BlobStore(location).put(ORG, b"kept")
+    ref = await BlobStore(location).put(ORG, b"content")
     assert root.stat().st_mode & 0o777 == 0o700
-    assert (root / ref.key).read_bytes() == b"kept"
-    assert await BlobStore(location).get(ref, org_id=ORG) == b"kept"
+    assert (root / ref.key).read_bytes() == b"content"
+    assert await BlobStore(location).get(ref, org_id=ORG) == b"content"
 
 
 def test_a_file_url_with_a_host_is_refused() -> None:
@@ -208,12 +208,12 @@ async def read(store: BlobStore, name: str, org_id: UUID = ORG) -> bytes:
 
 
 async def test_a_tenants_file_is_read_by_name_and_replaced_by_the_next_write(store: BlobStore) -> None:
-    kept = await store.write_file(ORG, chunked(b"one ", b"two"), "derived/d1/elements.json")
-    assert kept == ("derived/d1/elements.json", hashlib.sha256(b"one two").hexdigest(), 7)
+    stored = await store.write_file(ORG, chunked(b"one ", b"two"), "derived/d1/elements.json")
+    assert stored == ("derived/d1/elements.json", hashlib.sha256(b"one two").hexdigest(), 7)
     assert await keys(store) == [f"tenant/{ORG}/derived/d1/elements.json"]
-    assert (await read(store, kept.name), await store.file_size(ORG, kept.name)) == (b"one two", 7)
-    await store.write_file(ORG, chunked(b"three"), kept.name)
-    assert await read(store, kept.name) == b"three"
+    assert (await read(store, stored.name), await store.file_size(ORG, stored.name)) == (b"one two", 7)
+    await store.write_file(ORG, chunked(b"three"), stored.name)
+    assert await read(store, stored.name) == b"three"
 
 
 async def test_the_name_of_a_tenants_file_may_be_its_hash(store: BlobStore) -> None:

@@ -1,4 +1,4 @@
-"""A server that answers as a test wants it: raw bytes over TCP, then the line is cut."""
+"""A server that responds with raw bytes over TCP and then closes the connection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESULT = "7b2f7b5e-6d3c-4a39-9a55-6a3f0e0f4f11"
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A request as it came."""
+    """A request as the server received it."""
 
     method: str
     path: str
@@ -25,25 +25,25 @@ class ReceivedRequest:
 
 @dataclass
 class Server:
-    """Where it is, and what it has heard."""
+    """The address of the server, and the requests it received."""
 
     address: str = ""
-    heard: list[ReceivedRequest] = field(default_factory=list)
+    received: list[ReceivedRequest] = field(default_factory=list)
 
 
 def response(body: Any, status: int = 200, kind: str = "application/json", **headers: str) -> bytes:
-    """An answer."""
+    """Return the bytes of an HTTP response."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    given = {"content-type": kind, "content-length": str(len(content)), "connection": "close", **headers}
+    fields = {"content-type": kind, "content-length": str(len(content)), "connection": "close", **headers}
     lines = [
-        f"HTTP/1.1 {status} Said",
-        *(f"{name.replace('_', '-')}: {value}" for name, value in given.items()),
+        f"HTTP/1.1 {status} Reason",
+        *(f"{name.replace('_', '-')}: {value}" for name, value in fields.items()),
     ]
     return "\r\n".join([*lines, "", ""]).encode() + content
 
 
 def stream_response(*events: bytes) -> bytes:
-    """The beginning of a stream whose end never comes."""
+    """Return the beginning of an event stream without its end."""
     pieces = b"".join(f"{len(event):x}\r\n".encode() + event + b"\r\n" for event in events)
     return (
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" + pieces
@@ -51,24 +51,24 @@ def stream_response(*events: bytes) -> bytes:
 
 
 def event(seq: int, kind: str = "job.progressed", status: str = "running", **more: Any) -> dict[str, Any]:
-    """An event as it is shown."""
+    """Return an event as the API returns it."""
     return {"event_seq": seq, "event_type": kind, "status": status, "payload": {"text": "a\u2028b"}, **more}
 
 
-def line(seq: int, *what: str) -> bytes:
-    """The same as it is streamed."""
-    text = json.dumps(event(seq, *what), ensure_ascii=False)
+def sse_event(seq: int, *kind_and_status: str) -> bytes:
+    """Return an event as a server-sent event."""
+    text = json.dumps(event(seq, *kind_and_status), ensure_ascii=False)
     return f"id: {seq}\nevent: job\ndata: {text}\n\n".encode()
 
 
 def job(status: str, **more: Any) -> dict[str, Any]:
-    """A job as it is shown."""
+    """Return a job as the API returns it."""
     return {"job_id": JOB, "status": status, **more}
 
 
 @asynccontextmanager
-async def fake_server(answer: Callable[[ReceivedRequest], bytes]) -> AsyncIterator[Server]:
-    """Serve these answers."""
+async def fake_server(respond: Callable[[ReceivedRequest], bytes]) -> AsyncIterator[Server]:
+    """Serve with the responses that `respond` returns."""
     server = Server()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -77,8 +77,8 @@ async def fake_server(answer: Callable[[ReceivedRequest], bytes]) -> AsyncIterat
             headers = {name.lower(): value.strip() for name, _, value in (h.partition(":") for h in head[1:])}
             body = await reader.readexactly(int(headers.get("content-length", "0")))
             method, path, _ = head[0].split(" ")
-            server.heard.append(ReceivedRequest(method, path, headers, body))
-            writer.write(answer(server.heard[-1]))
+            server.received.append(ReceivedRequest(method, path, headers, body))
+            writer.write(respond(server.received[-1]))
             await writer.drain()
         finally:
             writer.close()

@@ -1,4 +1,4 @@
-"""Where the service is, who we are, and what is loaded for it."""
+"""The URL and the key of a client, its imports, and the decoder of server-sent events."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def test_url_and_key_default_to_the_environment(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_an_invalid_url_or_key_is_reported_without_its_value(url: str, key: str, field: str) -> None:
-    with pytest.raises(errors.ConfigurationError) as wrong:
+    with pytest.raises(errors.ConfigurationError) as refused:
         Client(url, key)
-    assert wrong.value.field == field
-    assert KEY not in str(wrong.value)
+    assert refused.value.field == field
+    assert KEY not in str(refused.value)
 
 
 _ALONE = """
 import importlib, sys, types
-package = types.ModuleType("duly")  # without the front door, which loads everything
+package = types.ModuleType("duly")  # without duly/__init__.py, which loads everything
 package.__path__ = [sys.argv[1]]
 sys.modules["duly"] = package
 importlib.import_module("duly.client")
@@ -65,7 +65,7 @@ try:
 except ImportError as error:
     assert "duly[client]" in str(error), error
 else:
-    raise AssertionError("there is a client")
+    raise AssertionError("duly.Client works without httpx")
 """
 
 

@@ -1,4 +1,4 @@
-"""Against the real service and a real worker: everything a caller does with jobs."""
+"""Every operation of the client, against the real service and a real worker."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.worker.working import PATIENCE, working
 async def test_a_client_waits_for_a_job_and_reads_its_results(
     client: AsyncClient, app: Duly, gate: Gate, tmp_path: Path
 ) -> None:
-    seen: list[JobStatus] = []
+    progress: list[JobStatus] = []
 
     async def on_progress(job: JobStatus) -> None:
-        seen.append(job)
+        progress.append(job)
         if job.partial_count == 1:
-            gate.seen.set()
+            gate.opened.set()
 
     job = await client.submit("report.build", {"regions": ["DE", "FRA"]}, subject_id="order-7", expedite=True)
     waiting = await job.status()
@@ -31,16 +31,20 @@ async def test_a_client_waits_for_a_job_and_reads_its_results(
     assert await job.partials() == []
     async with working(app):
         ended = await job.wait(PATIENCE, on_progress)
-    assert (ended.outcome, seen[0].status, seen[-1].stage) == (Outcome.SUCCEEDED, Status.QUEUED, ended.stage)
-    assert len({one.stage for one in seen}) == len(seen) >= 3
+    assert (ended.outcome, progress[0].status, progress[-1].stage) == (
+        Outcome.SUCCEEDED,
+        Status.QUEUED,
+        ended.stage,
+    )
+    assert len({one.stage for one in progress}) == len(progress) >= 3
     assert await job.result() == {"DE": 2, "FRA": 3}
     assert [(one.chunk_key, one.value) for one in await job.partials()] == [("DE", 2), ("FRA", 3)]
     assert ended.result_id is not None
-    kept = await client.result_of(ended.result_id)
+    final = await client.result_of(ended.result_id)
     first = await client.result_of(str(ended.result_id), seq=1)
-    assert kept.snapshot is not None
+    assert final.snapshot is not None
     assert first.snapshot is not None
-    assert (kept.snapshot.kind, first.snapshot.value) == ("final", 2)
+    assert (final.snapshot.kind, first.snapshot.value) == ("final", 2)
     [file] = await job.artifacts()
     assert (file.content_type, file.size) == ("text/plain", 100_000)
     assert await job.download(file.name) == b"x" * 100_000
@@ -51,16 +55,16 @@ async def test_a_client_waits_for_a_job_and_reads_its_results(
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["report.txt"]
 
 
-async def test_jobs_that_end_otherwise_raise(client: AsyncClient, app: Duly) -> None:
+async def test_the_result_of_a_failed_or_canceled_job_raises(client: AsyncClient, app: Duly) -> None:
     failing, canceled = await client.submit_many([{"job_type": "report.refuse"}] * 2)
     with pytest.raises(errors.WaitTimeout):
         await canceled.wait(0)
     with pytest.raises(errors.WaitTimeout):
         await canceled.wait(timedelta(seconds=0.05))
-    told = await canceled.subscribe(outcomes=["canceled"], locale="de")
-    assert told == await canceled.subscribe(outcomes=["canceled"], locale="de")
+    subscription_id = await canceled.subscribe(outcomes=["canceled"], locale="de")
+    assert subscription_id == await canceled.subscribe(outcomes=["canceled"], locale="de")
     [listed] = (await client.request("GET", "/v1/subscriptions"))["subscriptions"]
-    assert (listed["subscription_id"], listed["channel"]) == (str(told), "in_app")
+    assert (listed["subscription_id"], listed["channel"]) == (str(subscription_id), "in_app")
     first, again = await canceled.cancel("not needed"), await canceled.cancel("not needed")
     assert first.status == again.status == Status.CANCELED
     with pytest.raises(errors.JobCanceled, match="not needed"):
@@ -73,7 +77,7 @@ async def test_jobs_that_end_otherwise_raise(client: AsyncClient, app: Duly) -> 
         await failing.cancel("too late")
 
 
-async def test_problems_become_the_errors_of_core(client: AsyncClient) -> None:
+async def test_problem_responses_raise_the_errors_of_core(client: AsyncClient) -> None:
     with pytest.raises(errors.UnknownJob) as unknown:
         await client.job(uuid.uuid4()).status()
     assert (unknown.value.status, unknown.value.field) == (404, "job_id")
@@ -90,20 +94,20 @@ async def test_problems_become_the_errors_of_core(client: AsyncClient) -> None:
     await client.submit("report.refuse", idempotency_key="k-1")
     with pytest.raises(errors.KeyReused):
         await client.submit("report.refuse", {"why": "other"}, idempotency_key="k-1")
-    with pytest.raises(errors.ContractError) as secret:
+    with pytest.raises(errors.ContractError) as invalid_key:
         await client.submit("report.refuse", idempotency_key="schlüssel")
-    assert secret.value.field == "idempotency_key"
+    assert invalid_key.value.field == "idempotency_key"
 
 
 async def test_pages_are_fetched_as_needed(client: AsyncClient) -> None:
-    began = datetime.now(UTC) - timedelta(minutes=1)
-    made = await client.submit_many(
+    since = datetime.now(UTC) - timedelta(minutes=1)
+    submitted = await client.submit_many(
         {"job_type": "report.refuse", "subject_id": str(n % 2), "metadata": {"half": n % 2}}
         for n in range(210)
     )
-    assert len({job.job_id for job in made}) == 210
-    listed = [job.job_id async for job in client.jobs(status=Status.QUEUED, created_after=began)]
-    assert sorted(listed) == sorted(job.job_id for job in made)
+    assert len({job.job_id for job in submitted}) == 210
+    listed = [job.job_id async for job in client.jobs(status=Status.QUEUED, created_after=since)]
+    assert sorted(listed) == sorted(job.job_id for job in submitted)
     half = [job.subject_id async for job in client.jobs(metadata={"half": 1}, job_type="report.refuse")]
     assert half == ["1"] * 105
     with pytest.raises(errors.ContractError) as unknown:
@@ -120,8 +124,8 @@ async def test_bytes_paths_and_open_files_are_uploaded(client: AsyncClient, tmp_
 
 async def test_other_routes_are_requested_by_their_path(client: AsyncClient) -> None:
     body = {"job_type": "report.refuse", "scheduled_for": None}
-    said = await client.request("post", "/v1/jobs", json=body, idempotency_key="k-1")
-    assert await client.request("GET", f"/v1/jobs/{said['job_id']}/events", params={"after": 1}) == {
+    accepted = await client.request("post", "/v1/jobs", json=body, idempotency_key="k-1")
+    assert await client.request("GET", f"/v1/jobs/{accepted['job_id']}/events", params={"after": 1}) == {
         "events": [],
         "after": 1,
     }

@@ -1,4 +1,4 @@
-"""A home per test; nothing of it outlives the test."""
+"""Fixtures: one home per test, whose processes and directories are gone after the test."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,8 +11,8 @@ from tests.embedded.leaseholders import Leaseholder, postmasters, supervisors, w
 
 
 @pytest.fixture(autouse=True)
-def _usual_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The binaries are found as users find them, whatever the rest of the run uses."""
+def _default_bindir(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find the binaries as an installation does, whatever DULY_PG_BINDIR the test run uses."""
     monkeypatch.delenv("DULY_PG_BINDIR", raising=False)
 
 

@@ -12,7 +12,7 @@ import psycopg
 
 import duly
 
-# Where the packages in use really are, for an interpreter that does not look there by itself.
+# The directories of the imported packages, for an interpreter outside this virtual environment.
 PYTHONPATH = os.pathsep.join(str(Path(package.__path__[0]).resolve().parent) for package in (duly, psycopg))
 
 _SCRIPT = """
@@ -26,12 +26,12 @@ with duly.embedded.open_server(pathlib.Path(sys.argv[1])) as server:
 def wait_until(predicate: Callable[[], bool], timeout: float = 30) -> None:
     deadline = time.monotonic() + timeout
     while not predicate():
-        assert time.monotonic() < deadline, f"not so within {timeout} s: {predicate}"
+        assert time.monotonic() < deadline, f"condition not met within {timeout} s: {predicate}"
         threading.Event().wait(0.02)
 
 
 class Leaseholder:
-    """A process that opens the server of a home and holds its lease until told to leave."""
+    """A process that opens the server of a home and holds its lease until `leave` or `kill`."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ def postmasters(parent: Path) -> list[int]:
 
 
 def _running(matches: Callable[[str], bool]) -> list[int]:
-    """The living processes of a command line: from /proc, because a small machine may have no `ps`."""
+    """Return the ids of the processes whose command line matches: from /proc, because `ps` may be missing."""
     return [
         int(entry.name)
         for entry in Path("/proc").iterdir()

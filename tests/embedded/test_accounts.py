@@ -24,7 +24,7 @@ UNNAMED = 54321
 
 @pytest.fixture
 def open_home() -> Iterator[Path]:
-    """A home that every account can reach, which those of pytest are not."""
+    """A home that every account can reach; the temporary directories of pytest are private to one account."""
     with tempfile.TemporaryDirectory() as above:
         Path(above).chmod(0o755)
         home = Path(above, "home")
@@ -43,17 +43,17 @@ def python_for(user: int) -> str:
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         command = [python, "-c", "import duly.embedded"]
         try:
-            tried = subprocess.run(
+            process = subprocess.run(
                 command, user=user, group=user, cwd="/", env=environment, capture_output=True
             )
         except OSError:
             continue
-        if tried.returncode == 0:
+        if process.returncode == 0:
             return python
     pytest.skip(f"no Python here that user {user} can run with this source tree")
 
 
-def answer(dsn: str) -> object:
+def select_one(dsn: str) -> object:
     with psycopg.connect(dsn) as connection:
         return connection.execute("select 1").fetchone()
 
@@ -67,7 +67,7 @@ def test_the_server_of_an_ordinary_user_runs_as_that_user(open_home: Path, user:
     environment = {"HOME": "/nowhere", "DULY_PG_BINDIR": str(find_bindir())}
     holder = Leaseholder(open_home, python=python_for(user), user=user, env=environment)
     try:
-        assert answer(holder.dsn()) == (1,)
+        assert select_one(holder.dsn()) == (1,)
         assert Path(f"/proc/{postmasters(open_home)[0]}").stat().st_uid == user
         assert (open_home / "pg18").stat().st_uid == user
     finally:
@@ -78,7 +78,7 @@ def test_root_runs_the_server_as_the_owner_of_the_home(open_home: Path) -> None:
     open_home.mkdir(0o700)
     os.chown(open_home, NOBODY, NOBODY)
     with open_server(open_home) as server:
-        assert answer(server.dsn()) == (1,)
+        assert select_one(server.dsn()) == (1,)
         assert (open_home / "pg18").stat().st_uid == NOBODY
 
 
@@ -87,13 +87,13 @@ def test_without_namespaces_the_account_nobody_runs_the_server_in_a_reachable_ho
     open_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_server(open_home) as server:
-        assert answer(server.dsn()) == (1,)
+        assert select_one(server.dsn()) == (1,)
         assert (open_home / "pg18").stat().st_uid == NOBODY
         assert server.socket_dir == open_home / "run"
     wait_until(lambda: not supervisors(open_home))
     monkeypatch.delenv("DULY_NO_USER_NAMESPACE")
     with open_server(open_home) as server:
-        assert answer(server.dsn()) == (1,)
+        assert select_one(server.dsn()) == (1,)
 
 
 @pytest.mark.usefixtures("without_namespaces")
@@ -107,7 +107,7 @@ def test_without_namespaces_the_account_nobody_gets_a_fallback_directory_and_a_c
     shutil.copytree(package, hidden / package.name)
     shutil.copytree(libraries, hidden / libraries.name)
     with open_server(home, bindir=hidden / package.name / "pginstall" / "bin") as server:
-        assert answer(server.dsn()) == (1,)
+        assert select_one(server.dsn()) == (1,)
         assert len(postmasters(fallback_dir_for(home))) == 1
         assert len(list(fallback_dir_for(home).glob("copy-18*"))) == 1
         assert (fallback_dir_for(home) / "pg18").stat().st_uid == NOBODY

@@ -1,4 +1,4 @@
-"""Home directories of every kind; their parents do not change."""
+"""Home directories: long paths, modes and owners, other versions of PostgreSQL, and errors."""
 
 import importlib.util
 import os
@@ -35,13 +35,13 @@ async def test_the_dsn_works_for_asyncpg_and_sqlalchemy(home: Path) -> None:
 
 
 def test_the_directories_above_keep_their_modes_and_owners(home: Path) -> None:
-    def seen() -> list[tuple[int, int, int]]:
+    def modes_and_owners() -> list[tuple[int, int, int]]:
         return [(above.stat().st_mode, above.stat().st_uid, above.stat().st_gid) for above in home.parents]
 
-    before = seen()
+    before = modes_and_owners()
     with open_server(home):
-        assert seen() == before
-    assert seen() == before
+        assert modes_and_owners() == before
+    assert modes_and_owners() == before
 
 
 def test_postgresql_15_of_the_system_serves_its_own_data_directory(home: Path) -> None:

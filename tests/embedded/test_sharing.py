@@ -12,18 +12,18 @@ from tests.embedded.leaseholders import Leaseholder, postmasters, supervisors, w
 Hold = Callable[[], Leaseholder]
 
 
-def ask(dsn: str, question: str) -> object:
+def query(dsn: str, statement: str) -> object:
     with psycopg.connect(dsn) as connection:
-        row = connection.execute(question.encode()).fetchone()
+        row = connection.execute(statement.encode()).fetchone()
     return row[0] if row else None
 
 
 def test_the_first_start_creates_a_working_postgresql_18(home: Path) -> None:
     with open_server(home) as server:
-        assert str(ask(server.dsn(), "show server_version")).startswith("18")
-        assert ask(server.dsn(), "show listen_addresses") == ""
-        assert ask(server.dsn(), "show fsync") == "on"
-        assert ask(server.dsn(), "show max_connections") == "200"
+        assert str(query(server.dsn(), "show server_version")).startswith("18")
+        assert query(server.dsn(), "show listen_addresses") == ""
+        assert query(server.dsn(), "show fsync") == "on"
+        assert query(server.dsn(), "show max_connections") == "200"
         assert (home / "pg18").stat().st_mode & 0o777 == 0o700
         assert server.socket_dir.stat().st_mode & 0o777 == 0o700
 
@@ -38,7 +38,7 @@ def test_four_processes_that_start_at_once_get_one_server(home: Path, hold: Hold
     holders = [hold() for _ in range(4)]
     dsns = [holder.dsn() for holder in holders]
     assert len(set(dsns)) == 1
-    assert ask(dsns[0], "select 1") == 1
+    assert query(dsns[0], "select 1") == 1
     assert len(postmasters(home)) == len(supervisors(home)) == 1
 
 
@@ -47,7 +47,7 @@ def test_the_server_stops_when_its_last_user_leaves(home: Path, hold: Hold) -> N
     dsn = other.dsn()
     server.close()
     server.close()
-    assert ask(dsn, "select 1") == 1
+    assert query(dsn, "select 1") == 1
     other.leave()
     wait_until(lambda: not supervisors(home))
     assert not postmasters(home)
@@ -59,7 +59,7 @@ def test_a_killed_process_releases_its_lease_and_others_keep_the_server(home: Pa
     dsn = doomed.dsn()
     assert survivor.dsn() == dsn
     doomed.kill()
-    assert ask(dsn, "select 1") == 1
+    assert query(dsn, "select 1") == 1
     survivor.leave()
     wait_until(lambda: not supervisors(home) and not postmasters(home))
 
@@ -67,10 +67,10 @@ def test_a_killed_process_releases_its_lease_and_others_keep_the_server(home: Pa
 def test_a_lease_taken_while_the_server_stops_gets_a_working_server(home: Path) -> None:
     for _ in range(4):
         with open_server(home) as server:
-            assert ask(server.dsn(), "select 1") == 1
-        # The supervisor may be anywhere between noticing this and being gone when the next one opens.
+            assert query(server.dsn(), "select 1") == 1
+        # The next iteration may find the supervisor still waiting, stopping or gone.
     with open_server(home) as server:
-        assert ask(server.dsn(), "select 1") == 1
+        assert query(server.dsn(), "select 1") == 1
 
 
 def test_the_options_of_the_first_process_apply_to_all(home: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_options_of_the_first_process_apply_to_all(home: Path) -> None:
         open_server(home, options={"work_mem": "7MB"}),
         open_server(home, options={"work_mem": "9MB"}) as second,
     ):
-        assert ask(second.dsn(), "show work_mem") == "7MB"
+        assert query(second.dsn(), "show work_mem") == "7MB"
 
 
 def test_the_last_process_can_wait_for_the_stop_and_remove_the_home(home: Path) -> None:
