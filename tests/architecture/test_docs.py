@@ -44,7 +44,7 @@ def test_generated_parts_are_up_to_date(page: str) -> None:
     assert (ROOT / page).read_text(encoding="utf-8") == expected(page)
 
 
-@pytest.mark.parametrize(("place", "program"), _blocks("python"), ids=lambda v: v if ":" in v[:60] else "")
+@pytest.mark.parametrize(("where", "program"), _blocks("python"), ids=lambda v: v if ":" in v[:60] else "")
 def test_every_documented_program_runs(
     where: str, program: str, fresh: FreshDatabase, tmp_path: Path
 ) -> None:
@@ -59,7 +59,7 @@ def test_every_documented_program_runs(
     assert done.returncode == 0, f"{where}\n{done.stderr}"
 
 
-@pytest.mark.parametrize(("place", "statements"), _blocks("sql"), ids=lambda v: v if ":" in v[:60] else "")
+@pytest.mark.parametrize(("where", "statements"), _blocks("sql"), ids=lambda v: v if ":" in v[:60] else "")
 def test_every_documented_statement_runs(where: str, statements: str, sql: psycopg.Connection) -> None:
     with sql.transaction(force_rollback=True):
         # Roles belong to the cluster: another test may have created this one.
@@ -68,7 +68,7 @@ def test_every_documented_statement_runs(where: str, statements: str, sql: psyco
         sql.execute(statements)
 
 
-@pytest.mark.parametrize(("place", "commands"), _blocks("sh"), ids=lambda v: v if ":" in v[:60] else "")
+@pytest.mark.parametrize(("where", "commands"), _blocks("sh"), ids=lambda v: v if ":" in v[:60] else "")
 def test_every_documented_command_exists(where: str, commands: str) -> None:
     offered = subprocess.run(
         [sys.executable, ROOT / "dev"], capture_output=True, text=True, check=False
