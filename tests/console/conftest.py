@@ -1,4 +1,4 @@
-"""The service with its console in this process, and people of every role who are logged in there."""
+"""The service with its console in this process, and signed-in clients of every role."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Post:
 
 @pytest.fixture
 def options() -> HttpOptions:
-    """What the service is told; a test may override it."""
+    """The options of the service; a test may override them."""
     return HttpOptions()
 
 
@@ -52,7 +52,7 @@ def api(app: Duly, options: HttpOptions) -> FastAPI:
 
 @pytest.fixture
 async def arrives(app: Duly, api: FastAPI, org: uuid.UUID) -> AsyncIterator[Arrives]:
-    """`await arrives(*scopes, org=…)`: somebody who has logged in with a key of these scopes."""
+    """`await arrives(*scopes, org=…)`: a client that has signed in with a key of these scopes."""
     people: list[Person] = []
 
     async def arrive(*scopes: str, org: uuid.UUID = org) -> Person:
@@ -86,11 +86,11 @@ async def admin(arrives: Arrives) -> Person:
 
 @pytest.fixture
 async def platform(arrives: Arrives) -> Person:
-    """Somebody who operates the installation."""
+    """A platform operator."""
     return await arrives(*PLATFORM, org=SYSTEM_ORG)
 
 
 def words(answer: httpx.Response) -> str:
-    """What a page says, without its markup."""
+    """Return the text of a page, without markup."""
     body = answer.text.partition('<main id="main"')[2]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())

@@ -1,4 +1,4 @@
-"""Two orgs that have one of everything, with words in it that nobody can guess, and people of every role."""
+"""Two orgs with one of every resource, with unguessable markers in them, and clients of every role."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NASTY = (
     "\ud800", "payload.a:", "payload..x:1", ":", "a:b:c", "[", '{"a":', "..", "null", "\x1b[0m", "a\r\nb: c",
     "payload.a:" + "x" * 300, "status:failed OR 1=1", "00000000-0000-0000-0000-000000000000",
 )  # fmt: skip
-"""What people and programs type that nobody expects."""
+"""Unexpected input."""
 _VOLATILE = {"api_keys", "sessions"}
 
 
@@ -49,7 +49,7 @@ class World:
     common: set[str]
     """Kinds of failures that both have."""
     closed: set[str]
-    """Subjects that nobody may see."""
+    """Inaccessible subjects."""
 
     @property
     def ids(self) -> dict[str, list[str]]:
@@ -100,7 +100,7 @@ class World:
 
 
 async def _check(answer: httpx.Response) -> None:
-    """No answer is a bug, and none is kept, sniffed, framed or scripted by others."""
+    """Raise if a response is a server error, or lacks a security header."""
     said = f"{answer.request.method} {answer.request.url}"
     assert answer.status_code < 500, said
     assert answer.headers["x-content-type-options"] == "nosniff", said

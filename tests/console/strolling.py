@@ -1,4 +1,4 @@
-"""Somebody who strolls through the console: follows every link, and reads every form."""
+"""A crawler of the console: follows every link, and collects every form."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sent:
 
 @dataclass
 class Found:
-    """What a stroll has seen."""
+    """The links and forms that a crawl found."""
 
     links: list[str] = field(default_factory=list)
     forms: set[Sent] = field(default_factory=set)

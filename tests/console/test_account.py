@@ -1,4 +1,4 @@
-"""Who is logged in, here and elsewhere; operators by the identity provider, and what they do in orgs."""
+"""The account page and its sessions; operators of an identity provider, and their actions in orgs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def issuer() -> AsyncIterator[LocalIssuer]:
 
 @pytest.fixture
 def api(app: Duly, issuer: LocalIssuer, tmp_path: Path) -> FastAPI:
-    """A console with a page for admins, and a change that verbs of control do."""
+    """A console with a page for admins, and a change by a service."""
     tmp_path.joinpath("secret.html").write_text("<p>{{ n }}</p>")
     shown = 0
 
@@ -58,7 +58,7 @@ def api(app: Duly, issuer: LocalIssuer, tmp_path: Path) -> FastAPI:
 
 
 async def arrived(api: FastAPI) -> Person:
-    """Whoever the provider lets in."""
+    """A client that signs in with the identity provider."""
     person = httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url=HOME)
     answer = await person.get(await there(person, "/console"))
     assert answer.headers["location"] == "/console"

@@ -1,4 +1,4 @@
-"""The page of the audit trail, and that of how documents stand."""
+"""The pages of the audit trail and of documents."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def _other(app: Duly) -> uuid.UUID:
     return other
 
 
-async def test_how_documents_stand_is_told_and_leads_to_the_pages_that_do_the_job(
+async def test_the_documents_page_shows_figures_and_links_to_the_customer_pages(
     app: Duly, org: uuid.UUID, viewer: Person, platform: Person
 ) -> None:
     anna = DocumentPrincipal(org, Actor.user("anna"))

@@ -1,4 +1,4 @@
-"""Dead letters by kind: a canary, the rest, and the end of them."""
+"""Dead letters by error: replay one as a canary, then the rest; discard them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.worker.working import ONCE, working
 
 
 class World:
-    """What the jobs depend on."""
+    """The external service that the jobs need."""
 
     broken = True
 
@@ -126,7 +126,7 @@ async def test_a_platform_operator_sees_the_groups_of_all_orgs_and_chooses_an_or
 
 
 class TestWithSubjects:
-    """Some jobs are about what not everybody may see."""
+    """A service with restricted subjects."""
 
     @pytest.fixture
     def options(self) -> HttpOptions:

@@ -1,4 +1,4 @@
-"""The pages of notifications and webhooks: what was delivered, and delivering it again."""
+"""The pages of notifications and webhooks: delivery logs, and resending."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.features.webhooks.administering import URL, WHY, write
 
 @pytest.fixture
 async def told(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> dict[str, uuid.UUID]:
-    """Somebody who was told, one who could not be, and one who is not to be; by their names."""
+    """A sent, a failed and a suppressed notification, by name."""
     app.notifications.add_channel("sms", RecordingChannel(Fail("the <b>line</b> is cut", code="sms.cut")))
     await app.notifications.suppressions.add(org, "sms:+49 222", actor=ANNA, reason="has left")
     sent = [
@@ -29,7 +29,7 @@ async def told(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> dict[
     return dict(zip(("fine", "failed", "suppressed"), (one.notification_id for [one] in sent), strict=True))
 
 
-async def test_the_delivery_log_is_filtered_and_veils_addresses(
+async def test_the_delivery_log_is_filtered_and_masks_addresses(
     operator: Person, viewer: Person, told: dict[str, uuid.UUID]
 ) -> None:
     everything = await operator.get("/console/notifications")
@@ -47,7 +47,7 @@ async def test_the_delivery_log_is_filtered_and_veils_addresses(
     assert (await viewer.get("/console/notifications")).status_code == 403
 
 
-async def test_what_failed_is_sent_again(
+async def test_a_failed_notification_is_resent(
     app: Duly, org: uuid.UUID, operator: Person, viewer: Person, told: dict[str, uuid.UUID]
 ) -> None:
     place = f"/console/notifications/{told['failed']}"
@@ -68,7 +68,7 @@ async def test_what_failed_is_sent_again(
         assert (await operator.get(f"/console/notifications/{unknown}")).status_code == 404
 
 
-async def test_admins_see_and_end_suppressions(
+async def test_admins_list_and_remove_suppressions(
     app: Duly, org: uuid.UUID, operator: Person, admin: Person, told: dict[str, uuid.UUID]
 ) -> None:
     place = "/console/notifications/suppressions"
@@ -90,7 +90,7 @@ async def endpoint(app: Duly, org: uuid.UUID) -> Endpoint:
     return (await app.webhooks.create(org, URL, ["job.*"], description="Chat", **WHY)).endpoint
 
 
-async def test_an_endpoint_is_told_with_its_messages_and_never_its_whole_address(
+async def test_an_endpoint_lists_its_messages_and_never_its_full_url(
     app: Duly, org: uuid.UUID, operator: Person, viewer: Person, endpoint: Endpoint, sql: psycopg.Connection
 ) -> None:
     write(sql, endpoint, "failed", event_type="job.failed")
@@ -113,7 +113,7 @@ async def test_an_endpoint_is_told_with_its_messages_and_never_its_whole_address
     assert (await viewer.get(place)).status_code == 403
 
 
-async def test_messages_are_sent_again_and_admins_switch_an_endpoint_off_and_on(
+async def test_messages_are_resent_and_admins_disable_and_enable_an_endpoint(
     app: Duly, org: uuid.UUID, operator: Person, admin: Person, endpoint: Endpoint, sql: psycopg.Connection
 ) -> None:
     place, why = f"/console/webhooks/{endpoint.endpoint_id}", {"reason": "because"}

@@ -1,4 +1,4 @@
-"""Around every page: who is let in, in which language, and what is said after a change."""
+"""The frame of every page: sign-in, language, and messages about changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.http.test_pages import POLICY
 TEMPLATES = {file.name: file.read_text() for folder in _template_folders() for file in folder.iterdir()}
 
 
-def test_nothing_is_inline_and_nothing_is_from_elsewhere() -> None:
+def test_pages_have_no_inline_code_and_load_nothing_from_other_hosts() -> None:
     for name, text in TEMPLATES.items():
         assert not re.search(
             r"<script(?! type=\"module\" src=)|<style|\sstyle=|\son\w+=|javascript:", text
@@ -45,14 +45,14 @@ def test_nothing_is_inline_and_nothing_is_from_elsewhere() -> None:
         ), name
 
 
-async def test_who_is_not_logged_in_is_shown_the_way_and_comes_back(api: FastAPI) -> None:
+async def test_a_visitor_without_session_signs_in_and_returns(api: FastAPI) -> None:
     transport = httpx.ASGITransport(api)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as nobody:
         answer = await nobody.get("/console?lang=de")
         assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=%2Fconsole%3Flang%3Dde")
 
 
-async def test_pages_are_safe_to_open_and_kept_by_nobody(viewer: Person) -> None:
+async def test_pages_have_security_headers_and_are_not_cached(viewer: Person) -> None:
     answer = await viewer.get("/console")
     assert answer.status_code == 200
     assert answer.headers["content-security-policy"] == POLICY
@@ -67,7 +67,7 @@ async def test_the_language_and_the_theme_are_remembered(viewer: Person) -> None
     assert '<html lang="de" data-theme="dark"' in (await viewer.get("/console")).text
 
 
-async def test_only_who_operates_the_installation_can_look_into_another_org(
+async def test_only_platform_operators_can_choose_another_org(
     app: Duly, admin: Person, platform: Person
 ) -> None:
     other = uuid.uuid4()
@@ -79,19 +79,19 @@ async def test_only_who_operates_the_installation_can_look_into_another_org(
     assert [answer.status_code for answer in unknown] == [404, 404]
 
 
-async def test_who_operates_the_installation_arrives_at_the_console(admin: Person, platform: Person) -> None:
+async def test_platform_operators_are_redirected_to_the_console(admin: Person, platform: Person) -> None:
     assert (await platform.get("/submit")).headers["location"] == "/console"
     assert (await platform.get("/console/")).text == (await platform.get("/console")).text
     assert (await admin.get("/submit")).status_code == 200
 
 
-async def test_what_is_nowhere_is_not_found_on_a_page(viewer: Person) -> None:
+async def test_an_unknown_path_shows_a_not_found_page(viewer: Person) -> None:
     answer = await viewer.get("/console/nowhere/at/all")
     assert answer.status_code == 404
     assert "Not found" in words(answer)
 
 
-async def test_signing_out_ends_the_log_in(viewer: Person) -> None:
+async def test_signing_out_ends_the_session(viewer: Person) -> None:
     assert (
         (await viewer.post("/console/sign-out", data={"csrf": "wrong"}))
         .headers["location"]
@@ -106,13 +106,13 @@ async def test_signing_out_ends_the_log_in(viewer: Person) -> None:
 
 @pytest.fixture
 def kept() -> dict[str, str]:
-    """What the page of the application shows."""
+    """The values of the application's page."""
     return {"value": "<i>old</i>"}
 
 
 @pytest.fixture
 def api(app: Duly, tmp_path: Path, kept: dict[str, str]) -> FastAPI:
-    """A service whose console has a page and a change of its own."""
+    """A service whose console has an additional page and change."""
     tmp_path.joinpath("extra.html").write_text("<p id=value>{{ value }}</p>{{ form.get('value', '') }}")
 
     async def page(visit: Visit) -> ConsolePage:
@@ -130,7 +130,9 @@ def api(app: Duly, tmp_path: Path, kept: dict[str, str]) -> FastAPI:
     return made
 
 
-async def test_a_change_is_told_once_and_escaped(operator: Person, kept: dict[str, str]) -> None:
+async def test_the_message_about_a_change_is_shown_once_and_escaped(
+    operator: Person, kept: dict[str, str]
+) -> None:
     answer = await Post(operator)("/console/extra", value="<i>new</i>")
     assert (answer.status_code, answer.headers["location"]) == (303, "/console/extra")
     first, second = await operator.get("/console/extra"), await operator.get("/console/extra")
@@ -139,7 +141,7 @@ async def test_a_change_is_told_once_and_escaped(operator: Person, kept: dict[st
     assert kept["value"] == "<i>new</i>"
 
 
-async def test_a_refused_change_shows_why_and_keeps_what_was_typed(
+async def test_a_rejected_change_shows_the_error_and_keeps_the_input(
     operator: Person, kept: dict[str, str]
 ) -> None:
     answer = await Post(operator)("/console/extra", value="bad")
@@ -150,7 +152,7 @@ async def test_a_refused_change_shows_why_and_keeps_what_was_typed(
     assert kept["value"] == "<i>old</i>"
 
 
-async def test_who_may_only_look_changes_nothing(viewer: Person, kept: dict[str, str]) -> None:
+async def test_a_viewer_changes_nothing(viewer: Person, kept: dict[str, str]) -> None:
     answer = await Post(viewer)("/console/extra", value="new")
     assert answer.status_code == 403
     assert "Your key does not have the required permission." in words(answer)
@@ -158,7 +160,9 @@ async def test_who_may_only_look_changes_nothing(viewer: Person, kept: dict[str,
 
 
 @pytest.mark.parametrize("csrf", ["", "wrong", "ü"])
-async def test_a_change_from_elsewhere_is_refused(operator: Person, kept: dict[str, str], csrf: str) -> None:
+async def test_a_change_without_a_valid_csrf_token_is_rejected(
+    operator: Person, kept: dict[str, str], csrf: str
+) -> None:
     answer = await operator.post("/console/extra", data={"csrf": csrf, "value": "new"})
     assert answer.headers["location"].startswith("/login?")
     sent = {"csrf": operator.headers["x-test-csrf"], "value": "new"}
@@ -167,7 +171,7 @@ async def test_a_change_from_elsewhere_is_refused(operator: Person, kept: dict[s
     assert kept["value"] == "<i>old</i>"
 
 
-async def test_an_open_page_is_sent_again_when_it_has_changed_and_only_then(
+async def test_an_open_page_is_sent_when_and_only_when_it_has_changed(
     api: FastAPI, operator: Person, kept: dict[str, str]
 ) -> None:
     async with served(api) as url, httpx.AsyncClient(base_url=url) as browser:

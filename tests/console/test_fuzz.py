@@ -133,7 +133,7 @@ class Stranger:
         return status, {name: value for name, value in headers.items() if name != "set-cookie"}, text, said
 
 
-async def test_nothing_of_an_org_is_shown_to_another_or_changed_by_it(
+async def test_an_org_neither_sees_nor_changes_anything_of_another(
     world: World, names: Names, owner: Person, sql: psycopg.Connection
 ) -> None:
     stranger = Stranger(world, await world.arrives(*ADMIN, org=world.mine.org_id))
@@ -158,7 +158,7 @@ async def test_nothing_of_an_org_is_shown_to_another_or_changed_by_it(
     assert stranger.unknown or not [show for show in pages if "{" in show.path]
 
 
-async def test_what_is_about_a_subject_that_is_closed_to_them_is_shown_nowhere(
+async def test_no_page_shows_anything_about_an_inaccessible_subject(
     world: World, owner: Person, sql: psycopg.Connection
 ) -> None:
     assert await _telling(world, owner) or "/jobs/{job_id}" not in {show.path for show in shows(world.api)}
@@ -185,7 +185,9 @@ async def _telling(world: World, person: Person) -> set[str]:
     return told
 
 
-async def test_who_lacks_the_right_sees_and_changes_nothing(world: World, sql: psycopg.Connection) -> None:
+async def test_a_principal_without_the_scope_sees_and_changes_nothing(
+    world: World, sql: psycopg.Connection
+) -> None:
     people = {name: await world.arrives(*may, org=world.theirs.org_id) for name, may in ROLES.items()}
     before = state(sql)
     for act in acts(world.api):
@@ -202,7 +204,7 @@ async def test_who_lacks_the_right_sees_and_changes_nothing(world: World, sql: p
     assert state(sql) == before
 
 
-async def test_who_is_not_logged_in_is_told_nothing(world: World) -> None:
+async def test_a_request_without_session_learns_nothing(world: World) -> None:
     nobody = await world.arrives(org=None)
     for route in declared(world.api):
         for place in filled(route, world.ids):
@@ -215,9 +217,7 @@ async def test_who_is_not_logged_in_is_told_nothing(world: World) -> None:
                 assert answer.headers["location"].startswith("/login?next="), place
 
 
-async def test_a_form_that_none_of_our_pages_has_sent_changes_nothing(
-    world: World, sql: psycopg.Connection
-) -> None:
+async def test_a_forged_form_changes_nothing(world: World, sql: psycopg.Connection) -> None:
     admin = await world.arrives(*ADMIN, org=world.theirs.org_id)
     right = admin.headers["x-test-csrf"]
     before = state(sql)
@@ -239,7 +239,7 @@ async def test_a_form_that_none_of_our_pages_has_sent_changes_nothing(
     assert (await admin.get("/console")).status_code == 200
 
 
-async def test_an_open_page_shows_nothing_of_others(world: World) -> None:
+async def test_an_event_stream_shows_nothing_of_other_orgs(world: World) -> None:
     stranger = await world.arrives(*ADMIN, org=world.mine.org_id)
     headers = {**STREAM, "cookie": f"duly={stranger.cookies['duly']}"}
     async with served(world.api) as url, httpx.AsyncClient(base_url=url, headers=headers) as browser:
@@ -258,7 +258,7 @@ async def _first_look(browser: httpx.AsyncClient, place: str, secrets: set[str])
         assert not [one for one in secrets if one in page and one not in place], place
 
 
-async def test_nothing_that_is_typed_breaks_a_page(world: World, names: Names, owner: Person) -> None:
+async def test_no_input_breaks_a_page(world: World, names: Names, owner: Person) -> None:
     people = {False: owner, True: await world.arrives(*PLATFORM, org=SYSTEM_ORG)}
     nasty = cycle(NASTY)
     for route in [*shows(world.api), *acts(world.api)]:
@@ -297,7 +297,7 @@ TEXTS = (
 
 @settings(max_examples=20 * EACH, deadline=None, suppress_health_check=[*HealthCheck])
 @given(data=some.data())
-async def test_no_mixture_of_questions_breaks_a_page(
+async def test_no_combination_of_parameters_breaks_a_page(
     world: World, names: Names, owner: Person, data: some.DataObject
 ) -> None:
     show = data.draw(some.sampled_from(shows(world.api)))

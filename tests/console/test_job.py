@@ -1,4 +1,4 @@
-"""The page about one job: what it tells, to whom, and what can be done there."""
+"""The page of one job: its content, access to it, and its actions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def mail(app: Duly) -> Any:
     return send
 
 
-async def test_a_dead_job_tells_what_happened_to_it(
+async def test_the_page_of_a_dead_job_shows_error_log_and_events(
     app: Duly, mail: Any, acting: uuid.UUID, viewer: Person, operator: Person
 ) -> None:
     handle = await mail.options(subject_id="doc-7", traceparent=None).enqueue(SECRET)
@@ -75,7 +75,7 @@ async def test_a_dead_job_tells_what_happened_to_it(
     assert "Als Dead Letter abgelegt" in german
 
 
-async def test_nobody_learns_of_a_job_that_is_not_theirs(
+async def test_jobs_of_other_orgs_and_inaccessible_subjects_are_not_found(
     app: Duly, mail: Any, acting: uuid.UUID, arrives: Arrives, operator: Person
 ) -> None:
     theirs = uuid.uuid4()
@@ -100,7 +100,7 @@ async def test_nobody_learns_of_a_job_that_is_not_theirs(
     assert (await boss.get(f"/console/jobs/{other.job_id}")).status_code == 404
 
 
-async def test_what_may_be_seen_may_not_always_be_changed(
+async def test_read_access_does_not_imply_change_access(
     mail: Any, acting: uuid.UUID, operator: Person, viewer: Person
 ) -> None:
     locked = await mail.options(subject_id="locked").enqueue("a")
@@ -141,7 +141,7 @@ async def test_a_job_is_canceled_replayed_and_discarded_for_a_reason(
     assert "Discarded by api_key:" in said
 
 
-async def test_a_payload_is_fixed_without_being_seen(
+async def test_a_payload_is_fixed_without_revealing_secrets(
     app: Duly, mail: Any, acting: uuid.UUID, operator: Person, sql: psycopg.Connection
 ) -> None:
     handle = await mail.enqueue(SECRET, note="a")
@@ -172,7 +172,7 @@ async def test_a_payload_is_fixed_without_being_seen(
     assert row == ({"to": SECRET, "size": 2, "note": "a"}, handle.job_id)
 
 
-async def test_a_type_that_nobody_here_knows_can_only_be_replayed(
+async def test_a_job_of_an_unknown_type_can_only_be_replayed_unchanged(
     app: Duly, mail: Any, acting: uuid.UUID, operator: Person
 ) -> None:
     handle = await mail.enqueue("a")
@@ -187,7 +187,7 @@ async def test_a_type_that_nobody_here_knows_can_only_be_replayed(
     assert (await Post(operator)(f"{place}/replay", reason="x")).status_code == 303
 
 
-async def test_a_zombie_and_its_takeover_are_drawn_and_explained(
+async def test_the_timeline_shows_a_lost_worker_and_the_takeover(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, viewer: Person, platform: Person
 ) -> None:
     started, go_on = asyncio.Event(), asyncio.Event()
@@ -231,7 +231,7 @@ async def test_a_zombie_and_its_takeover_are_drawn_and_explained(
     assert (await viewer.get(f"{place}?a=x&b=99999999999")).status_code == 200
 
 
-async def test_dulys_own_jobs_are_not_for_the_org_to_change(
+async def test_an_org_cannot_change_internal_jobs(
     app: Duly, api: FastAPI, acting: uuid.UUID, arrives: Arrives, operator: Person
 ) -> None:
     @app.job("duly.own", retry=ONCE)

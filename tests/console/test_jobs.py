@@ -1,4 +1,4 @@
-"""The page of all jobs: what is asked for is in the address; many are changed after a count and a reason."""
+"""The list of jobs: the filter is in the URL; bulk actions show a count and need a reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOB = re.compile(r'id="job-([0-9a-f-]{36})"')
 
 @pytest.fixture
 async def rows(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> list[dict[str, Any]]:
-    """The jobs of the org; another one has the same."""
+    """The jobs of the org; another org has the same."""
     [theirs] = await make_orgs(app, 1)
     fill(sql, org, theirs)
     return list(all_of(sql, org))
@@ -38,7 +38,7 @@ def _is(row: dict[str, Any], subject: str, region: str) -> bool:
     return row["subject_id"] == subject and row["payload"]["region"] == region
 
 
-async def test_each_term_of_the_address_narrows_the_list(viewer: Person, rows: list[dict[str, Any]]) -> None:
+async def test_each_query_parameter_filters_the_list(viewer: Person, rows: list[dict[str, Any]]) -> None:
     for query, fits in (
         ({}, lambda row: True),
         ({"status": "failed"}, lambda row: row["status"] == "failed"),
@@ -57,7 +57,7 @@ async def test_each_term_of_the_address_narrows_the_list(viewer: Person, rows: l
             assert set(found) == {str(row["job_id"]) for row in rows if fits(row)}, query
 
 
-async def test_the_search_box_says_what_is_asked_and_what_is_wrong(viewer: Person, rows: list[Any]) -> None:
+async def test_the_search_box_shows_the_filter_and_its_errors(viewer: Person, rows: list[Any]) -> None:
     page = await viewer.get("/console/jobs", params={"status": "failed", "payload.region": "DE"})
     assert 'value="status:failed payload.region:DE"' in page.text
     for wrong, said in (
@@ -72,9 +72,7 @@ async def test_the_search_box_says_what_is_asked_and_what_is_wrong(viewer: Perso
         assert said in unescape(answer.text)
 
 
-async def test_pages_follow_one_another_with_their_terms(
-    viewer: Person, rows: list[Any], sql: psycopg.Connection
-) -> None:
+async def test_pagination_keeps_the_filter(viewer: Person, rows: list[Any], sql: psycopg.Connection) -> None:
     sql.execute("update duly.job_records set job_type = 'type.1'")
     fill(sql, sql.execute("select org_id from duly.organizations where name = 'Acme' limit 1").fetchone()[0])  # type: ignore[index]
     first = await viewer.get("/console/jobs", params={"q": "type.*"})
@@ -85,7 +83,7 @@ async def test_pages_follow_one_another_with_their_terms(
     assert not set(JOB.findall(first.text)) & set(JOB.findall(second.text))
 
 
-async def test_all_that_fit_are_counted_and_changed_by_a_job(
+async def test_all_matching_jobs_are_counted_and_changed_by_a_job(
     operator: Person, rows: list[Any], sql: psycopg.Connection
 ) -> None:
     asked = {"verb": "cancel", "scope": "all", "queue": "q:exports"}
@@ -105,7 +103,7 @@ async def test_all_that_fit_are_counted_and_changed_by_a_job(
     assert (payload["verb"], payload["wanted"]) == ("cancel", {"queue": "q:exports"})
 
 
-async def test_selected_jobs_are_changed_alone_and_nobody_elses(
+async def test_only_the_selected_jobs_of_the_own_org_are_changed(
     operator: Person, org: uuid.UUID, rows: list[Any], sql: psycopg.Connection
 ) -> None:
     mine = [str(row["job_id"]) for row in rows if row["status"] == "failed"][:2]
@@ -118,7 +116,9 @@ async def test_selected_jobs_are_changed_alone_and_nobody_elses(
     assert (await operator.get("/console/jobs/bulk", params={"verb": "sell"})).status_code == 404
 
 
-async def test_a_viewer_sees_no_way_to_change_and_finds_none(viewer: Person, rows: list[Any]) -> None:
+async def test_a_viewer_is_offered_no_bulk_action_and_may_not_send_one(
+    viewer: Person, rows: list[Any]
+) -> None:
     page = await viewer.get("/console/jobs")
     assert 'name="job"' not in page.text
     assert "jobs/bulk?" not in page.text
@@ -127,7 +127,7 @@ async def test_a_viewer_sees_no_way_to_change_and_finds_none(viewer: Person, row
     assert (await Post(viewer)(path, reason="x")).status_code == 403
 
 
-async def test_an_operator_of_the_installation_sees_all_orgs_or_one(
+async def test_a_platform_operator_lists_jobs_of_all_orgs_or_one(
     platform: Person, org: uuid.UUID, rows: list[Any], sql: psycopg.Connection
 ) -> None:
     both = await platform.get("/console/jobs", params={"status": "failed"})

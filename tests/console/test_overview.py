@@ -1,4 +1,4 @@
-"""The overview, the workers and the orgs: who sees what, and who may have a worker drain."""
+"""The pages of overview, workers and orgs: access, figures and draining."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ ONLY_PLATFORM = ("/console/workers", "/console/orgs", "/console/orgs?show=all")
 
 @pytest.fixture
 async def worker(app: Duly) -> uuid.UUID:
-    """One that has introduced itself, and holds nothing."""
+    """A registered worker without jobs."""
     who = WorkerIdentity(uuid.uuid4(), "till <1>", "host-a", 7, "0.8.0", ("q:default",), 4, brief(3600))
     async with (await app.resources()).database.engine() as conn:
         await register(conn, who)
     return who.worker_id
 
 
-async def test_an_org_sees_its_own_figures_and_the_installation_those_of_all(
+async def test_an_org_sees_its_own_figures_and_platform_operators_those_of_all(
     app: Duly, org: uuid.UUID, arrives: Arrives, platform: Person, sql: psycopg.Connection
 ) -> None:
     other, empty = await make_orgs(app, 2)
@@ -53,7 +53,7 @@ async def test_an_org_sees_its_own_figures_and_the_installation_those_of_all(
     assert (await platform.get(f"/console?org={uuid.uuid4()}")).status_code == 404
 
 
-async def test_every_link_of_these_pages_leads_somewhere(
+async def test_every_link_of_these_pages_works(
     app: Duly, org: uuid.UUID, arrives: Arrives, platform: Person, sql: psycopg.Connection, worker: uuid.UUID
 ) -> None:
     fill(sql, org)
@@ -87,7 +87,7 @@ async def test_every_link_of_these_pages_leads_somewhere(
     assert followed > 20
 
 
-async def test_pages_of_the_installation_are_for_its_operators_alone(
+async def test_pages_of_the_installation_need_the_platform_scope(
     viewer: Person, admin: Person, platform: Person, worker: uuid.UUID, app: Duly
 ) -> None:
     for path in ONLY_PLATFORM:
@@ -102,9 +102,7 @@ async def test_pages_of_the_installation_are_for_its_operators_alone(
     assert left.drain_requested_at is None
 
 
-async def test_a_worker_is_asked_to_drain_with_a_reason(
-    platform: Person, worker: uuid.UUID, app: Duly
-) -> None:
+async def test_a_worker_is_drained_with_a_reason(platform: Person, worker: uuid.UUID, app: Duly) -> None:
     place, post = f"/console/workers/{worker}/drain", Post(platform)
     assert "till <1>" in words(await platform.get("/console/workers"))
     without = await post(place, reason=" ")
@@ -122,7 +120,7 @@ async def test_a_worker_is_asked_to_drain_with_a_reason(
     assert (await post("/console/workers/nobody/drain", reason="who")).status_code == 404
 
 
-async def test_who_may_not_see_every_subject_sees_numbers_and_no_errors(
+async def test_a_principal_with_restricted_subjects_sees_counts_but_no_errors(
     api: FastAPI, org: uuid.UUID, arrives: Arrives, sql: psycopg.Connection
 ) -> None:
     fill(sql, org)
@@ -138,7 +136,7 @@ async def test_who_may_not_see_every_subject_sees_numbers_and_no_errors(
     assert "Failed jobs (24 h)" in seen
 
 
-def test_sparks_are_as_high_as_their_figures_and_nothing_is_no_picture() -> None:
+def test_sparklines_scale_to_their_peak_and_are_empty_without_values() -> None:
     drawn = sparks.bars([2, 0, 4], [2, 0, 0])
     assert drawn.peak == 4
     assert drawn.lower.count("M") == 2

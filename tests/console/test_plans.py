@@ -1,4 +1,4 @@
-"""No page reads a table from end to end: each is opened over a full database, and every plan is looked at."""
+"""No page scans a whole table: each is opened on a full database, and every plan is checked."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ ALSO = (
     "job_logs",
     "artifacts",
 )
-"""Tables that grow with what the console shows."""
+"""Tables that grow with the number of jobs."""
 TINY_PARTITION_PAGES = 8
 """Shortly after midnight yesterday's partition has few rows, and reading it whole is the best plan."""
 FEW = "claims"
-"""One row for each batch at work, whatever else there is: who counts what runs reads them all."""
+"""One row per running batch: counting the running jobs reads them all."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def stock(cluster: DatabaseCluster) -> Iterator[tuple[str, Stock]]:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> PlanRecorder:
-    """What every connection of the pool explains."""
+    """The plans of every connection of the pool."""
     monkeypatch.setattr(
         plan_recorder, "GROWING", [table for table in (*plan_recorder.GROWING, *ALSO) if table != FEW]
     )
@@ -82,7 +82,7 @@ def person(api: FastAPI, key: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
 
 
-async def test_no_page_reads_a_table_from_end_to_end(
+async def test_no_page_scans_a_whole_table(
     api: FastAPI, stock: tuple[str, Stock], seen: PlanRecorder
 ) -> None:
     app: Duly = api.state.service.app

@@ -1,4 +1,4 @@
-"""The pages of schedules: when they tick, what became of it, and what an operator does there."""
+"""The pages of schedules: next ticks, history, and the actions of operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "house/attic <b>"
 
 @pytest.fixture
 async def clock(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Clock:
-    """Five minutes have passed since the schedule was made, and nobody was there for the first four."""
+    """The schedule was created five minutes ago, and the scheduler was down for the first four."""
     made = Clock(sql, NOON)
     declare(app)
     said = {"cron": "* * * * *", "job_type": "house.clean", "timezone": "Europe/Berlin", "actor": ADMIN}
@@ -34,13 +34,11 @@ async def clock(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> Clock:
 
 
 def places(page: str) -> list[str]:
-    """Where the links of the rows lead."""
+    """Return the links of the rows."""
     return re.findall(r'data-row>\s*<th[^>]*><a[^>]* href="([^"]+)"', page)
 
 
-async def test_a_schedule_is_found_and_told_with_its_ticks_by_its_own_clock(
-    viewer: Person, clock: Clock
-) -> None:
+async def test_the_page_of_a_schedule_shows_its_ticks_in_its_time_zone(viewer: Person, clock: Clock) -> None:
     listed = await viewer.get("/console/schedules")
     assert "house/attic <b> house.clean Active * * * * * Europe/Berlin" in words(listed)
     assert listed.text.count('data-state="missed"') == 4
@@ -59,7 +57,7 @@ async def test_a_schedule_is_found_and_told_with_its_ticks_by_its_own_clock(
     assert (await viewer.get("/console/schedules/none")).status_code == 404
 
 
-async def test_an_operator_runs_pauses_and_resumes_it(
+async def test_an_operator_runs_pauses_and_resumes_a_schedule(
     app: Duly, org: uuid.UUID, operator: Person, viewer: Person, clock: Clock
 ) -> None:
     [place] = places((await operator.get("/console/schedules")).text)
@@ -79,7 +77,7 @@ async def test_an_operator_runs_pauses_and_resumes_it(
     assert (await app.schedules.get(org, NAME)).paused_at is None
 
 
-async def test_who_did_something_is_not_shown_the_page_as_it_was_before(
+async def test_the_page_after_a_change_is_not_a_cached_one(
     api: FastAPI, operator: Person, clock: Clock
 ) -> None:
     [place] = places((await operator.get("/console/schedules")).text)
@@ -99,7 +97,7 @@ async def first_page(stream: httpx.Response) -> AsyncIterator[str]:
             return
 
 
-async def test_what_cannot_be_served_says_why(
+async def test_a_failing_schedule_shows_its_error(
     operator: Person, clock: Clock, sql: psycopg.Connection
 ) -> None:
     sql.execute("update duly.schedules set last_error = 'no room', retry_at = now(), cron = 'nonsense'")
@@ -108,7 +106,7 @@ async def test_what_cannot_be_served_says_why(
     assert "no further runs" in said
 
 
-async def test_pages_of_ticks_and_of_schedules_follow_one_another(
+async def test_ticks_and_schedules_are_paginated(
     app: Duly, org: uuid.UUID, viewer: Person, platform: Person, clock: Clock
 ) -> None:
     for n in range(26):
