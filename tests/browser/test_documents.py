@@ -96,7 +96,7 @@ async def _agreed(visitor: Visitor) -> None:
     page = visitor.page
     await page.get_by_text("Extract again").click()
     await page.get_by_text("Unstructured, thorough").click()
-    await expect(page.locator("#estimate")).to_have_text("Estimated cost for 3 pages: 3 cents.")
+    await expect(page.locator("#estimate")).to_have_text("Estimated cost for 3 pages: 3 ct.")
     await page.get_by_role("button", name="Extract text", exact=True).click()
     await expect(page.locator("#read-problem")).to_contain_text("consent is required")
     await visitor.shoot("document-consent")

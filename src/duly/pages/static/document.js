@@ -98,7 +98,7 @@ function estimate(cents, pages) {
   if (pages === null) return t("extraction.price", { cents: number(cents) });
   // The service rounds up to whole cents.
   const cost = Math.ceil(Number((pages * cents).toFixed(6)));
-  return t("extraction.estimate", { cents: number(cost), pages: number(pages) });
+  return t("extraction.estimate", { cents: number(cost), pages: number(pages), n: pages });
 }
 
 /** Start an extraction. @param {string} path of the document @param {object} json @param {HTMLElement} problem */
