@@ -1,4 +1,4 @@
-"""Files that are made, not kept: PDF with text, with pictures, with nothing."""
+"""Generated files: PDF with text, with images, and empty."""
 
 from __future__ import annotations
 

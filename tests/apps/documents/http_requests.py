@@ -1,4 +1,4 @@
-"""Files as callers send them."""
+"""Requests about documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker as a process of its own, which is killed."""
+"""A worker in a process of its own, which is killed."""
 
 from __future__ import annotations
 

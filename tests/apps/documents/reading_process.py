@@ -1,4 +1,4 @@
-"""A worker that reads, brings in and gives out documents, as a process of its own, to be killed."""
+"""A worker that extracts, imports and exports documents, in a process of its own, to be killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visitors and files for the tests of documents."""
+"""Principals and files for the tests of documents."""
 
 from __future__ import annotations
 

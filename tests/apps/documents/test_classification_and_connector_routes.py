@@ -1,4 +1,4 @@
-"""What documents are, where they belong, and accounts that they come from: over HTTP."""
+"""Classification, filing rules and connectors over HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONNECTORS = f"{DOCUMENTS}/connectors"
 ACCOUNT = {"provider": "dropbox", "name": "Scans", "secret_ref": "file:dropbox"}
 
 
-async def test_a_type_is_found_out_and_confirmed(
+async def test_a_document_is_classified_and_its_type_confirmed(
     http: httpx.AsyncClient, library: Duly, org: uuid.UUID
 ) -> None:
     text = "Rechnung Nr. 17\nRechnungsdatum 1. Mai 2026\nGesamtbetrag 119,00 EUR inkl. 19 % MwSt."
@@ -39,7 +39,7 @@ async def test_a_type_is_found_out_and_confirmed(
     assert one["doc_type"] == "reminder"
 
 
-async def test_what_nobody_is_sure_of_waits_for_somebody_to_look(
+async def test_documents_with_an_unsure_type_are_listed_for_review(
     http: httpx.AsyncClient,
     clerk: httpx.AsyncClient,
     stranger: httpx.AsyncClient,
@@ -65,7 +65,7 @@ async def test_what_nobody_is_sure_of_waits_for_somebody_to_look(
     assert names == [["a.txt"], ["c.txt", "a.txt"], []]
 
 
-async def test_a_service_elsewhere_is_asked_only_with_consent(
+async def test_an_external_service_is_used_only_with_consent(
     http: httpx.AsyncClient, library: Duly, org: uuid.UUID
 ) -> None:
     where = f"{DOCUMENTS}/{(await send(http, 'Brief'))['document']['document_id']}/classification"
@@ -88,7 +88,7 @@ async def _listed(http: httpx.AsyncClient, **params: str) -> list[dict[str, str]
     return list((await http.get(DOCUMENTS, params=params)).json()["documents"])
 
 
-async def test_where_types_belong_is_said_and_taken_back(http: httpx.AsyncClient) -> None:
+async def test_filing_rules_are_set_and_removed(http: httpx.AsyncClient) -> None:
     rule = {"doc_type": "invoice", "node_id": await folder(http, "Rechnungen")}
     assert (await http.put(f"{DOCUMENTS}/filing", json=rule)).json() == {"rules": [rule]}
     assert (await http.get(f"{DOCUMENTS}/filing")).json() == {"rules": [rule]}
@@ -98,7 +98,7 @@ async def test_where_types_belong_is_said_and_taken_back(http: httpx.AsyncClient
     assert (await http.post(f"{DOCUMENTS}/classifier/train")).status_code == 202
 
 
-async def test_connectors_are_made_by_admins_and_used_by_others(
+async def test_admins_create_connectors_and_members_import_with_them(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient
 ) -> None:
     assert (await clerk.post(CONNECTORS, json=ACCOUNT)).status_code == 403

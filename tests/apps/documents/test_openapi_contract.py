@@ -63,7 +63,7 @@ async def ids(http: httpx.AsyncClient, library: Duly, org: uuid.UUID) -> dict[st
 # The service runs in this process, and draws random numbers of its own meanwhile.
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @pytest.mark.timeout(7200)
-async def test_the_document_is_true(
+async def test_the_openapi_document_matches_the_service(
     library: Duly, api: FastAPI, org: uuid.UUID, ids: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = await key_of(library, org)

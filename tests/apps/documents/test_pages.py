@@ -1,4 +1,4 @@
-"""The pages of documents: theirs alone, in two languages, and nothing in them is read as HTML."""
+"""The pages of documents: for their org alone, in two languages, with all texts escaped."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def said_unsure(app: Duly, who: DocumentPrincipal, document_id: uuid.UUID)
         await save_classification(conn, who, document_id, verdict)
 
 
-def test_everything_that_a_document_can_be_is_said_in_words() -> None:
+def test_every_status_and_type_has_a_text() -> None:
     wanted = {f"doctype.{one}" for one in DOC_TYPES}
     wanted |= {f"status.{one}" for one in (*get_args(DocumentStatus), *get_args(ExtractionStatus))}
     wanted |= {f"engine.{one}" for one in get_args(Engine)}
@@ -76,7 +76,7 @@ def test_everything_that_a_document_can_be_is_said_in_words() -> None:
     assert wanted <= set(messages("en"))
 
 
-async def test_without_documents_nothing_is_said_of_them(app: Duly, org: uuid.UUID) -> None:
+async def test_pages_do_not_mention_documents_if_they_are_not_included(app: Duly, org: uuid.UUID) -> None:
     async with await opened(create_app(app), app, org) as client:
         assert (await client.get("/documents")).status_code == 404
         assert (await client.get("/documents/search")).status_code == 404
@@ -118,7 +118,7 @@ async def test_names_and_texts_are_text_and_nothing_else(
         assert "<mark>Wärmepumpe</mark> &amp; &lt;mark&gt;so&lt;/mark&gt;" in found
 
 
-async def test_a_closed_folder_and_what_lies_in_it_are_not_there(
+async def test_a_hidden_folder_and_its_documents_are_not_found(
     library: Duly, api: FastAPI, anna: DocumentPrincipal
 ) -> None:
     folders = library.documents.folders
@@ -186,9 +186,7 @@ async def test_the_list_has_its_filters_and_its_pages(
         assert "Zielordner:" in tree
 
 
-async def test_who_may_only_look_is_offered_nothing_else(
-    library: Duly, api: FastAPI, anna: DocumentPrincipal
-) -> None:
+async def test_a_reader_is_offered_no_changes(library: Duly, api: FastAPI, anna: DocumentPrincipal) -> None:
     document = (await add(library, anna, "text")).document_id
     await said_unsure(library, anna, document)
     folder = (await library.documents.folders.create(anna, "Post")).node_id
@@ -217,7 +215,7 @@ async def test_who_may_only_look_is_offered_nothing_else(
         assert ("Scans" in imports, 'class="start"' in imports) == (True, False)
 
 
-async def test_engines_that_send_files_elsewhere_are_offered_where_there_is_such_a_service(
+async def test_remote_engines_are_offered_if_the_service_is_configured(
     library: Duly, api: FastAPI, anna: DocumentPrincipal
 ) -> None:
     path = f"/documents/{(await add(library, anna, 'text')).document_id}"
@@ -238,7 +236,7 @@ async def test_engines_that_send_files_elsewhere_are_offered_where_there_is_such
     assert "secret-" not in page
 
 
-async def test_a_search_that_cannot_be_done_is_told_so_and_long_ones_have_pages(
+async def test_an_invalid_search_is_refused_and_long_results_have_pages(
     library: Duly, api: FastAPI, anna: DocumentPrincipal
 ) -> None:
     for n in range(22):

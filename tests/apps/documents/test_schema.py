@@ -1,4 +1,4 @@
-"""The tables of documents are isolated as Duly's own are."""
+"""The tables of documents are isolated like Duly's own."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_no_statement_of_a_migration_is_without_effect(cluster: DatabaseCluster)
         assert [line for line in said if line.startswith("WARNING")] == []
 
 
-def test_what_the_release_kept_is_still_counted(cluster: DatabaseCluster) -> None:
+def test_usage_of_0_9_is_still_counted(cluster: DatabaseCluster) -> None:
     with (
         cluster.fresh(migrated=False) as made,
         psycopg.connect(made.direct_url, autocommit=True) as conn,

@@ -1,4 +1,4 @@
-"""What another org has looks like what nobody has: on every route about documents, none left out."""
+"""Resources of another org are reported like missing ones, on every route about documents."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _about(api: FastAPI) -> list[Route]:
     return [route for route in routes(api) if route.path.startswith(DOCUMENTS)]
 
 
-async def test_what_others_have_looks_like_what_nobody_has(
+async def test_resources_of_other_orgs_are_reported_like_missing_ones(
     api: FastAPI, stranger: httpx.AsyncClient, theirs: dict[str, str], sql: psycopg.Connection
 ) -> None:
     before = _belongings(sql)
@@ -72,7 +72,7 @@ async def _look(client: httpx.AsyncClient, route: Route, ids: dict[str, str]) ->
     return answer.status_code, {**answer.json(), "request_id": ""}
 
 
-async def test_lists_have_nothing_of_others(
+async def test_lists_contain_nothing_of_other_orgs(
     api: FastAPI, http: httpx.AsyncClient, stranger: httpx.AsyncClient, theirs: dict[str, str]
 ) -> None:
     lists = [route for route in _about(api) if route.method == "GET" and not PARAMETER.search(route.path)]
@@ -92,7 +92,7 @@ def _needed(route: Route) -> dict[str, str]:
     return {"q": "Zyxel"} if route.path.endswith("/search") else {}
 
 
-async def test_what_others_have_cannot_be_named_in_a_request(
+async def test_ids_of_other_orgs_are_refused_in_requests(
     stranger: httpx.AsyncClient, theirs: dict[str, str], library: Duly
 ) -> None:
     mine = (await send(stranger, "mine"))["document"]["document_id"]

@@ -1,4 +1,4 @@
-"""The program in this process, with an application that says nothing of documents."""
+"""The program in this process, with an application that does not include documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents, as somebody with a shell works with them."""
+"""The commands of `duly docs`."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def begun(library: Duly, org: uuid.UUID) -> uuid.UUID | None:
     return (await library.documents.uploads.begin(who, "7" * 64, 9 * 2**20)).upload_id
 
 
-async def test_every_command_answers_programs_with_one_document(duly: Run, ids: dict[str, Any]) -> None:
+async def test_every_command_prints_one_json_document(duly: Run, ids: dict[str, Any]) -> None:
     said = {}
     for line in LINES.strip().splitlines():
         done = await duly(*line.format(**ids).split(), "--json")
@@ -126,7 +126,7 @@ async def test_every_command_answers_programs_with_one_document(duly: Run, ids: 
     assert ids["copy"].read_text() == "Die Miete ist fällig."
 
 
-async def test_commands_answer_people(duly: Run, ids: dict[str, Any]) -> None:
+async def test_every_command_prints_text_for_people(duly: Run, ids: dict[str, Any]) -> None:
     lines = [line.format(**ids) for line in LINES.strip().splitlines() if line.split()[1] in FOR_PEOPLE]
     assert len(lines) == len(FOR_PEOPLE)
     out = ""
@@ -138,7 +138,7 @@ async def test_commands_answer_people(duly: Run, ids: dict[str, Any]) -> None:
         assert shown in out, shown
 
 
-async def test_a_large_file_goes_on_where_it_was_and_a_bad_one_stops_no_other(
+async def test_a_large_file_resumes_and_a_refused_file_does_not_stop_the_others(
     duly: Run, library: Duly, org: uuid.UUID, tmp_path: Path
 ) -> None:
     large, empty, small = tmp_path / "large.bin", tmp_path / "empty.txt", tmp_path / "small.txt"
@@ -164,7 +164,7 @@ async def test_a_large_file_goes_on_where_it_was_and_a_bad_one_stops_no_other(
     assert [one["created"] for one in again.document["documents"]] == [False]
 
 
-async def test_a_document_is_read_while_somebody_waits(
+async def test_extract_with_wait_follows_the_job_to_its_end(
     duly: Run, library: Duly, tmp_path: Path, ids: dict[str, Any]
 ) -> None:
     file = tmp_path / "rechnung.pdf"
@@ -181,7 +181,7 @@ async def test_a_document_is_read_while_somebody_waits(
     assert (shown["document"]["page_count"], shown["extractions"][0]["status"]) == (2, "done")
 
 
-async def test_whoever_asks_sees_what_is_open_to_them(
+async def test_commands_show_what_the_actor_may_see(
     duly: Run, ids: dict[str, Any], sql: psycopg.Connection
 ) -> None:
     await duly("docs", "grant", "Contracts", "--to", "user:eve=read", *WHY)
@@ -197,7 +197,7 @@ async def test_whoever_asks_sees_what_is_open_to_them(
     assert sql.execute(query).fetchall() == [("ben", "because")]
 
 
-async def test_what_is_refused_is_said_in_one_line(duly: Run, ids: dict[str, Any], tmp_path: Path) -> None:
+async def test_errors_are_printed_on_one_line(duly: Run, ids: dict[str, Any], tmp_path: Path) -> None:
     file, document = ids["file"], ids["document"]
     (tmp_path / "taken").write_text("mine")
     for words, code, part in (
@@ -239,7 +239,7 @@ async def test_what_is_refused_is_said_in_one_line(duly: Run, ids: dict[str, Any
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-async def test_what_is_found_is_shown_and_marked_on_terminals_only(
+async def test_search_hits_are_highlighted_on_terminals_only(
     duly: Run, library: Duly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "brief.txt"

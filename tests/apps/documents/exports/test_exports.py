@@ -1,4 +1,4 @@
-"""Exports with a worker at work: every format read back, only what is open, resumed where they were."""
+"""Exports by a worker: every format, only visible documents, resumed after a crash."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _table(data: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
 
 
-async def test_documents_come_as_a_table_of_what_is_open(
+async def test_documents_are_exported_as_csv_as_far_as_they_are_visible(
     app: Duly, acting: uuid.UUID, sql: Sql, exports: Exports
 ) -> None:
     closed, below = folder(sql, acting, "Vorstand", only_for="user:boss"), folder(sql, acting, "Büro")
@@ -90,7 +90,7 @@ async def test_documents_come_as_a_table_of_what_is_open(
     assert (public.outcome, public.error_code) == (Outcome.FAILED, "document.subject_missing")
 
 
-async def test_documents_come_as_lines_with_their_text(
+async def test_documents_are_exported_as_jsonl_with_their_text(
     app: Duly, acting: uuid.UUID, sql: Sql, exports: Exports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(planning._MAX_FILE_WEIGHT, "jsonl", 2)  # so that it takes two files
@@ -108,7 +108,7 @@ async def test_documents_come_as_lines_with_their_text(
     assert (made.documents, made.rows) == (3, 3)
 
 
-async def test_documents_come_on_paper_with_pictures_and_text(
+async def test_documents_are_exported_as_pdf_with_images_and_text(
     app: Duly, acting: uuid.UUID, sql: Sql, exports: Exports
 ) -> None:
     drawn = put(sql, acting, ["Grüße aus Köln", "Ωmega Жук"], name="bild.pdf")

@@ -1,4 +1,4 @@
-"""Tables, plans and drawings by themselves."""
+"""CSV, JSON Lines, PDF, page images and plans on their own."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from duly.apps.documents.exports.tables import to_csv, to_jsonl
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])  # noqa: RUF001
-def test_nothing_in_a_table_is_taken_for_a_formula(start: str) -> None:
+def test_no_cell_of_a_csv_file_is_a_formula(start: str) -> None:
     evil = f'{start}cmd|"/c calc"!A1'
     [_, row] = csv.reader(io.StringIO(to_csv(["a", "b"], [{"a": evil, "b": -5}]).decode(), newline=""))
     assert row == [f"'{evil}", "-5"], "a number is a number"
 
 
 @pytest.mark.parametrize("end", [";", "\t", "\n", "\r\n"])
-def test_nor_is_what_follows_something_that_others_take_for_the_end_of_a_value(end: str) -> None:
+def test_formulas_after_other_cell_separators_are_quoted_too(end: str) -> None:
     """As a spreadsheet does that expects semicolons between values."""
     [_, row] = csv.reader(
         io.StringIO(to_csv(["a", "b"], [{"a": f"Rechnung{end}=1+1{end}x-1", "b": 1}]).decode(), newline="")
@@ -78,7 +78,7 @@ def pdf(*texts: str) -> bytes:
     return out.getvalue()
 
 
-async def test_pages_are_drawn_by_another_process(tmp_path: Path) -> None:
+async def test_pages_are_rendered_by_a_child_process(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(pdf("one", "two", "three"))
     made = await render_pages(file, "pdf", 2, 9, tmp_path)
@@ -89,12 +89,12 @@ async def test_pages_are_drawn_by_another_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "kind"), [(b"%PDF-1.7 broken", "pdf"), (b"\x89PNG\r\n\x1a\nbroken", "picture"), (b"", "pdf")]
 )
-async def test_what_cannot_be_drawn_is_left_out(tmp_path: Path, content: bytes, kind: str) -> None:
+async def test_pages_that_cannot_be_rendered_are_left_out(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "file").write_bytes(content)
     assert await render_pages(tmp_path / "file", kind, 1, 3, tmp_path) == {}
 
 
-async def test_a_page_that_ends_the_process_costs_that_page_only(
+async def test_a_page_that_crashes_the_renderer_is_the_only_one_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deadly = tmp_path / "inside.py"
@@ -109,12 +109,12 @@ async def test_a_page_that_ends_the_process_costs_that_page_only(
     assert sorted(await render_pages(tmp_path / "file", "pdf", 1, 4, tmp_path)) == [1, 3, 4]
 
 
-def test_only_pdf_and_pictures_are_drawn() -> None:
+def test_only_pdf_files_and_images_are_rendered() -> None:
     kinds = ("application/pdf", "image/png", "image/svg+xml", "text/html")
     assert [renderer_for(kind) for kind in kinds] == ["pdf", "picture", None, None]
 
 
-def test_paper_holds_all_words_in_lines_that_fit_and_says_what_it_cannot_write() -> None:
+def test_a_pdf_contains_all_words_wrapped_and_counts_missing_letters() -> None:
     paper = PdfWriter()
     words = [f"Straßenbahn{number}" for number in range(1_500)]
     paper.add_text("Ein Titel", " ".join(words) + "\n" + "x" * 2_000 + "\n\N{SNOWMAN}\0")

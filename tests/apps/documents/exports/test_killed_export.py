@@ -1,4 +1,4 @@
-"""A worker is killed in the middle of an export: another takes over, every file is whole and there once."""
+"""A worker is killed during an export: another one continues, and every file is complete."""
 
 from __future__ import annotations
 

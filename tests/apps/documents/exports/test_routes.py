@@ -1,4 +1,4 @@
-"""Exports over HTTP: files of a job that only the one who asked sees, with what they may see."""
+"""Exports over HTTP: only their requester sees the job and its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.worker.working import PATIENCE, working
 EXPORTS = f"{DOCUMENTS}/exports"
 
 
-async def test_documents_and_hits_are_given_out_to_whoever_asked(
+async def test_documents_and_hits_are_exported_for_their_requester(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient, library: Duly, api: Any, org: uuid.UUID
 ) -> None:
     closed = await folder(http, "Personal")
@@ -47,7 +47,7 @@ async def test_documents_and_hits_are_given_out_to_whoever_asked(
         assert (await colleague.get(f"{begun[0]['status_url']}/artifacts")).status_code == 404
 
 
-async def test_an_export_of_nothing_sensible_is_refused(http: httpx.AsyncClient) -> None:
+async def test_an_invalid_export_is_refused(http: httpx.AsyncClient) -> None:
     wrong: list[dict[str, Any]] = [
         {"format": "docx"},
         {"document_ids": []},

@@ -1,4 +1,4 @@
-"""What tells of jobs by itself - the feed, lists, subscriptions - is as closed as what they are about."""
+"""Feeds, lists and subscriptions of jobs hide jobs about hidden documents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def _close(library: Duly, org: uuid.UUID, node_id: uuid.UUID | str, to: st
     await library.documents.folders.set_grants(DocumentPrincipal(org, BOSS), uuid.UUID(str(node_id)), grants)
 
 
-async def test_what_is_private_to_another_is_in_nobody_elses_feed(
+async def test_private_jobs_are_not_in_the_feed_of_others(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient, sql: psycopg.Connection
 ) -> None:
     own = (await clerk.post(EXPORTS, json={"format": "csv"})).json()["job_id"]
@@ -52,7 +52,7 @@ async def test_what_is_private_to_another_is_in_nobody_elses_feed(
     assert len((await clerk.get("/v1/jobs")).json()["jobs"]) == 1
 
 
-async def test_who_waits_for_the_feed_is_sent_away_when_a_folder_is_closed_to_them(
+async def test_a_feed_ends_when_its_reader_loses_access_to_a_folder(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient, library: Duly, org: uuid.UUID
 ) -> None:
     node_id = await folder(http, "Personal")
@@ -64,7 +64,7 @@ async def test_who_waits_for_the_feed_is_sent_away_when_a_folder_is_closed_to_th
     assert (await waiting).json()["code"] == "auth.forbidden"
 
 
-async def test_a_page_of_jobs_is_asked_about_at_once(
+async def test_the_subjects_of_a_page_of_jobs_are_checked_in_one_call(
     library: Duly, api: FastAPI, clerk: httpx.AsyncClient, clerk_key: str, org: uuid.UUID
 ) -> None:
     who = DocumentPrincipal(org, BOSS)
@@ -87,7 +87,7 @@ async def test_a_page_of_jobs_is_asked_about_at_once(
     assert asked == [2]
 
 
-async def test_a_subscription_tells_nobody_of_what_was_closed_to_them_meanwhile(
+async def test_a_subscription_does_not_notify_after_access_was_revoked(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     """One is told in the product, one by a job that is on its way already; the third may still see it."""
@@ -122,7 +122,7 @@ async def test_a_subscription_tells_nobody_of_what_was_closed_to_them_meanwhile(
     assert channel.messages == []
 
 
-async def test_a_subject_that_is_none_of_documents_is_left_to_others(
+async def test_subjects_that_are_not_about_documents_pass_the_rule(
     library: Duly, anna: DocumentPrincipal
 ) -> None:
     rule, principal = DocumentSubjectRule(library), Principal(anna.org_id, anna.actor, frozenset())

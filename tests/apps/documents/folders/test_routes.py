@@ -1,4 +1,4 @@
-"""Folders over HTTP: what is closed to somebody is not there for them, by no route."""
+"""Folders over HTTP: a hidden folder is not found by any route."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_folders_are_made_moved_and_removed(http: httpx.AsyncClient) -> No
     assert (await http.patch(f"{FOLDERS}/{year}", json={})).status_code == 422
 
 
-async def test_whom_a_folder_is_for_is_said_by_those_who_manage_it(
+async def test_grants_are_changed_by_principals_that_manage_the_folder(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient, clerk_key: str
 ) -> None:
     node_id = await folder(http, "Personal")
@@ -72,7 +72,7 @@ async def closed(http: httpx.AsyncClient, library: Duly, org: uuid.UUID) -> dict
     return {**ids, "result_id": str(ended.result_id)}
 
 
-async def test_a_document_in_a_closed_folder_is_as_unknown_as_none(
+async def test_a_document_in_a_hidden_folder_is_reported_as_unknown(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient, closed: dict[str, str]
 ) -> None:
     where = f"{DOCUMENTS}/{closed['document_id']}"
@@ -111,7 +111,7 @@ async def test_a_document_in_a_closed_folder_is_as_unknown_as_none(
     assert (await http.get(where)).json()["name"] == "brief.txt"
 
 
-async def test_what_jobs_say_of_it_is_closed_too(
+async def test_jobs_about_a_hidden_document_are_hidden(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient, closed: dict[str, str]
 ) -> None:
     paths = [f"/v1/jobs/{closed['job_id']}{more}" for more in ("", "/events", "/artifacts")]
@@ -123,7 +123,7 @@ async def test_what_jobs_say_of_it_is_closed_too(
     assert (await clerk.post("/v1/jobs", json={**about, **subject})).status_code == 403
 
 
-async def test_a_job_that_was_asked_for_plainly_is_about_its_document_all_the_same(
+async def test_a_job_enqueued_without_a_subject_gets_that_of_its_document(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient, closed: dict[str, str], library: Duly, org: uuid.UUID
 ) -> None:
     async def ask(client: httpx.AsyncClient, engine: str, **more: str) -> str:
@@ -143,7 +143,7 @@ async def test_a_job_that_was_asked_for_plainly_is_about_its_document_all_the_sa
     assert seen == [404, 200, 404]
 
 
-async def test_who_may_only_read_there_changes_nothing(
+async def test_read_access_does_not_allow_changes(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient, clerk_key: str, closed: dict[str, str]
 ) -> None:
     await _close(http, closed["node_id"], **{id_of(clerk_key): "read"})

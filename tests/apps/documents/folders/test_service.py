@@ -1,4 +1,4 @@
-"""Folders: a tree, and whom its parts are for."""
+"""Folders are a tree with grants."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_a_folder_with_something_in_it_is_not_removed(library: Duly, anna:
     assert list(await folders.list(anna)) == []
 
 
-async def test_a_folder_for_some_hides_what_is_in_it_and_below_from_all_others(
+async def test_a_restricted_folder_is_hidden_with_everything_below_it(
     library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     docs, ben = library.documents, visitor(anna.org_id, "ben")
@@ -75,7 +75,7 @@ async def test_a_folder_for_some_hides_what_is_in_it_and_below_from_all_others(
     assert again.created, "what is hidden must not be told by its content either"
 
 
-async def test_who_manages_a_folder_says_whom_it_is_for_and_nobody_else(
+async def test_only_principals_that_manage_a_folder_change_its_grants(
     library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     folders, ben = library.documents.folders, visitor(anna.org_id, "ben")
@@ -99,7 +99,7 @@ async def test_who_manages_a_folder_says_whom_it_is_for_and_nobody_else(
             await folders.set_grants(boss, folder.node_id, [Grant(principal=bad, level="read")])
 
 
-async def test_what_is_done_with_folders_is_audited(
+async def test_changes_of_folders_are_audited(
     library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     folder = await library.documents.folders.create(anna, "Haus")
@@ -113,7 +113,7 @@ async def test_what_is_done_with_folders_is_audited(
     ]
 
 
-async def test_the_software_itself_sees_every_folder(
+async def test_system_actors_see_every_folder(
     library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     folder = await library.documents.folders.create(anna, "Personal")
@@ -124,7 +124,7 @@ async def test_the_software_itself_sees_every_folder(
     assert [one.name for one in await library.documents.folders.list(software)] == ["Personal"]
 
 
-async def test_moving_a_folder_is_no_way_around_its_rights(
+async def test_moving_a_folder_does_not_circumvent_its_grants(
     library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     folders, ben = library.documents.folders, visitor(anna.org_id, "ben")
@@ -140,7 +140,7 @@ async def test_moving_a_folder_is_no_way_around_its_rights(
     assert moved.path == "Gehalt"
 
 
-async def test_folders_have_a_depth_also_when_they_are_moved(library: Duly, anna: DocumentPrincipal) -> None:
+async def test_the_depth_of_folders_is_limited_also_for_moves(library: Duly, anna: DocumentPrincipal) -> None:
     folders = library.documents.folders
     chains = []
     for name in ("a", "b"):
@@ -154,7 +154,7 @@ async def test_folders_have_a_depth_also_when_they_are_moved(library: Duly, anna
     assert (await folders.change(anna, second_top, moves=True, move_to=first_top)).path == "a0/b0"
 
 
-async def test_a_folder_that_they_may_not_see_tells_nothing_of_itself(
+async def test_a_hidden_folder_does_not_reveal_its_existence(
     library: Duly, anna: DocumentPrincipal, boss: DocumentPrincipal
 ) -> None:
     folders = library.documents.folders
@@ -197,7 +197,7 @@ async def test_a_folder_that_they_may_not_see_tells_nothing_of_itself(
         await folders.remove(anna, top.node_id)
 
 
-async def test_how_far_somebody_comes_is_asked_once_in_a_transaction(
+async def test_folder_access_is_read_once_per_transaction(
     library: Duly, anna: DocumentPrincipal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = await library.documents.folders.create(anna, "Haus")

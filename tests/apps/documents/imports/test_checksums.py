@@ -1,4 +1,4 @@
-"""The checksums of the providers, by vectors that others compute as well."""
+"""The checksums of the providers, by published test vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports, each tried with every provider: the right documents, once each, whatever happens on the way."""
+"""Imports with every provider: each file becomes one document, whatever fails on the way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(site: Site) -> None:
     site.fake.put("/Privat/d.txt", b"not asked for")
 
 
-async def test_a_folder_comes_in_once_and_then_only_what_changes(site: Site) -> None:
+async def test_a_folder_is_imported_once_and_then_only_its_changes(site: Site) -> None:
     fill(site)
     site.fake.page = 1
     job, first = await site.bring("/Post")
@@ -58,7 +58,7 @@ async def test_a_folder_comes_in_once_and_then_only_what_changes(site: Site) -> 
     assert (again.imported_count, again.skipped_count) == (0, 3), "all is listed, and nothing taken"
 
 
-async def test_an_org_that_may_keep_no_more_blocks_the_import_and_nothing_is_left(site: Site) -> None:
+async def test_an_exceeded_quota_blocks_the_import_and_leaves_no_content(site: Site) -> None:
     fill(site)
     removal.declare(site.app)
     site.app.included["documents"] = DocumentOptions(quotas=Quotas(documents_max=1))
@@ -84,7 +84,7 @@ async def test_files_are_taken_by_their_names_or_ids(site: Site) -> None:
     assert (again.imported_count, again.skipped_count, len(site.fake.downloads)) == (0, 1, 2)
 
 
-async def test_a_busy_provider_is_left_alone_and_what_is_in_stays_in(site: Site) -> None:
+async def test_an_import_waits_for_a_busy_provider_and_keeps_imported_files(site: Site) -> None:
     fill(site)
     site.fake.busy = ["list"]
     site.fake.retry_after = "3000"
@@ -111,7 +111,7 @@ async def test_a_busy_provider_is_left_alone_and_what_is_in_stays_in(site: Site)
     )
 
 
-async def test_a_token_that_ran_out_is_renewed_once_and_kept(site: Site) -> None:
+async def test_an_expired_token_is_refreshed_once_and_saved(site: Site) -> None:
     fill(site)
     site.fake.rotates = True
     site.fake.tokens = {"access-9"}
@@ -125,7 +125,7 @@ async def test_a_token_that_ran_out_is_renewed_once_and_kept(site: Site) -> None
 
 
 @pytest.mark.parametrize("provider", ["dropbox"])
-async def test_two_workers_renew_a_token_once(site: Site) -> None:
+async def test_two_workers_refresh_a_token_once(site: Site) -> None:
     fill(site)
     site.fake.tokens = {"access-9"}
     handles = [await site.ask("/Post"), await site.ask("/Privat")]
@@ -136,7 +136,7 @@ async def test_two_workers_renew_a_token_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize("provider", ["onedrive"])
-async def test_an_access_that_was_taken_back_blocks(site: Site) -> None:
+async def test_a_revoked_access_blocks_the_import(site: Site) -> None:
     fill(site)
     site.fake.tokens, site.fake.revoked = set(), True
     job = await done(site.app, await site.ask("/Post"))
@@ -147,7 +147,7 @@ async def test_an_access_that_was_taken_back_blocks(site: Site) -> None:
     assert site.documents() == []
 
 
-async def test_what_comes_damaged_is_fetched_again_and_never_filed(site: Site) -> None:
+async def test_a_damaged_download_is_repeated_and_never_filed(site: Site) -> None:
     fill(site)
     site.fake.damage = {"/Post/a.pdf": ["cut", "short"], "/Post/2026/b.txt": ["flipped"] * 3}
     job, said = await site.bring("/Post")
@@ -163,7 +163,7 @@ async def test_what_comes_damaged_is_fetched_again_and_never_filed(site: Site) -
     assert (again.imported_count, await site.content("b.txt")) == (1, B)
 
 
-async def test_a_file_that_changes_on_its_way_is_taken_as_it_is_then(site: Site) -> None:
+async def test_a_file_that_changes_during_the_download_is_imported_in_its_new_state(site: Site) -> None:
     fill(site)
 
     async def change(path: str) -> None:
@@ -179,7 +179,7 @@ async def test_a_file_that_changes_on_its_way_is_taken_as_it_is_then(site: Site)
     assert ("a.pdf", 1) in site.documents()
 
 
-async def test_who_takes_over_fetches_only_what_is_missing(site: Site) -> None:
+async def test_a_later_attempt_downloads_only_missing_files(site: Site) -> None:
     fill(site)
     reached = asyncio.Event()
 
@@ -222,7 +222,7 @@ async def test_names_from_elsewhere_are_only_names(site: Site) -> None:
 
 
 @pytest.mark.parametrize("provider", ["dropbox"])
-async def test_what_is_empty_is_said_and_what_is_the_same_is_one_document_while_it_is(site: Site) -> None:
+async def test_empty_files_are_refused_and_equal_files_share_a_document(site: Site) -> None:
     site.fake.put("/P/empty.txt", b"")
     site.fake.put("/P/large.bin", bytes(9 * 2**20))
     site.fake.put("/P/two.txt", b"the same")
@@ -241,7 +241,7 @@ async def test_what_is_empty_is_said_and_what_is_the_same_is_one_document_while_
 
 
 @pytest.mark.parametrize("provider", ["dropbox"])
-async def test_a_deleted_document_comes_back_only_when_it_changes_or_is_asked_for(site: Site) -> None:
+async def test_a_deleted_document_is_imported_again_only_if_it_changes_or_is_named(site: Site) -> None:
     site.fake.put("/P/a.pdf", A)
     site.fake.put("/P/c.md", C)
     await site.bring("/P")
@@ -256,7 +256,7 @@ async def test_a_deleted_document_comes_back_only_when_it_changes_or_is_asked_fo
 
 
 @pytest.mark.parametrize("provider", ["dropbox"])
-async def test_nobody_imports_where_they_may_not_write(site: Site) -> None:
+async def test_an_import_needs_write_access_to_the_connectors_folder(site: Site) -> None:
     fill(site)
     node = site.sql.execute(
         "insert into documents.nodes (org_id, name, created_by) values (%s, 'Boss', 'x') returning node_id",
@@ -288,7 +288,7 @@ async def test_nobody_imports_where_they_may_not_write(site: Site) -> None:
     assert (job.outcome, job.error_code) == ("blocked", "connector.disabled")
 
 
-async def test_secrets_are_nowhere_to_be_read(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+async def test_secrets_appear_in_no_row_payload_or_log(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     fill(site)
     site.fake.tokens = {"access-9"}

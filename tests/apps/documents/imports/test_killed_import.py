@@ -1,4 +1,4 @@
-"""A worker is killed in the middle of an import: another takes over, and every file comes in once."""
+"""A worker is killed during an import: another one continues, and every file is imported once."""
 
 from __future__ import annotations
 

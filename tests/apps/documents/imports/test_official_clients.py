@@ -1,4 +1,4 @@
-"""The fakes are what they pretend to be: the clients that the providers give away work with them."""
+"""The fakes behave like the providers: the providers' own clients work with them."""
 
 from __future__ import annotations
 

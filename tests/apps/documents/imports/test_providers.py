@@ -1,4 +1,4 @@
-"""What only one of the providers does, and limits that are the same for all."""
+"""Behaviour of single providers, and limits that all of them share."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def site(
         yield made
 
 
-async def test_onedrive_sends_downloads_on_and_the_token_stays_behind(site: Site) -> None:
+async def test_onedrive_downloads_are_redirected_without_the_token(site: Site) -> None:
     site.fake.put("/a b/ü.txt", b"alpha")
     _, said = await site.bring("/a b")
     assert said.imported_count == 1
@@ -55,14 +55,14 @@ async def test_onedrive_sends_downloads_on_and_the_token_stays_behind(site: Site
     ]
 
 
-async def test_onedrive_shows_another_way_to_a_file_when_one_has_expired(site: Site) -> None:
+async def test_onedrive_download_links_that_expired_are_requested_again(site: Site) -> None:
     site.fake.put("/a.txt", b"alpha")
     site.fake.expired_keys = 2
     _, said = await site.bring()
     assert (said.imported_count, site.fake.renewals) == (1, 0)
 
 
-async def test_onedrive_sends_nobody_to_a_host_that_is_not_named(site: Site) -> None:
+async def test_onedrive_redirects_to_unknown_hosts_are_refused(site: Site) -> None:
     site.fake.put("/a.txt", b"alpha")
     site.fake.download_host = "127.0.0.1"
     _, said = await site.bring()
@@ -97,7 +97,7 @@ async def test_gdrive_exports_its_own_documents_and_follows_shortcuts(site: Site
     assert await site.content("hin.txt") == b"target"
 
 
-async def test_gdrive_documents_that_somebody_else_takes_meanwhile_are_not_taken_twice(
+async def test_gdrive_documents_of_a_concurrent_import_are_not_imported_twice(
     site: Site, fresh: FreshDatabase
 ) -> None:
     # What is exported is never the same twice: by its content nobody would know it again.
@@ -117,7 +117,7 @@ async def test_gdrive_documents_that_somebody_else_takes_meanwhile_are_not_taken
     assert site.documents() == [("theirs", 1)]
 
 
-async def test_gdrive_brings_a_folder_that_was_moved_here_and_forgets_one_that_left(site: Site) -> None:
+async def test_gdrive_imports_a_folder_that_was_moved_in_and_marks_one_moved_out(site: Site) -> None:
     site.fake.put("/In/a.txt", b"alpha")
     site.fake.put("/Out/Sub/b.txt", b"beta")
     await site.bring("/In")
@@ -134,7 +134,7 @@ async def test_gdrive_brings_a_folder_that_was_moved_here_and_forgets_one_that_l
     assert said.removed_count == 1
 
 
-async def test_dropbox_moves_the_cursor_as_far_as_everything_is_in(site: Site) -> None:
+async def test_dropbox_cursor_moves_only_past_imported_files(site: Site) -> None:
     site.fake.page = 2
     for number in range(5):
         site.fake.put(f"/f{number}.txt", b"%d" % number)
@@ -147,7 +147,7 @@ async def test_dropbox_moves_the_cursor_as_far_as_everything_is_in(site: Site) -
     assert (said.imported_count, said.skipped_count, listed) == (1, 0, ["/2/files/list_folder/continue"])
 
 
-async def test_dropbox_gives_each_attempt_a_token_where_none_can_be_kept(
+async def test_dropbox_tokens_are_refreshed_per_attempt_if_they_cannot_be_saved(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variables = {f"DULY_SECRET_{site.org.hex.upper()}_DROPBOX": json.dumps({**GRANT, "access_token": "old"})}
@@ -181,26 +181,26 @@ async def test_dropbox_deletes_a_folder_with_all_that_was_in_it(site: Site) -> N
     assert (gone.fetchone(), said.imported_count, len(site.fake.downloads)) == ((1,), 0, 3)
 
 
-async def test_dropbox_files_that_are_too_large_are_not_even_begun(site: Site) -> None:
+async def test_dropbox_files_that_are_too_large_are_not_downloaded(site: Site) -> None:
     site.fake.put("/large.bin", bytes(1001))
     _, said = await site.bring()
     assert (said.failures[0].error_code, said.failed_count) == ("import.too_large", 1)
     assert site.fake.downloads == []
 
 
-async def test_gdrive_documents_that_turn_out_too_large_are_cut_off(site: Site) -> None:
+async def test_gdrive_exports_that_turn_out_too_large_are_refused(site: Site) -> None:
     site.fake.put("/Groß", bytes(1001), "document")
     _, said = await site.bring()
     assert [one.error_code for one in said.failures] == ["import.too_large"]
     assert await (await site.app.resources()).blobs.list_files(site.org, "original") == []
 
 
-async def test_a_dropbox_folder_that_is_not_there_is_said_at_once(site: Site) -> None:
+async def test_an_unknown_dropbox_folder_fails_at_once(site: Site) -> None:
     job = await done(site.app, await site.ask("/Nowhere"))
     assert (job.status, job.error_code, job.attempt) == ("failed", "import.not_found", 1)
 
 
-async def test_what_comes_from_dropbox_is_read_in_the_same_breath(site: Site) -> None:
+async def test_files_from_dropbox_are_extracted_after_their_import(site: Site) -> None:
     site.app.include_documents()
     site.fake.put("/a.txt", b"alpha")
     _, said = await site.bring()
@@ -214,7 +214,7 @@ async def test_what_comes_from_dropbox_is_read_in_the_same_breath(site: Site) ->
     assert found == [(document_id, version, "extract_document", "u1") for version in (1, 2)]
 
 
-def test_tokens_do_not_go_over_the_network_in_the_clear() -> None:
+def test_endpoints_without_encryption_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="without encryption"):
         ProviderEndpoint("http://api.example.com", "https://api.example.com/token")
     assert "hush" not in repr(

@@ -1,4 +1,4 @@
-"""Secrets are the org's own, whatever a reference says; and connectors are for admins."""
+"""Secrets belong to one org, whatever a reference says; admins manage connectors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_a_variable_is_found_only_under_the_name_of_its_org() -> None:
         await store.of(ONE).put("env:DROPBOX", "another")
 
 
-async def test_a_file_is_the_orgs_own_and_nobody_elses_to_read(tmp_path: Path) -> None:
+async def test_a_secret_file_is_readable_by_its_org_and_owner_only(tmp_path: Path) -> None:
     store = SecretStore(tmp_path, {})
     await store.of(ONE).put("file:account", "first")
     await store.of(ONE).put("file:account", "second")
@@ -49,7 +49,7 @@ async def test_a_file_is_the_orgs_own_and_nobody_elses_to_read(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("ref", ["file:../x", "file:a/b", "file:.x", "file:", "env:a", "sk-live", "file:a\n"])
-async def test_what_is_no_reference_is_refused_and_not_repeated(tmp_path: Path, ref: str) -> None:
+async def test_an_invalid_secret_reference_is_refused_and_not_repeated(tmp_path: Path, ref: str) -> None:
     with pytest.raises(errors.ContractError) as refused:
         await SecretStore(tmp_path, {}).of(ONE).get(ref)
     assert refused.value.field == "secret_ref"
@@ -105,7 +105,7 @@ def test_a_path_that_leads_out_is_refused(path: str) -> None:
         names.parse_file(path)
 
 
-def test_a_path_is_told_in_one_way() -> None:
+def test_a_path_is_normalized() -> None:
     assert [names.parse_folder(path) for path in ("", "/", "a/b/", "//a//b", "id:x1")] == [
         *("", "", "/a/b", "/a/b", "id:x1")
     ]

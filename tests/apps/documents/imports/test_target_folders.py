@@ -1,4 +1,4 @@
-"""Folders there become folders here: once, under safe names, and only where whoever asks may write."""
+"""Remote folders become folders: once, under safe names, where the requester may write."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def move(site: Site, path: str, to: str) -> None:
     site.fake.journal.append(file.remote_id)
 
 
-async def test_folders_are_kept_below_the_connectors_and_made_once(site: Site) -> None:
+async def test_remote_folders_are_recreated_once_below_the_connectors_folder(site: Site) -> None:
     site.fake.put("/Post/a.txt", b"alpha")
     site.fake.put("/Post/2026/Mai/b.txt", b"beta")
     await Folders(site.app).create(site.who, "2026")
@@ -58,7 +58,7 @@ async def test_a_folder_or_a_file_may_be_named_by_its_id(site: Site) -> None:
     assert await site.paths() == ["Mai/b.txt", "c.txt"], "what does not lie below it lies at the top"
 
 
-async def test_a_file_that_is_moved_there_stays_where_it_is_here(site: Site) -> None:
+async def test_a_file_moved_at_the_provider_stays_in_its_folder(site: Site) -> None:
     site.fake.put("/Post/Alt/a.txt", b"alpha")
     await site.bring("/Post")
     move(site, "/Post/Alt/a.txt", "/Post/Neu/a.txt")
@@ -74,7 +74,7 @@ async def test_a_file_that_is_moved_there_stays_where_it_is_here(site: Site) -> 
 
 
 @pytest.mark.parametrize("provider", ["dropbox"])
-async def test_of_two_that_were_the_same_the_one_that_changes_lies_in_its_own_folder(site: Site) -> None:
+async def test_a_changed_copy_of_a_shared_document_gets_its_own_folder(site: Site) -> None:
     site.fake.put("/Eins/a.txt", b"the same")
     site.fake.put("/Zwei/b.txt", b"the same")
     await site.bring()
@@ -98,7 +98,7 @@ async def test_names_of_folders_are_only_names(site: Site) -> None:
 
 
 @pytest.mark.parametrize("provider", ["gdrive"])
-async def test_what_lies_too_deep_lies_as_deep_as_it_may(site: Site) -> None:
+async def test_files_of_too_deep_folders_go_to_the_deepest_allowed_one(site: Site) -> None:
     site.fake.put("/" + "/".join(map(str, range(25))) + "/a.txt", b"alpha")
     await site.bring()
     [path] = await site.paths()
@@ -106,7 +106,7 @@ async def test_what_lies_too_deep_lies_as_deep_as_it_may(site: Site) -> None:
 
 
 @pytest.mark.parametrize("provider", ["dropbox"])
-async def test_nothing_is_put_into_a_folder_that_is_closed_and_it_comes_when_it_is_opened(site: Site) -> None:
+async def test_files_for_a_hidden_folder_are_imported_when_it_becomes_visible(site: Site) -> None:
     folders, admin = Folders(site.app), DocumentPrincipal(site.org, SYSTEM)
     for name, level in (("Boss", None), ("Lesen", "read"), ("Offen", "write")):
         made = await folders.create(admin, name)

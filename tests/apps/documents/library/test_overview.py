@@ -1,4 +1,4 @@
-"""How the documents of an org stand, for whoever looks after them."""
+"""The overview counts visible reviews and extractions, and the usage of the org."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.apps.documents.stage import add, visitor
 from tests.worker.working import work_off
 
 
-async def test_what_waits_is_read_and_failed_is_counted_and_named_as_far_as_one_may_see_it(
+async def test_the_overview_counts_visible_reviews_and_extractions(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents = library.documents

@@ -1,4 +1,4 @@
-"""Quotas: what an org may keep, counted as it comes and goes, and passed by nobody."""
+"""Quotas limit documents, versions and bytes of an org, also for concurrent uploads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def usage(sql: Sql) -> tuple[int, int]:
     return counted[0], counted[1]
 
 
-async def test_an_org_keeps_as_much_as_it_may_and_what_goes_makes_room(
+async def test_an_org_stores_up_to_its_quota_and_deletions_free_it(
     narrow: Duly, anna: DocumentPrincipal, sql: Sql, tmp_path: Path
 ) -> None:
     first = await add(narrow, anna, "a" * 40)
@@ -60,13 +60,15 @@ async def test_an_org_keeps_as_much_as_it_may_and_what_goes_makes_room(
     assert sorted(path.stat().st_size for path in files) == [1, 1, 1], "what was refused is not kept"
 
 
-async def test_many_at_once_do_not_pass_it_together(narrow: Duly, anna: DocumentPrincipal, sql: Sql) -> None:
+async def test_concurrent_uploads_cannot_exceed_a_quota_together(
+    narrow: Duly, anna: DocumentPrincipal, sql: Sql
+) -> None:
     told = await asyncio.gather(*(add(narrow, anna, str(n)) for n in range(8)), return_exceptions=True)
     assert sum(isinstance(one, QuotaExceeded) for one in told) == 5
     assert usage(sql) == (3, 3)
 
 
-async def test_uploads_under_way_count_too(narrow: Duly, anna: DocumentPrincipal) -> None:
+async def test_open_uploads_count_towards_the_quota(narrow: Duly, anna: DocumentPrincipal) -> None:
     uploads, data = narrow.documents.uploads, b"x" * 60
     sha256 = hashlib.sha256(data).hexdigest()
     begun = await uploads.begin(anna, sha256, 60)
@@ -80,9 +82,7 @@ async def test_uploads_under_way_count_too(narrow: Duly, anna: DocumentPrincipal
     assert (await uploads.finish(anna, begun.upload_id, "x.txt", engine=None)).created
 
 
-async def test_a_file_that_is_announced_with_another_size_begins_anew(
-    library: Duly, anna: DocumentPrincipal
-) -> None:
+async def test_a_file_announced_with_another_size_starts_over(library: Duly, anna: DocumentPrincipal) -> None:
     uploads, data = library.documents.uploads, b"x" * 10
     sha256 = hashlib.sha256(data).hexdigest()
     wrong = await uploads.begin(anna, sha256, 20)

@@ -1,4 +1,4 @@
-"""A document that is deleted is gone: its rows at once, its files after it, and the audit trail knows."""
+"""A deleted document is removed: its rows at once, its files by a job; the audit trail records it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_content_that_another_document_still_is_stays(
     assert [piece async for piece in stream] == [b"shared"]
 
 
-async def test_whoever_asks_for_it_the_files_of_what_is_there_are_not_removed(
+async def test_files_of_existing_documents_are_never_removed(
     library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "kept")
@@ -70,7 +70,7 @@ async def test_whoever_asks_for_it_the_files_of_what_is_there_are_not_removed(
     assert len(files(tmp_path)) == 2
 
 
-async def test_the_text_that_jobs_brought_goes_with_the_document(
+async def test_job_results_with_the_text_are_erased_with_the_document(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "Ganz geheimer Text, den keiner mehr lesen soll.", engine="fast")
@@ -87,7 +87,7 @@ async def test_the_text_that_jobs_brought_goes_with_the_document(
     assert (entry.target_id, entry.detail["snapshots"]) == (f"document:{filed.document_id}", 2)
 
 
-async def test_a_removal_that_somebody_asked_for_before_does_not_stand_in_for_the_real_one(
+async def test_an_earlier_removal_job_does_not_replace_a_later_one(
     library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "kept")
@@ -99,7 +99,7 @@ async def test_a_removal_that_somebody_asked_for_before_does_not_stand_in_for_th
     assert files(tmp_path) == []
 
 
-async def test_a_file_that_is_refused_after_it_came_leaves_nothing(
+async def test_a_file_refused_after_its_upload_leaves_no_content(
     library: Duly, anna: DocumentPrincipal, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     folder = await library.documents.folders.create(anna, "Haus")
@@ -115,7 +115,7 @@ async def test_a_file_that_is_refused_after_it_came_leaves_nothing(
     assert files(tmp_path) == []
 
 
-async def test_what_an_older_extraction_has_left_goes_when_a_newer_one_is_published(
+async def test_files_of_an_older_extraction_are_removed_after_a_newer_one(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "Ein Brief", engine="fast")
@@ -159,7 +159,7 @@ async def test_an_extraction_that_is_about_to_publish_keeps_its_file_and_a_crash
     assert left == {str(current), str(names["running"])}
 
 
-async def test_what_a_crash_left_half_written_is_swept_when_it_is_old(
+async def test_half_written_files_of_a_crash_are_swept_when_they_are_old(
     library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "kept")

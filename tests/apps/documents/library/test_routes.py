@@ -1,4 +1,4 @@
-"""Documents over HTTP: sent, listed, changed, read, given back and deleted."""
+"""Documents over HTTP: add, list, change, extract, download and delete."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_a_file_is_sent_once_and_gets_versions(http: httpx.AsyncClient) ->
     ]  # fmt: skip
 
 
-async def test_what_was_sent_comes_back_and_never_as_a_page_of_ours(http: httpx.AsyncClient) -> None:
+async def test_a_download_is_the_uploaded_file_and_never_rendered(http: httpx.AsyncClient) -> None:
     page = b"<html><script>alert(document.domain)</script>"
     sent = await send(http, page, "Müll & more.html")
     where = f"{DOCUMENTS}/{sent['document']['document_id']}"
@@ -91,7 +91,7 @@ async def test_a_document_is_renamed_moved_and_deleted_for_a_reason(
     assert sql.execute(query).fetchall() == [("asked for",)]
 
 
-async def test_a_document_is_read_by_a_job_and_shows_what_was_found(
+async def test_a_job_extracts_a_document_and_its_text_is_returned(
     http: httpx.AsyncClient, library: Duly, org: uuid.UUID
 ) -> None:
     sent = await send(http, pdf(["Rechnung Nummer 17", "Seite zwei"]), "rechnung.pdf", engine="fast")
@@ -112,7 +112,7 @@ async def test_a_document_is_read_by_a_job_and_shows_what_was_found(
     assert (status["status"], status["partial_count"]) == ("completed", 2)
 
 
-async def test_engines_that_send_files_elsewhere_need_an_extraction_of_their_own(
+async def test_remote_engines_are_refused_when_a_file_is_added(
     http: httpx.AsyncClient,
 ) -> None:
     where = f"{DOCUMENTS}/{(await send(http, 'text'))['document']['document_id']}"
@@ -122,7 +122,7 @@ async def test_engines_that_send_files_elsewhere_need_an_extraction_of_their_own
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "engine")
 
 
-async def test_who_may_only_look_changes_nothing(
+async def test_a_reader_cannot_change_anything(
     http: httpx.AsyncClient, library: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
     where = f"{DOCUMENTS}/{(await send(http, 'text'))['document']['document_id']}"

@@ -1,4 +1,4 @@
-"""Documents are kept once, get versions, are listed, changed and given back as they came."""
+"""Documents are stored once, get versions, are listed, changed and downloaded."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_document_is_renamed_moved_and_described(library: Duly, anna: Do
     assert (back.node_id, back.name) == (None, "neu.txt")
 
 
-async def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
+async def test_an_invalid_file_is_refused_and_leaves_nothing(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     for data, how, field in [
@@ -115,11 +115,11 @@ async def test_a_stream_that_breaks_leaves_no_document(library: Duly, anna: Docu
         ("x" * 300 + ".pdf", "x" * 251 + ".pdf"),
     ],
 )
-def test_a_name_is_only_a_name(given: str, kept: str) -> None:
+def test_a_name_keeps_only_the_last_part_of_a_path(given: str, kept: str) -> None:
     assert checked_name(given) == kept
 
 
-async def test_a_foreign_folder_answers_like_an_unknown_one(
+async def test_a_folder_of_another_org_is_reported_as_unknown(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection
 ) -> None:
     other = uuid.uuid4()

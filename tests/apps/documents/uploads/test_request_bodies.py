@@ -1,4 +1,4 @@
-"""Forms and bodies that are not what they should be are refused, in words, and leave nothing behind."""
+"""Invalid forms and bodies are refused with an explanation, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NAMES = (
 )
 
 
-async def test_a_form_that_says_something_wrong_is_told_which_field(http: httpx.AsyncClient) -> None:
+async def test_an_invalid_form_is_refused_with_the_name_of_the_field(http: httpx.AsyncClient) -> None:
     for files, fields, field in WRONG:
         answer = await http.post(DOCUMENTS, files=files, data=fields)
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), fields
@@ -86,7 +86,7 @@ async def _in_pieces(size: int) -> AsyncIterator[bytes]:
         yield b"x" * 10_000
 
 
-async def test_what_is_too_large_is_told_how_it_comes_in(http: httpx.AsyncClient) -> None:
+async def test_a_file_that_is_too_large_is_refused_with_a_hint_to_uploads(http: httpx.AsyncClient) -> None:
     where = f"{DOCUMENTS}/{(await send(http, 'text'))['document']['document_id']}"
     large = {"file": ("a.txt", b"x" * 100_000)}
     answers = [
@@ -115,7 +115,7 @@ def _patterns(part: Any) -> Iterator[str]:
         yield part["pattern"]
 
 
-async def test_what_a_field_must_look_like_is_said_in_words(api: FastAPI, http: httpx.AsyncClient) -> None:
+async def test_invalid_fields_are_explained(api: FastAPI, http: httpx.AsyncClient) -> None:
     assert {*_patterns(api.openapi())} <= {*PATTERN_HINTS}
     refused = (await http.post(f"{DOCUMENTS}/uploads", json={"sha256": "x", "size": 1})).json()["errors"]
     assert [(one["field"], one["message"], one["fix"]) for one in refused] == [

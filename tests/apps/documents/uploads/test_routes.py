@@ -1,4 +1,4 @@
-"""Files that come in parts: interrupted, gone on with, checked against their hash."""
+"""Uploads in parts over HTTP: interrupted, resumed, verified against their hash."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ def _announced(data: bytes) -> dict[str, object]:
     return {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
-async def test_an_upload_goes_on_where_it_was_broken_off(
-    http: httpx.AsyncClient, clerk: httpx.AsyncClient
-) -> None:
+async def test_an_interrupted_upload_resumes(http: httpx.AsyncClient, clerk: httpx.AsyncClient) -> None:
     data = b"%PDF-1.7 " + bytes(range(256)) * 9
     begun = await http.post(UPLOADS, json=_announced(data))
     where, parts = begun.headers["location"], begun.json()["parts"]
@@ -67,14 +65,16 @@ async def test_a_file_that_is_not_the_announced_one_is_not_filed(http: httpx.Asy
     assert (await http.get(DOCUMENTS)).json()["documents"] == []
 
 
-async def test_what_cannot_come_in_is_not_announced(http: httpx.AsyncClient) -> None:
+async def test_an_invalid_upload_is_refused(http: httpx.AsyncClient) -> None:
     wrong: list[dict[str, object]] = [{"sha256": "A" * 64}, {"size": 0}, {"size": 2**40}, {"size": "1"}]
     for one in wrong:
         answer = await http.post(UPLOADS, json={**_announced(b"a"), **one})
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, next(iter(one)))
 
 
-async def test_nobody_sees_the_upload_of_another(http: httpx.AsyncClient, clerk: httpx.AsyncClient) -> None:
+async def test_an_upload_is_visible_to_its_principal_only(
+    http: httpx.AsyncClient, clerk: httpx.AsyncClient
+) -> None:
     where = (await http.post(UPLOADS, json=_announced(b"a"))).headers["location"]
     nobody = f"{UPLOADS}/{uuid.uuid4()}"
     for place in (where, nobody):
@@ -86,7 +86,7 @@ async def test_nobody_sees_the_upload_of_another(http: httpx.AsyncClient, clerk:
     assert (await http.delete(where)).status_code == 404
 
 
-async def test_the_hash_of_a_file_in_a_closed_folder_tells_nothing(
+async def test_the_hash_of_a_file_in_a_hidden_folder_reveals_nothing(
     http: httpx.AsyncClient, clerk: httpx.AsyncClient
 ) -> None:
     made = await http.post(f"{DOCUMENTS}/folders", json={"name": "Personal"})

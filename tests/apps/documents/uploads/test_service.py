@@ -1,4 +1,4 @@
-"""Files that come in parts: gone on with after a break, checked at the end, seen by nobody else."""
+"""Uploads in parts: resumed after an interruption, verified at the end, private."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA = bytes(range(256)) * 10
 HASH = hashlib.sha256(DATA).hexdigest()
 
 
-async def test_a_file_comes_in_parts_and_goes_on_after_a_break(
+async def test_an_upload_in_parts_resumes_after_an_interruption(
     library: Duly, anna: DocumentPrincipal, tmp_path: Path
 ) -> None:
     uploads = library.documents.uploads
@@ -50,9 +50,7 @@ async def test_a_file_comes_in_parts_and_goes_on_after_a_break(
     assert left == {HASH}
 
 
-async def test_a_file_that_they_can_see_already_is_not_sent_again(
-    library: Duly, anna: DocumentPrincipal
-) -> None:
+async def test_a_visible_content_need_not_be_uploaded_again(library: Duly, anna: DocumentPrincipal) -> None:
     there = await add(library, anna, DATA)
     begun = await library.documents.uploads.begin(anna, HASH, len(DATA))
     assert (begun.upload_id, begun.document_id) == (None, there.document_id)
@@ -75,7 +73,7 @@ async def test_a_part_of_the_wrong_size_and_a_file_of_another_hash_are_refused(
     assert (await library.documents.list(anna)).documents == []
 
 
-async def test_nobody_sees_the_upload_of_another(library: Duly, anna: DocumentPrincipal) -> None:
+async def test_an_upload_is_visible_to_its_principal_only(library: Duly, anna: DocumentPrincipal) -> None:
     begun = await library.documents.uploads.begin(anna, HASH, len(DATA))
     assert begun.upload_id is not None
     ben = visitor(anna.org_id, "ben")
@@ -100,7 +98,7 @@ async def test_a_part_of_the_wrong_size_leaves_the_good_one_in_place(
     assert (await uploads.finish(anna, begun.upload_id, "a.txt", engine=None)).created
 
 
-async def test_uploads_that_are_never_finished_are_few(library: Duly, anna: DocumentPrincipal) -> None:
+async def test_open_uploads_are_limited_and_expire(library: Duly, anna: DocumentPrincipal) -> None:
     hashes = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(101)]
     for sha256 in hashes[:100]:
         await library.documents.uploads.begin(anna, sha256, 5)

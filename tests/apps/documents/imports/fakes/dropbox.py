@@ -1,4 +1,4 @@
-"""Dropbox, as far as an import sees it."""
+"""A fake of Dropbox for imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google Drive, as far as an import sees it."""
+"""A fake of Google Drive for imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Microsoft Graph, as far as an import of a drive sees it."""
+"""A fake of Microsoft Graph for imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all fakes have in common: a drive with a journal, tokens, and things that go wrong on demand."""
+"""The base of the fakes: a drive with a journal, tokens, and errors on demand."""
 
 from __future__ import annotations
 
