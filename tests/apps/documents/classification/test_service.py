@@ -259,5 +259,5 @@ async def test_an_evaluation_stores_confusion_matrices(
 
 
 def test_the_old_name_of_the_service_is_deprecated(app: Duly) -> None:
-    with pytest.deprecated_call(match="documents.classification"):
+    with pytest.deprecated_call(match="Documents.classes is deprecated: use classification"):
         assert app.documents.classes is app.documents.classification
