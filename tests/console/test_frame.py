@@ -7,6 +7,7 @@ import re
 import uuid
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -16,7 +17,7 @@ from starlette.responses import Response
 from duly import Duly
 from duly.console import Extras, install
 from duly.console.form import Form
-from duly.console.render import _template_folders
+from duly.console.render import _template_folders, local_times
 from duly.console.routing import Act, Show
 from duly.console.visit import ConsolePage, Visit
 from duly.core.errors import ContractError
@@ -43,6 +44,16 @@ def test_pages_have_no_inline_code_and_load_nothing_from_other_hosts() -> None:
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|https?://|url\(", text
         ), name
+
+
+def test_utc_times_in_a_text_are_marked_up_and_the_rest_is_escaped() -> None:
+    time = '<time datetime="2026-11-18T07:17:52+00:00" data-as="full">2026-11-18 07:17:52 UTC</time>'
+    assert local_times("Failed at 2026-11-18 07:17:52 UTC: <b>") == f"Failed at {time}: &lt;b&gt;"
+
+
+def test_numbers_have_the_separators_of_the_language() -> None:
+    english, german = (Visit.number(SimpleNamespace(language=one), 1234.5, 1) for one in ("en", "de"))  # type: ignore[arg-type]
+    assert (english, german) == ("1,234.5", "1.234,5")
 
 
 async def test_a_visitor_without_session_signs_in_and_returns(api: FastAPI) -> None:
