@@ -13,7 +13,7 @@ from duly import Context, Duly, RetryPolicy
 from duly.core.job import Actor
 from duly.maintenance.reaper import Reaper
 from tests.browser.stage import Stage, Visitor
-from tests.worker.working import AT_ONCE, deaf
+from tests.worker.working import RETRY_AT_ONCE, silent_worker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WHY = "the provider is back"
@@ -40,7 +40,7 @@ def declare_send(app: Duly, world: World) -> Any:
 
 
 def declare_build(app: Duly, world: World) -> Any:
-    @app.job("ledger.close", retry=AT_ONCE, queue="q:zombies")
+    @app.job("ledger.close", retry=RETRY_AT_ONCE, queue="q:zombies")
     async def build(ctx: Context, name: str) -> int:
         for n in range(4):
             await ctx.partial(
@@ -127,7 +127,7 @@ async def test_a_lost_worker_is_seen_taken_over_and_refused(stage: Stage, visito
     await visitor.live()
     await expect(page.locator(".job-why")).to_contain_text("No active worker serves the queue q:zombies.")
     with psycopg.connect(app.database_urls.url, autocommit=True) as sql:
-        async with deaf(app, sql, queues=("q:zombies",)) as old:
+        async with silent_worker(app, sql, queues=("q:zombies",)) as old:
             await world.started.wait()
             await expect(page.locator("#waterfall .f-running")).not_to_have_count(0)
             await expect(page.locator("#partials .diff")).to_contain_text("rows")

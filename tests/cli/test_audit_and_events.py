@@ -18,8 +18,8 @@ from duly.features.audit.chain import verify
 from duly.features.audit.sealer import Sealer
 from duly.jobs import store as job_store
 from tests.cli.conftest import ROOT, Ended, Run
-from tests.db.settling import settle
-from tests.worker.working import PATIENCE, TWICE, working
+from tests.db.open_transactions import wait_for_transactions
+from tests.worker.working import TWO_ATTEMPTS, WAIT_TIMEOUT, working
 
 
 def lines(done: Ended) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ async def test_events_are_json_lines_and_continue_after_any_cursor(
     duly: Run, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     made = await greet(duly, org, "Ada", "Bob", "Cleo")
-    settle(sql)
+    wait_for_transactions(sql)
     found = lines(await duly("events", "list", "--org", org))
     assert [event["job_id"] for event in found] == made
     assert {event["event_type"] for event in found} == {"job.queued"}
@@ -87,7 +87,7 @@ async def sealed(duly: Run, org: uuid.UUID, app: Duly, sql: psycopg.Connection) 
     for number in ("3", "4", "5"):
         words = ("--max-running", number, "--reason", "[b]load[/]", "--actor", "anna")
         assert (await duly("limits", "set", "--org", org, *words)).code == 0
-    settle(sql)
+    wait_for_transactions(sql)
     await Sealer(app).once()
     return org
 
@@ -171,7 +171,7 @@ async def test_a_changed_a_removed_and_a_reordered_row_are_found_in_the_database
                 conn, org_id=org, actor=Actor.user("u1"), **what, detail={"n": number}
             )
         if number > 2:
-            settle(sql)
+            wait_for_transactions(sql)
             await Sealer(app).once()
     sql.execute(
         "create table entries as table duly.audit_entries; create table seals as table duly.audit_seals"
@@ -214,7 +214,7 @@ async def test_only_an_expected_head_reveals_a_truncated_export(
 async def test_job_events_are_exported_under_the_names_of_the_audit(
     duly: Run, org: uuid.UUID, app: Duly, sql: psycopg.Connection
 ) -> None:
-    @app.job("shop.try", retry=TWICE)
+    @app.job("shop.try", retry=TWO_ATTEMPTS)
     async def attempt(ctx: Context) -> None:
         ctx.progress(50)
         raise ValueError("no")
@@ -224,8 +224,8 @@ async def test_job_events_are_exported_under_the_names_of_the_audit(
     with context(org_id=org, actor=Actor.user("u1"), project_id=project, **trace):
         handle = await attempt.enqueue()
         async with working(app):
-            await handle.wait(PATIENCE)
-    settle(sql)
+            await handle.wait(WAIT_TIMEOUT)
+    wait_for_transactions(sql)
     told = lines(await duly("audit", "events", "--org", org))
     mine = [event for event in told if event["job_id"] == str(handle.job_id)]
     assert [(event["action"], event["attempt"]) for event in mine] == [

@@ -17,7 +17,7 @@ import httpx
 from duly import Duly
 from tests.cli.conftest import Service
 from tests.observability.reading import Labels, of, told
-from tests.worker.working import AT_ONCE
+from tests.worker.working import RETRY_AT_ONCE
 
 Start = Callable[..., AbstractContextManager[Service]]
 SHORT = {"DULY_WORKER_LEASE": "1", "DULY_WORKER_HEARTBEAT": "0.2"}
@@ -39,7 +39,7 @@ def shop(app: Duly) -> dict[str, Any]:
     async def nothing() -> None: ...
 
     kinds = {"greet": greet, "sell": nothing, "crash": nothing}
-    return {name: app.job(f"shop.{name}", retry=AT_ONCE)(handler) for name, handler in kinds.items()}
+    return {name: app.job(f"shop.{name}", retry=RETRY_AT_ONCE)(handler) for name, handler in kinds.items()}
 
 
 async def test_metrics_add_up_all_processes_also_ended_ones(

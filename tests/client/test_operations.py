@@ -12,7 +12,7 @@ import pytest
 from duly import AsyncClient, Duly, Outcome, Status, errors
 from duly.client import JobStatus
 from tests.client.conftest import Gate
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 
 async def test_a_client_waits_for_a_job_and_reads_its_results(
@@ -30,7 +30,7 @@ async def test_a_client_waits_for_a_job_and_reads_its_results(
     assert (waiting.status, waiting.subject_id, waiting.priority) == (Status.QUEUED, "order-7", 50)
     assert await job.partials() == []
     async with working(app):
-        ended = await job.wait(PATIENCE, on_progress)
+        ended = await job.wait(WAIT_TIMEOUT, on_progress)
     assert (ended.outcome, progress[0].status, progress[-1].stage) == (
         Outcome.SUCCEEDED,
         Status.QUEUED,
@@ -71,7 +71,7 @@ async def test_the_result_of_a_failed_or_canceled_job_raises(client: AsyncClient
         await canceled.result()
     async with working(app):
         with pytest.raises(errors.JobFailed, match="page 3 is missing") as failed:
-            await failing.result(PATIENCE)
+            await failing.result(WAIT_TIMEOUT)
     assert failed.value.field == "report.incomplete"
     with pytest.raises(errors.AlreadyFinished):
         await failing.cancel("too late")

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from duly import AsyncClient, Client, Duly, Status
 from tests.client.conftest import Gate
 from tests.http.conftest import served
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 
 async def test_events_are_streamed_as_they_happen_each_once(
@@ -49,7 +49,7 @@ async def test_the_blocking_client_has_the_same_methods(
             others = client.submit_many([{"job_type": "report.refuse"}])
             loop.call_soon_threadsafe(gate.opened.set)
             stages: list[Any] = []
-            result = job.result(PATIENCE)
+            result = job.result(WAIT_TIMEOUT)
             ended = job.wait(on_progress=lambda job_status: stages.append(job_status.status))
             [file] = job.artifacts()
             assert stages == [ended.status]

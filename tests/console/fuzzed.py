@@ -23,7 +23,7 @@ from tests.http.conftest import key_of
 from tests.http.foreign_org import UUID_TEXT, lookalike, told_apart
 from tests.http.sample_org import SampleOrg, create_sample_org, declare
 from tests.http.test_pages import POLICY
-from tests.worker.working import ONCE, PATIENCE, working
+from tests.worker.working import ONE_ATTEMPT, WAIT_TIMEOUT, working
 
 NASTY = (
     "", " ", "\0", "'", '"><script>alert(1)</script>', "%", "%s", "{0.__class__}", "${x}", "ü" * 3000, "-1",
@@ -136,7 +136,7 @@ def _declare(app: Duly) -> None:
     declare(app)
     app.include_documents()
 
-    @app.job("report.leak", retry=ONCE, allows_partial=True)
+    @app.job("report.leak", retry=ONE_ATTEMPT, allows_partial=True)
     async def leak(ctx: Context, word: str) -> None:
         ctx.log.warning("saw %s", word)
         ctx.progress(50, word)
@@ -149,7 +149,7 @@ async def _plant(app: Duly, org: SampleOrg) -> dict[str, list[str]]:
     with context(org_id=org.org_id, actor=Actor.user(f"{org.name}-user")):
         handle = await leak.options(subject_id=org.subject, metadata={"word": org.name}).enqueue(org.name)
         async with working(app):
-            await handle.wait(PATIENCE)
+            await handle.wait(WAIT_TIMEOUT)
     groups = await app.dead_letters.groups(org.org_id)
     content = f"Vertrag mit {org.name} über {org.subject}.".encode()
 

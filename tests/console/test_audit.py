@@ -17,8 +17,8 @@ from duly.features.audit.sealer import Sealer
 from duly.testing import DatabaseCluster, FreshDatabase
 from tests.apps.documents.stage import add
 from tests.console.conftest import Arrives, Person, Post, words
-from tests.db.settling import settle
-from tests.worker.working import PATIENCE, work_off, working
+from tests.db.open_transactions import wait_for_transactions
+from tests.worker.working import WAIT_TIMEOUT, settle_attempts, working
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def test_the_audit_trail_is_filtered_by_actor_action_target_and_time(
 async def test_a_job_verifies_the_audit_trail_and_the_page_shows_the_report(
     app: Duly, org: uuid.UUID, admin: Person, operator: Person, arrives: Arrives, sql: psycopg.Connection[Any]
 ) -> None:
-    settle(sql)
+    wait_for_transactions(sql)
     await Sealer(app).once()
     assert (await Post(operator)("/console/audit/verify")).status_code == 403
     assert (await Post(admin)("/console/audit/verify", expect="x")).status_code == 422
@@ -69,7 +69,7 @@ async def test_a_job_verifies_the_audit_trail_and_the_page_shows_the_report(
         place = begun.headers["location"]
         assert "<progress" in (await admin.get(place)).text
         async with working(app):
-            await app.handle(place.partition("=")[2], org_id=org).wait(PATIENCE)
+            await app.handle(place.partition("=")[2], org_id=org).wait(WAIT_TIMEOUT)
         stranger = await arrives("admin", org=await _other(app))
         assert (await stranger.get(place)).status_code == 404
         return words(await admin.get(place))
@@ -96,7 +96,7 @@ async def test_the_documents_page_shows_figures_and_links_to_the_customer_pages(
     await add(app, anna, "zzz qqq", "words.txt", engine="fast")
     waiting = words(await viewer.get("/console/documents"))
     assert "Extracting 2 " in waiting
-    await work_off(app, 2)
+    await settle_attempts(app, 2)
     shown = await viewer.get("/console/documents")
     said = words(shown)
     assert "Needs review 1 Review Extracting 0 Failed (7 days) 1" in said

@@ -11,7 +11,7 @@ import pytest
 from duly import Actor, Duly, context
 from duly.http.options import HttpOptions
 from tests.console.conftest import Arrives, Person, Post, words
-from tests.worker.working import ONCE, working
+from tests.worker.working import ONE_ATTEMPT, working
 
 
 class World:
@@ -27,7 +27,7 @@ def world() -> World:
 
 @pytest.fixture
 def fetch(app: Duly, world: World) -> Any:
-    @app.job("page.fetch", retry=ONCE)
+    @app.job("page.fetch", retry=ONE_ATTEMPT)
     async def fetch(n: int) -> None:
         if world.broken:
             raise ConnectionError(f"page {n} is <b>away</b>")

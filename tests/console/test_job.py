@@ -17,7 +17,14 @@ from duly import Actor, Context, Duly, Fail, context
 from duly.core.job import SYSTEM_ORG
 from duly.http.options import HttpOptions
 from tests.console.conftest import OPERATOR, PLATFORM, Arrives, Person, Post, words
-from tests.worker.working import AT_ONCE, ONCE, deaf, done, lose_everything, working
+from tests.worker.working import (
+    ONE_ATTEMPT,
+    RETRY_AT_ONCE,
+    lose_all_workers,
+    run_until_ended,
+    silent_worker,
+    working,
+)
 
 SECRET = "ada.lovelace@example.org"
 
@@ -32,7 +39,7 @@ def options() -> HttpOptions:
 
 @pytest.fixture
 def mail(app: Duly) -> Any:
-    @app.job("mail.send", retry=ONCE)
+    @app.job("mail.send", retry=ONE_ATTEMPT)
     async def send(ctx: Context, to: str, size: int = 1, note: str = "") -> int:
         ctx.log.warning("about to send <b>%d</b>", size)
         if size < 2:
@@ -46,7 +53,7 @@ async def test_the_page_of_a_dead_job_shows_error_log_and_events(
     app: Duly, mail: Any, acting: uuid.UUID, viewer: Person, operator: Person
 ) -> None:
     handle = await mail.options(subject_id="doc-7", traceparent=None).enqueue(SECRET)
-    await done(app, handle)
+    await run_until_ended(app, handle)
     for person in (viewer, operator):
         answer = await person.get(f"/console/jobs/{handle.job_id}")
         assert answer.status_code == 200
@@ -145,7 +152,7 @@ async def test_a_payload_is_fixed_without_revealing_secrets(
     app: Duly, mail: Any, acting: uuid.UUID, operator: Person, sql: psycopg.Connection
 ) -> None:
     handle = await mail.enqueue(SECRET, note="a")
-    await done(app, handle)
+    await run_until_ended(app, handle)
     place = f"/console/jobs/{handle.job_id}/fix"
     form = await operator.get(place)
     assert SECRET not in unescape(form.text)
@@ -176,7 +183,7 @@ async def test_a_job_of_an_unknown_type_can_only_be_replayed_unchanged(
     app: Duly, mail: Any, acting: uuid.UUID, operator: Person
 ) -> None:
     handle = await mail.enqueue("a")
-    await done(app, handle)
+    await run_until_ended(app, handle)
     del app.registry._jobs["mail.send"]
     place = f"/console/jobs/{handle.job_id}"
     form = await operator.get(f"{place}/fix")
@@ -192,7 +199,7 @@ async def test_the_timeline_shows_a_lost_worker_and_the_takeover(
 ) -> None:
     started, go_on = asyncio.Event(), asyncio.Event()
 
-    @app.job("slow.work", retry=AT_ONCE)
+    @app.job("slow.work", retry=RETRY_AT_ONCE)
     async def slow(ctx: Context) -> int:
         for n in range(3):
             await ctx.partial({"n": n, "kept": [1]}, percent=n + 1)
@@ -202,9 +209,9 @@ async def test_the_timeline_shows_a_lost_worker_and_the_takeover(
         return ctx.job.attempt
 
     handle = await slow.enqueue()
-    async with deaf(app, sql) as old:
+    async with silent_worker(app, sql) as old:
         await started.wait()
-        await lose_everything(app, sql)
+        await lose_all_workers(app, sql)
         async with working(app):
             await handle.wait(20)
         go_on.set()
@@ -234,12 +241,12 @@ async def test_the_timeline_shows_a_lost_worker_and_the_takeover(
 async def test_an_org_cannot_change_internal_jobs(
     app: Duly, api: FastAPI, acting: uuid.UUID, arrives: Arrives, operator: Person
 ) -> None:
-    @app.job("duly.own", retry=ONCE)
+    @app.job("duly.own", retry=ONE_ATTEMPT)
     async def own() -> None:
         raise Fail("no")
 
     handle = await own.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     place = f"/console/jobs/{handle.job_id}"
     answer = await operator.get(place)
     assert "/replay" not in answer.text

@@ -15,7 +15,7 @@ from duly import Duly
 from duly.core.job import SYSTEM_ORG
 from tests.console.conftest import Person, Post
 from tests.features.overview.filled import all_of, fill
-from tests.worker.site import make_orgs
+from tests.worker.blocking_jobs import create_orgs
 
 JOB = re.compile(r'id="job-([0-9a-f-]{36})"')
 
@@ -23,7 +23,7 @@ JOB = re.compile(r'id="job-([0-9a-f-]{36})"')
 @pytest.fixture
 async def rows(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> list[dict[str, Any]]:
     """The jobs of the org; another org has the same."""
-    [theirs] = await make_orgs(app, 1)
+    [theirs] = await create_orgs(app, 1)
     fill(sql, org, theirs)
     return list(all_of(sql, org))
 

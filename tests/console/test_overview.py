@@ -17,8 +17,8 @@ from duly.core.principal import Principal
 from duly.worker.workers_store import WorkerIdentity, register
 from tests.console.conftest import OPERATOR, Arrives, Person, Post, words
 from tests.features.overview.filled import fill
-from tests.worker.site import make_orgs
-from tests.worker.working import brief
+from tests.worker.blocking_jobs import create_orgs
+from tests.worker.working import seconds
 
 ONLY_PLATFORM = ("/console/workers", "/console/orgs", "/console/orgs?show=all")
 
@@ -26,7 +26,7 @@ ONLY_PLATFORM = ("/console/workers", "/console/orgs", "/console/orgs?show=all")
 @pytest.fixture
 async def worker(app: Duly) -> uuid.UUID:
     """A registered worker without jobs."""
-    who = WorkerIdentity(uuid.uuid4(), "till <1>", "host-a", 7, "0.8.0", ("q:default",), 4, brief(3600))
+    who = WorkerIdentity(uuid.uuid4(), "till <1>", "host-a", 7, "0.8.0", ("q:default",), 4, seconds(3600))
     async with (await app.resources()).database.engine() as conn:
         await register(conn, who)
     return who.worker_id
@@ -35,7 +35,7 @@ async def worker(app: Duly) -> uuid.UUID:
 async def test_an_org_sees_its_own_figures_and_platform_operators_those_of_all(
     app: Duly, org: uuid.UUID, arrives: Arrives, platform: Person, sql: psycopg.Connection
 ) -> None:
-    other, empty = await make_orgs(app, 2)
+    other, empty = await create_orgs(app, 2)
     fill(sql, org, other)
     sql.execute("update duly.dead_letters set error_message = 'theirs ' || org_id::text")
     mine = await arrives(*OPERATOR)

@@ -17,7 +17,7 @@ from duly.db import migrate as store_migrate
 from duly.db.migrate import Migration, check, migrate, migrations, squashed
 from duly.db.schema_snapshot import snapshot
 from duly.testing import DatabaseCluster, FreshDatabase
-from tests.db import later
+from tests.db.extra_migration import add_migration
 
 SNAPSHOT = Path(__file__).with_name("schema.txt")
 BASELINE = 26
@@ -78,7 +78,7 @@ def test_a_failed_migration_leaves_nothing(
 ) -> None:
     last = migrations()[-1].version
     added = Migration(last + 1, "added", "create table duly.added (); create table duly.in_the_way ();")
-    later.add(monkeypatch, added)
+    add_migration(monkeypatch, added)
     sql.execute("create table duly.in_the_way (by integer)")
     with pytest.raises(psycopg.errors.DuplicateTable):
         migrate(fresh.direct_url)
@@ -91,7 +91,7 @@ def test_a_failed_migration_leaves_nothing(
 def test_a_failed_baseline_leaves_nothing(cluster: DatabaseCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
         with monkeypatch.context() as patched:
-            later.add(patched, Migration(BASELINE, "broken", f"{migrations()[0].text}select 1 / 0;"))
+            add_migration(patched, Migration(BASELINE, "broken", f"{migrations()[0].text}select 1 / 0;"))
             with pytest.raises(psycopg.errors.DivisionByZero):
                 migrate(made.direct_url)
         assert conn.execute("select from pg_namespace where nspname = 'duly'").fetchone() is None
@@ -103,7 +103,7 @@ def test_a_migration_that_waits_for_a_lock_lets_go_and_tries_again(
 ) -> None:
     text = "set local lock_timeout = '10ms'; alter table duly.queues add column added integer"
     added = Migration(migrations()[-1].version + 1, "added", text)
-    later.add(monkeypatch, added)
+    add_migration(monkeypatch, added)
     waits: list[float] = []
 
     def wait(seconds: float) -> None:

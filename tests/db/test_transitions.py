@@ -26,7 +26,7 @@ from duly.jobs import store as job_store
 from duly.worker import claim as claims
 from duly.worker import settle_store as work
 from duly.worker.settle_store import ProgressUpdate
-from tests.db.overruling import fail_waiting
+from tests.db.stale_jobs import fail_waiting
 
 PACKAGE = Path(duly.__file__).parent
 WORKER = uuid.uuid4()

@@ -21,12 +21,12 @@ from duly.features.events.relay import Relay
 from duly.features.notifications.channels import Message
 from duly.maintenance.reaper import Reaper
 from duly.testing import DatabaseCluster, FreshDatabase
-from tests.db import later
 from tests.db.catalog import catalog
+from tests.db.extra_migration import add_migration
 from tests.db.make_release import ACME, BAKERY, OPS
+from tests.db.open_transactions import wait_for_transactions
 from tests.db.release import Conn, restore, restore_older
-from tests.db.settling import settle
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 RELEASED = {
     "0.1.0": 9,
@@ -131,7 +131,7 @@ def test_later_migrations_apply_on_top(
 ) -> None:
     upgrade(fresh)
     added = Migration(migrations()[-1].version + 1, "added", "create table duly.added ()")
-    later.add(monkeypatch, added)
+    add_migration(monkeypatch, added)
     with pytest.raises(SchemaMismatch, match="1 migrations are missing"):
         check(fresh.direct_url)
     assert upgrade(fresh) == [added]
@@ -222,7 +222,7 @@ async def test_a_worker_finishes_its_jobs(fresh: FreshDatabase, sql: psycopg.Con
     while await Reaper(app).once() == timedelta(0):
         pass
     async with working(app):
-        ended = [await app.handle(job, org_id=org).wait(PATIENCE) for org, job in active]
+        ended = [await app.handle(job, org_id=org).wait(WAIT_TIMEOUT) for org, job in active]
     # Dead workers held those of the second attempt; the mail had been tried once. One was to be canceled.
     assert Counter((job.job_type, str(job.status), job.attempt) for job in ended) == {
         ("report.build", "completed", 1): 5,
@@ -246,7 +246,7 @@ async def test_the_audit_chain_is_whole_and_goes_on(
     assert sum(report.sealed for report in before) == 52
     assert sum(report.unsealed for report in before) == 1
     await app.orgs.rename(ACME, "Acme Ltd", actor=OPS, reason="they have grown")
-    settle(sql)
+    wait_for_transactions(sql)
     await Sealer(app).once()
     after = [report async for report in app.audit.verify_all()]
     assert [report.problems for report in after if report.problems] == []
@@ -265,8 +265,8 @@ async def test_what_people_see_is_as_before(fresh: FreshDatabase, sql: psycopg.C
     assert len(open_ones) == 4
     again = await app.dead_letters.replay(ACME, open_ones[0].job_id, Actor.user("anna"), "once more")
     async with working(app):
-        assert (await again.wait(PATIENCE)).status is Status.COMPLETED
-    settle(sql)
+        assert (await again.wait(WAIT_TIMEOUT)).status is Status.COMPLETED
+    wait_for_transactions(sql)
     deliveries = "select count(*) from duly.webhook_deliveries where job_id = %s"
     assert sql.execute(deliveries, [again.job_id]).fetchone() == (0,)
     while await Relay(app).once() == timedelta(0):

@@ -33,7 +33,7 @@ from duly.testing.history import (
     watch,
 )
 from tests.mutants.stage import answer
-from tests.worker.working import AT_ONCE, PATIENCE, TWICE, brief, until, working
+from tests.worker.working import RETRY_AT_ONCE, TWO_ATTEMPTS, WAIT_TIMEOUT, seconds, until, working
 
 USER = Actor.user("u1")
 QUIET = """
@@ -45,7 +45,7 @@ QUIET = """
 def declare(app: Duly, log: Recorder) -> list[Job[[int], Any]]:
     """Declare one job type of each kind."""
 
-    @app.job("storm.effect", retry=AT_ONCE)
+    @app.job("storm.effect", retry=RETRY_AT_ONCE)
     async def effect(ctx: Context, n: int) -> int:
         job = ctx.job
         log.write(Effect("outside", job.org_id, job.job_id, job.attempt, f"key-{job.job_id}"))
@@ -57,7 +57,7 @@ def declare(app: Duly, log: Recorder) -> list[Job[[int], Any]]:
                 raise ConnectionError("the provider hung up")
         return n
 
-    @app.job("storm.chunks", retry=AT_ONCE)
+    @app.job("storm.chunks", retry=RETRY_AT_ONCE)
     async def chunks(ctx: Context, n: int) -> dict[str, Any]:
         async for chunk in ctx.chunks(range(3)):
             async with chunk:
@@ -67,11 +67,11 @@ def declare(app: Duly, log: Recorder) -> list[Job[[int], Any]]:
                 raise TimeoutError("slow")
         return await ctx.results()
 
-    @app.job("storm.dies", retry=TWICE)
+    @app.job("storm.dies", retry=TWO_ATTEMPTS)
     async def dies(n: int) -> None:
         raise RuntimeError(f"{n} is poison")
 
-    @app.job("storm.naps", retry=AT_ONCE)
+    @app.job("storm.naps", retry=RETRY_AT_ONCE)
     async def naps(ctx: Context, n: int) -> int:
         if n % 4 == 0:
             raise Fail("no consent", code="consent.missing", blocked=True)
@@ -176,14 +176,14 @@ async def test_a_correct_run_violates_no_invariant_and_has_evidence_for_each(
         await Schedules(app).create(org, "often", cron="* * * * * *", job_type="storm.tick", actor=USER)
         feed = asyncio.create_task(feed_reader(app, log, org, quiet, sql))
         with context(org_id=org, actor=USER):
-            async with working(app, poll=brief(0.05)):
+            async with working(app, poll=seconds(0.05)):
                 submitted = await asyncio.gather(
                     *(client(f"c{n}", log, jobs, org, random.Random(n)) for n in range(3))
                 )
                 handles = [handle for batch in submitted for handle in batch]
                 await asyncio.gather(*(reader(log, handle) for handle in handles[:20]))
                 for handle in handles:
-                    await handle.wait(PATIENCE)
+                    await handle.wait(WAIT_TIMEOUT)
                 await until(sql, "select count(*) > 1 from duly.schedule_ticks")
                 await Schedules(app).delete(org, "often", USER, "it is over")
                 await until(sql, QUIET)

@@ -24,8 +24,8 @@ from duly.testing.history import (
     watch,
 )
 from duly.testing.history.recorder import Record
-from tests.worker.site import WHY
-from tests.worker.working import until, work_off
+from tests.worker.blocking_jobs import WHY
+from tests.worker.working import settle_attempts, until
 
 
 async def _two_jobs(app: Duly) -> list[uuid.UUID]:
@@ -51,7 +51,7 @@ async def test_an_observer_sees_every_change_once(
         (worked, Status.QUEUED, 1, 1, False),
         (canceled, Status.CANCELED, 2, 2, True),
     ]
-    await work_off(app)
+    await settle_attempts(app)
     observations.clear()
     async with await psycopg.AsyncConnection.connect(sql.info.dsn, autocommit=True) as conn:
         await observer.observe_async(conn)
@@ -63,7 +63,7 @@ async def test_an_operator_may_observe_and_export(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     await _two_jobs(app)
-    await work_off(app)
+    await settle_attempts(app)
     sql.execute("set role duly_operator")
     observations: list[Record] = []
     Observer("o1", observations.append, parts=1).observe(sql)
@@ -77,7 +77,7 @@ async def test_a_row_that_changes_after_its_end_is_noticed(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     ended, _ = await _two_jobs(app)
-    await work_off(app)
+    await settle_attempts(app)
     await Queues(app).pause("q:exports", **WHY)
     observations: list[Record] = []
     Observer("o1", observations.append, parts=1).observe(sql)
@@ -139,7 +139,7 @@ async def test_a_watch_goes_on_through_an_outage(
             "and datname = current_database()"
         )
         await until(sql, f"select bool_or(pg_terminate_backend(pid, 5000)) {watching}")
-        await work_off(app)
+        await settle_attempts(app)
         await until(sql, f"select count(*) > 0 {watching}")
         while not [s for s in load([log]) if isinstance(s, JobObservation) and s.status == "completed"]:
             await asyncio.to_thread(lambda: None)

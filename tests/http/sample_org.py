@@ -19,7 +19,7 @@ from duly.features.members.service import Members
 from duly.features.schedules.service import Schedules
 from duly.features.webhooks.models import NewSecret
 from tests.http.conftest import ALL, ANNA
-from tests.worker.working import ONCE, PATIENCE, working
+from tests.worker.working import ONE_ATTEMPT, WAIT_TIMEOUT, working
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def declare_reports(app: Duly) -> None:
         await ctx.artifact(note, b"a,b\n1,2\n", content_type="text/csv")
         return {"regions": 2}
 
-    @app.job("report.fail", retry=ONCE)
+    @app.job("report.fail", retry=ONE_ATTEMPT)
     async def fail(number: int = 0) -> None:
         raise ValueError(f"no region {number}")
 
@@ -129,7 +129,7 @@ async def _jobs(app: Duly, subject: str, file: str) -> list[Any]:
     )
     async with working(app):
         for handle in (done, dead, analysis):
-            await handle.wait(PATIENCE)
+            await handle.wait(WAIT_TIMEOUT)
     later = datetime.now(UTC) + timedelta(days=1)
     waiting = await build.options(subject_id=subject, scheduled_for=later).enqueue(3, note=file)
     return [done, dead, analysis, waiting]

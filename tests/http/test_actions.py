@@ -14,7 +14,7 @@ from duly.core.principal import Principal
 from duly.http.options import HttpOptions
 from tests.http.conftest import caller, key_of
 from tests.http.requests import WHY
-from tests.worker.site import working
+from tests.worker.blocking_jobs import running_workers
 
 PATH = "/v1/jobs/actions"
 ACTION: dict[str, Any] = {"verb": "cancel", "jobs": {"payload": {"region": "DE"}}}
@@ -48,7 +48,7 @@ async def test_matching_jobs_are_counted_and_canceled_by_a_job(
     )  # fmt: skip
     started = await http.post(PATH, json={**ACTION, **WHY})
     assert started.status_code == 202
-    async with working(app, queues=("q:maintenance",)):
+    async with running_workers(app, queues=("q:maintenance",)):
         place, patience = started.json()["status_url"], {"prefer": "wait=30"}
         while (status := (await http.get(place, headers=patience)).json())["completed_at"] is None:
             pass

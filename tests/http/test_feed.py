@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from duly import Duly
 from duly.features.api_keys.service import ApiKeys
 from duly.http.options import HttpOptions
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 from tests.features.events.test_feed import old_events
 from tests.http.conftest import ANNA, key_of, served
 from tests.http.requests import NOT_TEXTS
@@ -46,7 +46,7 @@ async def test_pages_follow_one_another(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, send: Any, sql: psycopg.Connection
 ) -> None:
     jobs = [str((await send.enqueue(n)).job_id) for n in range(3)]
-    settle(sql)
+    wait_for_transactions(sql)
     page = (await http.get("/v1/feed", params={"limit": 2})).json()
     rest = (await http.get("/v1/feed", params={"after": page["after"]})).json()
     events = page["events"] + rest["events"]

@@ -13,7 +13,7 @@ from duly import Context, Duly
 from duly.blobs import BlobRef
 from duly.http.options import HttpOptions
 from tests.http.requests import check_blind
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 PAGE = b"<script>alert(document.domain)</script>"
 NAMES = (
@@ -53,7 +53,7 @@ async def place(http: httpx.AsyncClient, app: Duly, org: uuid.UUID, leave: None)
     blob = (await http.post("/v1/blobs", content=PAGE)).json()["blob"]
     said = await http.post("/v1/jobs", json={"job_type": "files.leave", "payload": {"blob": blob}})
     async with working(app):
-        await app.handle(said.json()["job_id"], org_id=org).wait(PATIENCE)
+        await app.handle(said.json()["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     return str(said.json()["status_url"])
 
 

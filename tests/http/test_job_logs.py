@@ -14,7 +14,7 @@ from duly.core.principal import Principal
 from duly.http.options import HttpOptions
 from tests.http.conftest import key_of
 from tests.http.requests import check_blind
-from tests.worker.working import TWICE, working
+from tests.worker.working import TWO_ATTEMPTS, working
 
 
 async def _may(who: Principal, subject_id: str, action: str) -> bool:
@@ -29,7 +29,7 @@ def options() -> HttpOptions:
 async def test_log_lines_are_visible_to_those_who_see_the_job(
     app: Duly, org: uuid.UUID, api: FastAPI, http: httpx.AsyncClient, stranger: httpx.AsyncClient, key: str
 ) -> None:
-    @app.job("talk.twice", retry=TWICE)
+    @app.job("talk.twice", retry=TWO_ATTEMPTS)
     async def twice(ctx: Context) -> None:
         ctx.log.info("one", extra={"processed": 1, "secret": "no"})
         ctx.log.warning("two")

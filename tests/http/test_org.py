@@ -17,10 +17,10 @@ from duly import Duly, context
 from duly.features.limits.service import Limits
 from duly.features.queues.service import Queues
 from duly.http.options import HttpOptions
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 from tests.http.conftest import ANNA, caller, key_of
 from tests.http.requests import NOT_TEXTS, WHY, check_blind, platform_key
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 BOB = "auth0|bob/1"
 PLACE = "/v1/members/" + quote(BOB, safe="")
@@ -164,7 +164,7 @@ async def test_a_job_verifies_the_audit_trail(http: httpx.AsyncClient, app: Duly
     again = await http.post("/v1/audit/verify")
     assert (started.status_code, again.json()["job_id"]) == (202, started.json()["job_id"])
     async with working(app):
-        await app.handle(started.json()["job_id"], org_id=org).wait(PATIENCE)
+        await app.handle(started.json()["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     done = (await http.get(started.json()["status_url"])).json()
     report = (await http.get(done["result_url"])).json()
     value = report["snapshot"]["value"]
@@ -186,11 +186,11 @@ async def test_a_job_records_a_change_and_events_have_audit_names(
     again = await http.post("/v1/audit/changes", json={**said, "after": {"n": 3}}, headers=key)
     assert (again.status_code, again.json()["code"]) == (422, "idempotency.reused")
     async with working(app):
-        await app.handle(done.json()["job_id"], org_id=org).wait(PATIENCE)
+        await app.handle(done.json()["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     [entry] = (await http.get("/v1/audit", params={"action": "sheet.changed"})).json()["entries"]
     assert (entry["detail"]["summary"], entry["actor_type"]) == ("Zahl: 1 → 2", "api_key")
     assert entry["reason"] == WHY["reason"]
-    settle(sql)
+    wait_for_transactions(sql)
     told = (await http.get("/v1/audit/events")).json()
     assert [one["action"] for one in told["events"]] == ["job.enqueued", "job.started", "job.succeeded"]
     rest = (await http.get("/v1/audit/events", params={"after": told["events"][0]["cursor"]})).json()

@@ -18,7 +18,7 @@ from duly.http.options import HttpOptions
 from duly.jobs import store as job_store
 from tests.http.conftest import served
 from tests.http.stream_readers import StreamReader, many_files
-from tests.worker.working import breathe, until, working
+from tests.worker.working import until, working, yield_to_loop
 
 __all__ = ["many_files"]
 JOBS, READERS, PARTS = 50, 10, 8
@@ -123,7 +123,7 @@ async def test_a_slow_reader_does_not_block_others(
         await quick.listen()
         assert (quick.ended, len(quick.seen)) == (True, 403)
         while api.state.service._streams[org] != len(asleep):
-            await breathe()
+            await yield_to_loop()
         await until(sql, f"select not exists (select from pg_stat_activity where {BUSY})")
         assert (await http.get(path)).status_code == 200
         assert api.state.service._streams[org] == len(asleep), "they are in mid-stream"

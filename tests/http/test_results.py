@@ -13,7 +13,7 @@ import pytest
 
 from duly import Context, Duly
 from tests.http.requests import check_blind
-from tests.worker.working import ONCE, working
+from tests.worker.working import ONE_ATTEMPT, working
 
 LARGE = "x" * 60_000
 
@@ -27,7 +27,7 @@ def go(app: Duly) -> dict[str, asyncio.Event]:
         events[here].set()
         await events[further].wait()
 
-    @app.job("report.build", allows_partial=True, retry=ONCE)
+    @app.job("report.build", allows_partial=True, retry=ONE_ATTEMPT)
     async def build(ctx: Context, fail: bool = False) -> dict[str, int]:
         await pause("begun", "begin")
         await ctx.partial({"region": "DE"}, key="DE", percent=40)

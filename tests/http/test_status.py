@@ -16,7 +16,7 @@ from duly import Context, Duly
 from duly.http.application import create_app
 from duly.testing import DatabaseCluster, FreshDatabase
 from tests.http.conftest import caller, key_of
-from tests.worker.working import ONCE, working
+from tests.worker.working import ONE_ATTEMPT, working
 
 EVERYTHING = {
     "job_id", "job_type", "subject_id", "project_id", "correlation_id", "request_id", "queue", "priority",
@@ -33,7 +33,7 @@ def gate(app: Duly) -> dict[str, asyncio.Event]:
     """A job type whose handler says where it is, and goes on when it is told."""
     events = {name: asyncio.Event() for name in ("first", "go", "end")}
 
-    @app.job("report.build", allows_partial=True, retry=ONCE)
+    @app.job("report.build", allows_partial=True, retry=ONE_ATTEMPT)
     async def build(ctx: Context, fail: bool = False, number: int = 0) -> dict[str, int]:
         await ctx.partial({"region": "DE"}, key="DE", percent=40)
         events["first"].set()

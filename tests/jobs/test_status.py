@@ -17,7 +17,7 @@ from duly.features.jobs.service import Jobs, JobStatusReading
 from duly.jobs.status_batcher import read_status
 from duly.testing import FreshDatabase
 from tests.features.overview.filled import all_of, fill
-from tests.worker.site import SOON, Site, enqueue, make_orgs, working
+from tests.worker.blocking_jobs import SOON, BlockingJobs, create_orgs, enqueue, running_workers
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def test_the_status_follows_a_job_through_its_life(app: Duly, jobs: Jobs, 
         handle = await pages.enqueue()
     seen = await look(jobs, handle)
     assert (seen.event_seq, seen.job.latest_result_seq, seen.freshness.state) == (1, 0, Freshness.FRESH)
-    async with working(app, poll=SOON):
+    async with running_workers(app, poll=SOON):
         await kept.wait()
         seen = await look(jobs, handle)
         assert (seen.job.status, seen.event_seq, seen.job.latest_result_seq) == ("partial", 3, 1)
@@ -61,7 +61,7 @@ async def test_the_status_follows_a_job_through_its_life(app: Duly, jobs: Jobs, 
 
 
 async def test_the_status_contains_the_freshness(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
-    [org] = await make_orgs(app, 1)
+    [org] = await create_orgs(app, 1)
     fill(sql, org)
     sql.execute("update duly.workers set heartbeat_at = heartbeat_at - interval '2 hours'")
     [held] = [row["job_id"] for row in all_of(sql, org) if row["status"] == "running"][-1:]
@@ -77,8 +77,8 @@ async def test_the_status_contains_the_freshness(app: Duly, jobs: Jobs, sql: psy
 
 
 async def test_a_job_of_another_org_is_unknown(app: Duly, jobs: Jobs) -> None:
-    mine, theirs = await make_orgs(app, 2)
-    [handle] = await enqueue(Site(app).build, theirs, [1])
+    mine, theirs = await create_orgs(app, 2)
+    [handle] = await enqueue(BlockingJobs(app).build, theirs, [1])
     for job in (handle.job_id, uuid.uuid4()):
         with pytest.raises(errors.UnknownJob) as caught:
             await jobs.status(mine, job)
@@ -90,7 +90,7 @@ async def test_a_job_of_another_org_is_unknown(app: Duly, jobs: Jobs) -> None:
 async def test_the_job_is_read_with_the_rights_of_its_org(
     app: Duly, jobs: Jobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    [handle] = await enqueue(Site(app).build, org, [1])
+    [handle] = await enqueue(BlockingJobs(app).build, org, [1])
     await jobs.status(org, handle.job_id)
     sql.execute("alter policy tenant_isolation on duly.job_records using (false)")
     with pytest.raises(errors.UnknownJob):
@@ -100,7 +100,7 @@ async def test_the_job_is_read_with_the_rights_of_its_org(
 async def test_a_connection_that_rolled_back_still_serves(
     app: Duly, org: uuid.UUID, fresh: FreshDatabase
 ) -> None:
-    [handle] = await enqueue(Site(app).build, org, [1])
+    [handle] = await enqueue(BlockingJobs(app).build, org, [1])
     async with Database(fresh.direct_url, size=PoolSize(1, 1)) as one:
         assert await read_status(one, org, handle.job_id)
         with pytest.raises(ZeroDivisionError):
@@ -114,7 +114,7 @@ async def test_a_connection_that_rolled_back_still_serves(
 async def test_a_pooler_may_be_between_and_statements_may_be_there_or_gone(
     app: Duly, org: uuid.UUID, fresh: FreshDatabase
 ) -> None:
-    [handle] = await enqueue(Site(app).build, org, [1])
+    [handle] = await enqueue(BlockingJobs(app).build, org, [1])
 
     async def check(database: Database) -> None:
         seen = await read_status(database, org, handle.job_id)

@@ -14,7 +14,7 @@ from duly.features.jobs.service import Jobs
 from duly.jobs import status_batcher
 from duly.jobs.status_batcher import JobStatusReading
 from tests.features.jobs.test_status_watcher import cancel
-from tests.worker.site import Site, enqueue, make_orgs
+from tests.worker.blocking_jobs import BlockingJobs, create_orgs, enqueue
 
 _real = status_batcher.read_statuses
 
@@ -55,8 +55,8 @@ async def test_callers_during_a_read_share_the_next_one_which_sees_their_changes
     app: Duly, jobs: Jobs, looks: Looks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status_batcher, "_MAX_BATCH_JOBS", 2)
-    mine, theirs = await make_orgs(app, 2)
-    build = Site(app).build
+    mine, theirs = await create_orgs(app, 2)
+    build = BlockingJobs(app).build
     [one, two, three], [foreign] = await enqueue(build, mine, [1, 2, 3]), await enqueue(build, theirs, [4])
     first = asking(jobs, one)
     await looks.looked.wait()
@@ -79,8 +79,8 @@ async def test_callers_during_a_read_share_the_next_one_which_sees_their_changes
 
 
 async def test_a_canceled_caller_does_not_affect_others(app: Duly, jobs: Jobs, looks: Looks) -> None:
-    [org] = await make_orgs(app, 1)
-    [one, two] = await enqueue(Site(app).build, org, [1, 2])
+    [org] = await create_orgs(app, 1)
+    [one, two] = await enqueue(BlockingJobs(app).build, org, [1, 2])
     leading = asking(jobs, one)
     await looks.looked.wait()
     staying, going = asking(jobs, two), asking(jobs, two)
@@ -97,8 +97,8 @@ async def test_a_canceled_caller_does_not_affect_others(app: Duly, jobs: Jobs, l
 async def test_an_error_fails_each_caller_and_the_next_read_works(
     app: Duly, jobs: Jobs, looks: Looks, sql: psycopg.Connection
 ) -> None:
-    [org] = await make_orgs(app, 1)
-    [one, two] = await enqueue(Site(app).build, org, [1, 2])
+    [org] = await create_orgs(app, 1)
+    [one, two] = await enqueue(BlockingJobs(app).build, org, [1, 2])
     leading = asking(jobs, one)
     await looks.looked.wait()
     others = [asking(jobs, two), asking(jobs, one)]

@@ -15,7 +15,7 @@ from demo_app.submissions import SubmissionLog
 
 from duly import Actor, Duly, context
 from duly.embedded import open_server
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 from tests.worker.working import working
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
@@ -71,14 +71,14 @@ async def test_a_violated_invariant_is_reported(app: Duly, sql: psycopg.Connecti
 
     async with working(app):
         await enqueue(1)
-        settle(sql)
+        wait_for_transactions(sql)
         await checker.check_once(sql)
         assert {checker.states[name].verdict for name in ("I2", "I3", "I6", "I12", "I15", "I19")} == {"held"}
         assert checker.states["I7"].verdict == "unseen"
         sql.execute("update duly.job_states set updated_at = now()")
         await enqueue(2)
         sql.execute("delete from duly.event_log where event_type = 'job.started'")
-        settle(sql)
+        wait_for_transactions(sql)
         await checker.check_once(sql)
     broken = {name for name, state in checker.states.items() if state.verdict == "broken"}
     assert {"I3", "I19"} <= broken

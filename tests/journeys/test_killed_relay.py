@@ -21,7 +21,7 @@ from duly import Actor, Duly, context
 from duly.db.database import Database
 from duly.maintenance.loop import run_chores
 from duly.testing import FreshDatabase
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 from tests.features.webhooks.receiver import Received, Receiver, receiving
 from tests.features.webhooks.stock import endpoint
 from tests.journeys.relay_killer import chores, make_app
@@ -125,7 +125,7 @@ async def _killed(fresh: FreshDatabase, tmp_path: Path, seed: int) -> Counter[st
 
 async def _drain(app: Duly, sql: psycopg.Connection[Any]) -> None:
     """Relay and deliver everything that is left, without kills."""
-    settle(sql)
+    wait_for_transactions(sql)
     last = "select max(commit_xid::text::bigint) from duly.event_log"
     left = (
         f"select (select commit_xid::text::bigint from duly.relay_mark) < ({last}) "

@@ -17,7 +17,7 @@ from duly.maintenance import reaper as reaper_module
 from duly.maintenance.reaper import AbsentWorkers, Reaper
 from duly.testing import FreshDatabase
 from duly.worker import workers_store as workers
-from tests.worker.working import brief, claim_and_vanish
+from tests.worker.working import claim_and_vanish, seconds
 
 ONE, OTHER = uuid.uuid4(), uuid.uuid4()
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -210,13 +210,13 @@ async def test_after_an_outage_absent_workers_have_time_to_reconnect(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     handle, _ = await vanished(app, sql)
-    reaper = Reaper(app, grace=brief(7))
+    reaper = Reaper(app, grace=seconds(7))
     await reaper.once()
     sql.execute("alter table duly.workers rename to hidden")
     with pytest.raises(psycopg.errors.UndefinedTable):
         await reaper.once()
     sql.execute("alter table duly.hidden rename to workers")
-    assert await reaper.once() == brief(7)
+    assert await reaper.once() == seconds(7)
     assert reaper._absent_workers._absent == {}
     await reaper.once()
     assert (await handle.status()).status == "running"
@@ -237,5 +237,5 @@ def test_a_worker_that_hangs_in_its_heartbeat_locks_its_row_no_longer_than_its_l
         psycopg.connect(fresh.direct_url, autocommit=True) as conn,
         pytest.raises(IdleInTransactionSessionTimeout),
     ):
-        workers.beat(conn, who, [(who, who, 1)], draining=False, lease=brief(0.2))
+        workers.beat(conn, who, [(who, who, 1)], draining=False, lease=seconds(0.2))
     assert waited == [(who,)]

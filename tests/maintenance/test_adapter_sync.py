@@ -12,7 +12,7 @@ import pytest
 
 from duly import Context, DomainRecord, Duly, Fail, JobSnapshot, errors
 from duly.maintenance.adapter_sync import AdapterSync
-from tests.worker.working import claim_and_vanish, events, picture, work_off, working
+from tests.worker.working import claim_and_vanish, dump_job_tables, event_types, settle_attempts, working
 
 TABLES = """
     create table public.extractions (
@@ -80,8 +80,8 @@ async def test_records_of_ended_jobs_are_settled(
     well, badly = [await extract.enqueue(n) for n in (1, -1)]
     for job_id in (well.job_id, badly.job_id, uuid.uuid4()):
         begin(sql, acting, job_id)
-    await work_off(app, 2)
-    jobs = picture(sql)
+    await settle_attempts(app, 2)
+    jobs = dump_job_tables(sql)
     found = await AdapterSync(app).sweep()
     assert [(f.record_id, f.status, f.healed) for f in found] == [
         ("1", "completed", True),
@@ -89,7 +89,7 @@ async def test_records_of_ended_jobs_are_settled(
         ("3", "gone", True),
     ]
     assert states(sql) == [("completed", None), ("failed", "docs.no_page"), ("lost", None)]
-    assert picture(sql) == jobs, "ended jobs are not touched"
+    assert dump_job_tables(sql) == jobs, "ended jobs are not touched"
     audit = sql.execute(
         "select target_id, reason, detail ->> 'kind' from duly.audit_entries "
         "where action = 'record.reconciled' order by target_id"
@@ -111,7 +111,7 @@ async def test_an_ended_record_fails_its_queued_job(
     [record] = job.reconciliations
     assert (record.source, record.evidence["record_id"]) == ("adapter_reconciler", "1")
     assert finding.healed
-    assert await events(handle) == ["queued", "reconciled", "failed"]
+    assert await event_types(handle) == ["queued", "reconciled", "failed"]
     assert await AdapterSync(app).sweep() == []
 
 
@@ -126,7 +126,7 @@ async def test_an_ended_record_fails_its_running_job(
     assert not finding.healed, "its handler may be about to return"
     [finding] = await AdapterSync(app, grace=timedelta(0)).sweep()
     assert finding.healed
-    assert await events(handle) == ["queued", "started", "reconciled", "failed"]
+    assert await event_types(handle) == ["queued", "started", "reconciled", "failed"]
 
 
 async def test_a_dry_run_changes_nothing(
@@ -136,10 +136,10 @@ async def test_a_dry_run_changes_nothing(
     begin(sql, acting, waiting.job_id)
     sql.execute("update public.extractions set state = 'withdrawn'")
     begin(sql, acting, uuid.uuid4())
-    before = picture(sql), states(sql)
+    before = dump_job_tables(sql), states(sql)
     found = await AdapterSync(app).sweep(dry_run=True)
     assert [(finding.record_id, finding.healed) for finding in found] == [("2", False), ("1", False)]
-    assert (picture(sql), states(sql)) == before
+    assert (dump_job_tables(sql), states(sql)) == before
 
 
 async def test_adapters_run_for_every_org_and_see_only_its_records(

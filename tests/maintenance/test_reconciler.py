@@ -15,13 +15,13 @@ from duly.maintenance.reconciler import Reconciler
 from duly.observability.metrics import RECONCILIATIONS
 from tests.journeys.consistency import check_consistency
 from tests.worker.working import (
-    brief,
     claim_and_vanish,
-    events,
-    lose_everything,
-    picture,
+    dump_job_tables,
+    event_types,
+    lose_all_workers,
+    seconds,
+    settle_attempts,
     until,
-    work_off,
     working,
 )
 
@@ -74,7 +74,7 @@ async def test_a_stale_queued_job_is_failed_with_a_record(
     assert record.status == "failed"
     assert float(record.evidence["age_seconds"]) > record.evidence["threshold_seconds"] == 3600
     assert [entry["reason_code"] for entry in job.failure_summary] == ["run.stale_queued"]
-    assert await events(handle) == ["queued", "reconciled", "failed"]
+    assert await event_types(handle) == ["queued", "reconciled", "failed"]
     assert sql.execute("select count(*) from duly.ready").fetchone() == (1,)
     check_consistency(sql)
 
@@ -90,9 +90,9 @@ async def test_repeated_and_concurrent_sweeps_change_nothing_more(
     found = await asyncio.gather(*(Reconciler(app).sweep() for _ in range(3)))
     assert sum(len(findings) for findings in found) == 20
     assert counter._value.get() - before == 20
-    seen = picture(sql)
+    seen = dump_job_tables(sql)
     assert await Reconciler(app).sweep() == []
-    assert picture(sql) == seen
+    assert dump_job_tables(sql) == seen
     check_consistency(sql)
 
 
@@ -101,11 +101,11 @@ async def test_a_dry_run_finds_the_same_and_changes_nothing(
 ) -> None:
     take = declare(app)
     job_id = age(sql, (await take.enqueue(1)).job_id, 2)
-    seen = picture(sql)
+    seen = dump_job_tables(sql)
     [finding] = (await app.reconcile(dry_run=True)).findings
     assert (finding.job_id, finding.healed, finding.record.reason_code) == (job_id, False, "run.stale_queued")
     assert (finding.status, finding.becomes) == ("queued", "failed")
-    assert picture(sql) == seen
+    assert dump_job_tables(sql) == seen
 
 
 async def test_a_paused_queue_keeps_its_jobs(
@@ -158,7 +158,7 @@ async def test_the_age_of_a_queued_job_counts_from_run_at(
         raise RuntimeError("later")
 
     retried = await again.enqueue(1)
-    await work_off(app)
+    await settle_attempts(app)
     delayed = await again.options(scheduled_for=datetime.now(UTC) + timedelta(minutes=30)).enqueue(2)
     jobs = [age(sql, handle.job_id, 5) for handle in (retried, delayed)]
     now = datetime.now(UTC)
@@ -185,7 +185,7 @@ async def test_an_attempt_beyond_its_horizon_is_failed_although_its_worker_lives
             stopped.set()
 
     handle = await hang.enqueue()
-    async with working(app, heartbeat=brief(0.05)) as worker:
+    async with working(app, heartbeat=seconds(0.05)) as worker:
         await worker.loop_events.wait("started")
         assert await Reconciler(app).sweep() == []
         since(sql, handle.job_id, 2.01)
@@ -198,7 +198,7 @@ async def test_an_attempt_beyond_its_horizon_is_failed_although_its_worker_lives
         job = await handle.status()
     assert (job.status, job.error_code) == ("failed", "run.stale_running")
     assert job.reconciliations[0].evidence["worker_id"] == str(worker.worker_id)
-    assert await events(handle) == ["queued", "started", "reconciled", "failed"]
+    assert await event_types(handle) == ["queued", "started", "reconciled", "failed"]
     check_consistency(sql)
 
 
@@ -248,7 +248,7 @@ async def test_a_cancel_request_is_kept(app: Duly, acting: uuid.UUID, sql: psyco
     job = await handle.status()
     assert (job.status, job.cancel_reason) == ("canceled", "enough")
     assert [record.status for record in job.reconciliations] == ["canceled"]
-    assert await events(handle) == ["queued", "started", "cancel_requested", "reconciled", "canceled"]
+    assert await event_types(handle) == ["queued", "started", "cancel_requested", "reconciled", "canceled"]
 
 
 @pytest.mark.parametrize("attempts", [0, 1])
@@ -261,7 +261,7 @@ async def test_a_job_that_is_in_no_queue_is_failed(
 
     handle, other = [await flaky.enqueue(n) for n in (1, 2)]
     if attempts:
-        await work_off(app, 2)
+        await settle_attempts(app, 2)
     sql.execute("delete from duly.ready where job_id = %s", [handle.job_id])
     sql.execute("delete from duly.scheduled where job_id = %s", [handle.job_id])
     found = await Reconciler(app).sweep()
@@ -303,7 +303,7 @@ async def test_a_lost_lease_leaves_its_record(
     take = declare(app)
     handle = await take.enqueue(1)
     worker_id = await claim_and_vanish(app, handle.job_id)
-    await lose_everything(app, sql)
+    await lose_all_workers(app, sql)
     job = await handle.status()
     assert job.status == "queued"
     [record] = job.reconciliations
@@ -314,7 +314,7 @@ async def test_a_lost_lease_leaves_its_record(
     )
     assert record.evidence["worker_id"] == str(worker_id)
     assert job.failure_summary == []
-    await work_off(app)
+    await settle_attempts(app)
     job = await handle.status()
     assert (job.status, job.reconciled, len(job.reconciliations)) == ("completed", False, 1)
 
@@ -325,12 +325,12 @@ async def test_ended_jobs_are_never_touched(
     take = declare(app)
     handles: list[Handle[Any]] = [await take.enqueue(n) for n in range(3)]
     await handles[0].cancel("no")
-    await work_off(app, 2)
+    await settle_attempts(app, 2)
     sql.execute("update duly.job_states set attempt_started_at = now() - interval '9 hours'")
     sql.execute("update duly.job_records set run_at = now() - interval '9 days'")
-    seen = picture(sql)
+    seen = dump_job_tables(sql)
     assert await Reconciler(app).sweep() == []
-    assert picture(sql) == seen
+    assert dump_job_tables(sql) == seen
 
 
 async def test_sweeps_are_bounded_and_reach_every_job(
@@ -379,7 +379,7 @@ async def test_absurd_policies_stop_no_sweep(
 async def test_the_chore_runs_beside_every_worker(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    settings = app.settings.model_copy(update={"maintenance": True, "reconcile_every": brief(0.05)})
+    settings = app.settings.model_copy(update={"maintenance": True, "reconcile_every": seconds(0.05)})
     async with Duly(settings) as kept:
         take = declare(kept)
         age(sql, (await take.options(org_id=acting).enqueue(1)).job_id, 2)

@@ -24,10 +24,18 @@ from duly.worker import claim as claims
 from duly.worker import settle_store as work
 from tests.features.schedules.ticking import MINUTE, NOON, Clock
 from tests.mutants.stage import USER, Stage, answer
-from tests.worker.working import AT_ONCE, ONCE, TWICE, brief, deaf, lose_everything, working
+from tests.worker.working import (
+    ONE_ATTEMPT,
+    RETRY_AT_ONCE,
+    TWO_ATTEMPTS,
+    lose_all_workers,
+    seconds,
+    silent_worker,
+    working,
+)
 
 Scenario = Callable[[Stage], Awaitable[None]]
-QUICK: dict[str, Any] = {"poll": brief(0.02)}
+QUICK: dict[str, Any] = {"poll": seconds(0.02)}
 
 
 async def mixture(stage: Stage) -> None:
@@ -49,7 +57,7 @@ async def mixture(stage: Stage) -> None:
         await ctx.services.progress.write_now(work.ProgressUpdate(ctx.job, 60, "most of it"))
         await ctx.services.progress.write_now(work.ProgressUpdate(ctx.job, 20, "less", checkpoint={"at": 1}))
 
-    @app.job("mix.breaks", retry=TWICE)
+    @app.job("mix.breaks", retry=TWO_ATTEMPTS)
     async def breaks(ctx: Context) -> None:
         await ctx.partial({"n": ctx.attempt}, percent=10 * ctx.attempt)
         raise ConnectionError("the provider hung up")
@@ -90,13 +98,13 @@ async def zombies(stage: Stage) -> None:
         started[name].set()
         await go[name].wait()
 
-    @app.job("zombie.chunk", retry=AT_ONCE)
+    @app.job("zombie.chunk", retry=RETRY_AT_ONCE)
     async def chunk(ctx: Context) -> None:
         if ctx.job.attempt == 1:
             await wait(ctx)
             await ctx.partial({"late": True}, percent=50)
 
-    @app.job("zombie.finish", retry=AT_ONCE)
+    @app.job("zombie.finish", retry=RETRY_AT_ONCE)
     async def finish(ctx: Context) -> int:
         await wait(ctx)
         async with ctx.transaction() as conn:
@@ -106,10 +114,10 @@ async def zombies(stage: Stage) -> None:
     stage.required_effects |= {"zombie.finish": ("transaction",)}
     for job in (chunk, finish):
         await stage.ask(job, key=job.name)
-    async with deaf(app, stage.sql, drain=brief(0)) as old:
+    async with silent_worker(app, stage.sql, drain=seconds(0)) as old:
         await started["zombie.chunk", 1].wait()
         await started["zombie.finish", 1].wait()
-        await lose_everything(app, stage.sql)
+        await lose_all_workers(app, stage.sql)
         stage.observe()
         go["zombie.chunk", 1].set()
         await old.loop_events.wait("settled", 1)
@@ -127,7 +135,7 @@ async def zombies(stage: Stage) -> None:
 async def crashes(stage: Stage) -> None:
     """Let the workers of a job die after the claim: two attempts, then it is dead."""
 
-    @stage.app.job("crash.poison", retry=TWICE)
+    @stage.app.job("crash.poison", retry=TWO_ATTEMPTS)
     async def poison() -> str:
         return "survived"
 
@@ -175,7 +183,7 @@ async def second_thoughts(stage: Stage) -> None:
 async def broken_commit(stage: Stage) -> None:
     """Let the commit of the first attempt's own transaction fail."""
 
-    @stage.app.job("commit.write", retry=AT_ONCE)
+    @stage.app.job("commit.write", retry=RETRY_AT_ONCE)
     async def write(ctx: Context) -> int:
         async with ctx.transaction() as conn:
             # A dangling reference, detected at the commit only.
@@ -288,7 +296,7 @@ async def withdrawn(stage: Stage) -> None:
     """Cancel one job while it waits for its next attempt, and one while it runs and is about to fail."""
     inside, go = asyncio.Event(), asyncio.Event()
 
-    @stage.app.job("cancel.runs", retry=AT_ONCE)
+    @stage.app.job("cancel.runs", retry=RETRY_AT_ONCE)
     async def runs(ctx: Context) -> str:
         stage.act_outside(ctx)
         if ctx.job.attempt > 1:
@@ -304,7 +312,7 @@ async def withdrawn(stage: Stage) -> None:
     waiting = await stage.ask(waits, key="waits")
     await stage.cancel(waiting)
     running = await stage.ask(runs, key="runs")
-    async with deaf(stage.app, stage.sql, **QUICK) as worker:
+    async with silent_worker(stage.app, stage.sql, **QUICK) as worker:
         await inside.wait()
         await stage.cancel(running)
         go.set()
@@ -319,7 +327,7 @@ async def lost_worker(stage: Stage) -> None:
     async def job(n: int) -> int:
         return n
 
-    async with working(app, heartbeat=brief(0.05), lease=brief(30), **QUICK) as worker:
+    async with working(app, heartbeat=seconds(0.05), lease=seconds(30), **QUICK) as worker:
         await stage.ask(job, 1, key="before")
         await stage.rest(worker)
         with stage.sql.transaction():
@@ -343,7 +351,7 @@ async def late_heartbeat(stage: Stage) -> None:
     async def job(n: int) -> int:
         return n
 
-    async with deaf(app, stage.sql, **QUICK) as worker:
+    async with silent_worker(app, stage.sql, **QUICK) as worker:
         await stage.ask(job, 1, key="before")
         await stage.rest(worker)
         stage.sql.execute("update duly.workers set heartbeat_at = duly.now() - interval '20 s'")
@@ -354,7 +362,7 @@ async def late_heartbeat(stage: Stage) -> None:
 async def failure_callbacks(stage: Stage) -> None:
     """Run jobs with failure callbacks: one fails, one dies, one is lost with its worker, one succeeds."""
     app = stage.app
-    options = {"retry": ONCE, "on_failed": stage.write_bridge}
+    options = {"retry": ONE_ATTEMPT, "on_failed": stage.write_bridge}
 
     @app.job("bridge.fails", **options)
     async def fails() -> None:

@@ -15,7 +15,7 @@ from duly import Duly, Fail, context
 from duly.jobs.request_context import LogContextFilter, RequestContext, current_context
 from duly.observability.logs import safe_fields
 from duly.testing import FreshDatabase
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 
 async def test_shared_loops_log_no_ids_and_a_handler_logs_those_of_its_job(
@@ -44,7 +44,7 @@ async def test_shared_loops_log_no_ids_and_a_handler_logs_those_of_its_job(
             with context(request_id="req-9"):
                 handle = await once.enqueue()
                 async with working(app):
-                    await handle.wait(PATIENCE)
+                    await handle.wait(WAIT_TIMEOUT)
     finally:
         caplog.handler.removeFilter(ids)
         asyncio.get_running_loop().set_task_factory(None)

@@ -11,7 +11,15 @@ import psycopg
 from duly import Actor, Cancel, Context, Duly, Fail, Snooze
 from duly.features.schedules.scheduler import Scheduler
 from tests.observability.reading import here, of
-from tests.worker.working import AT_ONCE, TWICE, brief, claim_and_vanish, deaf, lose_everything, working
+from tests.worker.working import (
+    RETRY_AT_ONCE,
+    TWO_ATTEMPTS,
+    claim_and_vanish,
+    lose_all_workers,
+    seconds,
+    silent_worker,
+    working,
+)
 
 ANNA = Actor.operator("anna")
 EVENTS = {
@@ -40,13 +48,13 @@ def declare(app: Duly, tag: str) -> list[Any]:
         async with ctx.transaction() as conn:
             await conn.execute("select 1")
 
-    @app.job(f"{tag}.flaky", retry=AT_ONCE)
+    @app.job(f"{tag}.flaky", retry=RETRY_AT_ONCE)
     async def flaky(n: int) -> None:
         tries["flaky", n] += 1
         if tries["flaky", n] == 1:
             raise ConnectionError("once")
 
-    @app.job(f"{tag}.dies", retry=TWICE)
+    @app.job(f"{tag}.dies", retry=TWO_ATTEMPTS)
     async def dies(n: int) -> None:
         raise OSError("always")
 
@@ -151,10 +159,10 @@ async def test_a_lost_attempt_is_counted_by_the_process_that_takes_it_over(
     async def nothing() -> None: ...
 
     for name, losses in zip(names, (1, 2), strict=True):
-        handle = await app.job(name, retry=TWICE)(nothing).enqueue()
+        handle = await app.job(name, retry=TWO_ATTEMPTS)(nothing).enqueue()
         for _ in range(losses):
             await claim_and_vanish(app, handle.job_id)
-            await lose_everything(app, sql)
+            await lose_all_workers(app, sql)
         sql.execute("truncate duly.ready")
     counted = here()
     again, last = names
@@ -170,11 +178,11 @@ async def test_a_late_ending_is_counted_only_as_fenced(
 ) -> None:
     name = f"t{uuid.uuid4().hex[:8]}.late"
 
-    @app.job(name, retry=AT_ONCE)
+    @app.job(name, retry=RETRY_AT_ONCE)
     async def late() -> None:
-        await lose_everything(app, sql)
+        await lose_all_workers(app, sql)
 
-    async with deaf(app, sql) as worker:
+    async with silent_worker(app, sql) as worker:
         await late.enqueue()
         await worker.loop_events.wait("lost")
     counted = here()
@@ -197,7 +205,7 @@ async def test_jobs_of_schedules_and_operators_are_counted(
     await app.schedules.run_now(org, "often", ANNA, "now")
     assert of(here(), "jobs_enqueued_total", job_type=name) == 1
     sql.execute("update duly.schedules set counted_until = now() - interval '2 min', next_tick_at = now()")
-    while await Scheduler(app).once() == brief(0):
+    while await Scheduler(app).once() == seconds(0):
         pass
     written = sql.execute("select from duly.job_records").rowcount
     assert of(here(), "jobs_enqueued_total", job_type=name) == written > 1

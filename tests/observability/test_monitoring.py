@@ -21,7 +21,7 @@ from duly.http.application import create_app
 from duly.observability import metrics
 from tests.http.conftest import caller, key_of
 from tests.observability.promql import Needs, Unreadable, read
-from tests.worker.working import ONCE, TWICE, claim_and_vanish, lose_everything, working
+from tests.worker.working import ONE_ATTEMPT, TWO_ATTEMPTS, claim_and_vanish, lose_all_workers, working
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "monitoring" / "prometheus" / "duly.rules.yml"
@@ -78,7 +78,7 @@ async def live(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> str:
         tries["well"] += 1
         return Snooze(0.001) if tries["well"] == 1 else None
 
-    @app.job("monitored.bad", retry=TWICE)
+    @app.job("monitored.bad", retry=TWO_ATTEMPTS)
     async def bad() -> None:
         raise OSError("no")
 
@@ -86,12 +86,12 @@ async def live(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> str:
     async def stopped() -> Cancel:
         return Cancel("enough")
 
-    @app.job("monitored.lost", retry=ONCE)
+    @app.job("monitored.lost", retry=ONE_ATTEMPT)
     async def lost() -> None: ...
 
     gone = await lost.enqueue()
     await claim_and_vanish(app, gone.job_id)
-    await lose_everything(app, sql)
+    await lose_all_workers(app, sql)
     async with working(app):
         for job in (well, bad, stopped):
             await (await job.enqueue()).wait(60)

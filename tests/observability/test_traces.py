@@ -25,7 +25,7 @@ from duly.features.jobs.status_watcher import StatusWatcher
 from duly.observability.traces import Traces
 from duly.testing import FreshDatabase
 from tests.http.conftest import caller, key_of
-from tests.worker.working import ONCE, work_off, working
+from tests.worker.working import ONE_ATTEMPT, settle_attempts, working
 
 ELSEWHERE = f"00-{'e' * 32}-{'f' * 16}-01"
 
@@ -119,7 +119,7 @@ async def test_batched_enqueues_have_spans_of_their_own(app: Duly, acting: uuid.
 
 
 async def test_errors_are_recorded_by_their_code_alone(app: Duly, acting: uuid.UUID, spans: Spans) -> None:
-    @app.job("a.failing", retry=ONCE)
+    @app.job("a.failing", retry=ONE_ATTEMPT)
     def failing(ctx: SyncContext, word: str) -> None:
         for chunk in ctx.chunks([word]):
             with chunk, ctx.session() as conn:
@@ -129,7 +129,7 @@ async def test_errors_are_recorded_by_their_code_alone(app: Duly, acting: uuid.U
     with pytest.raises(DulyError), context(org_id=uuid.uuid4(), actor=Actor.user("u")):
         await failing.enqueue("hunter2")
     await failing.enqueue("hunter2")
-    await work_off(app)
+    await settle_attempts(app)
     refused, _ = spans.named("enqueue a.failing")
     assert refused.attributes["error.type"] == "org.unknown"
     for name, code in {
@@ -184,7 +184,7 @@ async def test_no_job_depends_on_its_span(
     async def nothing() -> None: ...
 
     handles = [await app.job(name)(nothing).enqueue() for name in ("a.one", "a.two")]
-    await work_off(app, 2)
+    await settle_attempts(app, 2)
     assert [(await handle.status()).outcome for handle in handles] == ["succeeded", "succeeded"]
     assert "broken at the start" in caplog.text
     assert "broken at the end" in caplog.text

@@ -12,7 +12,7 @@ import pytest
 from duly.db.database import ENGINE_ROLE_SQL
 from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.statements import statement
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 
 
 @pytest.mark.parametrize("analyzed", [False, True], ids=["without statistics", "analyzed"])
@@ -26,7 +26,7 @@ async def test_a_page_reads_no_more_than_its_rows_however_large_the_log(
             (3 + n / 100)::text::xid8
         from generate_series(1, 30000) n
     """)
-    settle(sql)
+    wait_for_transactions(sql)
     if analyzed:
         sql.execute("vacuum analyze duly.event_log")
     values = {

@@ -15,7 +15,7 @@ from duly.core.job import SYSTEM_ORG
 from duly.db.database import ENGINE_ROLE_SQL
 from duly.db.rows import PREFER_INDEX_ORDER
 from duly.db.statements import statement
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 from tests.plans.test_listing import nodes
 
 NIL = uuid.UUID(int=0)
@@ -54,7 +54,7 @@ def test_relay_and_deliverer_read_only_their_batch_of_any_backlog(
     org = uuid.uuid4()
     for filling in FILLINGS.split(";\n"):
         sql.execute(filling, {"org": org})
-    settle(sql)
+    wait_for_transactions(sql)
     if analyzed:
         sql.execute("vacuum analyze duly.event_log, duly.webhook_deliveries, duly.webhook_endpoints")
 

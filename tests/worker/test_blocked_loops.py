@@ -20,13 +20,13 @@ from duly.testing import FreshDatabase
 from duly.worker.execute import Executor
 from duly.worker.isolation.watchdog import Watchdog
 from tests.worker.working import (
-    ONCE,
-    PATIENCE,
-    breathe,
-    brief,
-    surviving,
+    ONE_ATTEMPT,
+    WAIT_TIMEOUT,
+    seconds,
+    surviving_worker,
     worker_row,
     working,
+    yield_to_loop,
 )
 
 
@@ -34,7 +34,7 @@ from tests.worker.working import (
 async def test_a_handler_that_blocks_the_loop_is_interrupted(app: Duly, acting: uuid.UUID, way: str) -> None:
     heard = []
 
-    @app.job("block.softly", timeout=brief(0.3), retry=ONCE)
+    @app.job("block.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     async def block() -> None:
         if way == "asleep":
             sleep(60)
@@ -48,7 +48,7 @@ async def test_a_handler_that_blocks_the_loop_is_interrupted(app: Duly, acting: 
             except BaseException as error:
                 heard.append(error)
 
-    async with surviving(app):
+    async with surviving_worker(app):
         job = await (await block.enqueue()).wait()
     assert (job.outcome, job.error_code) == ("dead", "run.timeout")
 
@@ -57,11 +57,11 @@ async def test_a_task_of_a_handler_that_blocks_the_loop_is_interrupted(app: Duly
     async def block() -> None:
         sleep(60)
 
-    @app.job("block.softly", timeout=brief(0.3), retry=ONCE)
+    @app.job("block.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     async def softly() -> None:
-        await asyncio.gather(block(), breathe())
+        await asyncio.gather(block(), yield_to_loop())
 
-    async with surviving(app):
+    async with surviving_worker(app):
         job = await (await softly.enqueue()).wait()
     assert (job.outcome, job.error_code) == ("dead", "run.timeout")
 
@@ -69,7 +69,7 @@ async def test_a_task_of_a_handler_that_blocks_the_loop_is_interrupted(app: Duly
 async def test_a_blocked_loop_that_was_freed_lets_the_handler_clean_up(app: Duly, acting: uuid.UUID) -> None:
     cleaned = asyncio.Event()
 
-    @app.job("block.softly", timeout=brief(0.3), retry=ONCE)
+    @app.job("block.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     async def block(ctx: Context) -> None:
         try:
             sleep(60)
@@ -79,7 +79,7 @@ async def test_a_blocked_loop_that_was_freed_lets_the_handler_clean_up(app: Duly
                 await asyncio.wait_for(asyncio.Event().wait(), 0.5)
             cleaned.set()
 
-    async with surviving(app) as worker:
+    async with surviving_worker(app) as worker:
         job = await (await block.enqueue()).wait()
         await cleaned.wait()
     assert job.error_code == "run.timeout"
@@ -87,12 +87,12 @@ async def test_a_blocked_loop_that_was_freed_lets_the_handler_clean_up(app: Duly
 
 
 async def test_a_loop_that_is_blocked_in_good_time_is_left_alone(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("block.softly", retry=ONCE)
+    @app.job("block.softly", retry=ONE_ATTEMPT)
     async def block() -> str:
         sleep(1.7)
         return "done"
 
-    async with surviving(app, lease=brief(1.2), heartbeat=brief(0.2)):
+    async with surviving_worker(app, lease=seconds(1.2), heartbeat=seconds(0.2)):
         assert await (await block.enqueue()).result() == "done"
 
 
@@ -102,7 +102,7 @@ async def test_a_loop_that_was_blocked_for_longer_than_the_lease_is_given_up_and
     stuck: list[float] = []
     silent: list[object] = []
 
-    @app.job("test.block", timeout=brief(0.1), retry=ONCE)
+    @app.job("test.block", timeout=seconds(0.1), retry=ONE_ATTEMPT)
     async def block() -> None:
         while not silent:
             with suppress(BaseException):
@@ -117,32 +117,32 @@ async def test_a_loop_that_was_blocked_for_longer_than_the_lease_is_given_up_and
         return n
 
     choices = {
-        "lease": brief(1.5),
-        "heartbeat": brief(0.1),
+        "lease": seconds(1.5),
+        "heartbeat": seconds(0.1),
         "when_stuck": lambda: stuck.append(time.monotonic()),
     }
     async with working(app, **choices) as worker:
         handle = await block.enqueue()
         await worker.loop_events.wait("declared lost")
-        assert await (await quick.enqueue(1)).result(PATIENCE) == 1
+        assert await (await quick.enqueue(1)).result(WAIT_TIMEOUT) == 1
     assert len(stuck) == 1
-    assert silent[0] > brief(0.5), "a worker that is stuck does not say that it is well"
+    assert silent[0] > seconds(0.5), "a worker that is stuck does not say that it is well"
     assert worker.loop_events.counts["lost"] == 1 or (await handle.status()).outcome == "dead"
 
 
 async def test_a_handler_that_blocks_the_loop_is_interrupted_whichever_worker_runs_it(
     app: Duly, acting: uuid.UUID
 ) -> None:
-    @app.job("test.block", timeout=brief(0.1), retry=ONCE)
+    @app.job("test.block", timeout=seconds(0.1), retry=ONE_ATTEMPT)
     async def block(n: int) -> None:
         sleep(60)
 
-    first = app.worker(heartbeat=brief(0.1))
+    first = app.worker(heartbeat=seconds(0.1))
     await first.start()
-    async with working(app, heartbeat=brief(0.1)):
-        assert (await (await block.enqueue(1)).wait(PATIENCE)).error_code == "run.timeout"
+    async with working(app, heartbeat=seconds(0.1)):
+        assert (await (await block.enqueue(1)).wait(WAIT_TIMEOUT)).error_code == "run.timeout"
         await first.stop()
-        assert (await (await block.enqueue(2)).wait(PATIENCE)).error_code == "run.timeout"
+        assert (await (await block.enqueue(2)).wait(WAIT_TIMEOUT)).error_code == "run.timeout"
 
 
 def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
@@ -156,7 +156,7 @@ def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
         maintenance=False,
     )
 
-    @app.job("test.block", timeout=brief(0.1), retry=ONCE)
+    @app.job("test.block", timeout=seconds(0.1), retry=ONE_ATTEMPT)
     async def block() -> None:
         stuck.wait()
 
@@ -165,15 +165,15 @@ def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
         await app.create_org(org, "Acme")
         with context(org_id=org, actor=Actor.user("u1")):
             handle = await block.enqueue()
-        async with working(app, lease=brief(1.2), heartbeat=brief(0.1), when_stuck=stuck.set):
-            job = await handle.wait(PATIENCE)
+        async with working(app, lease=seconds(1.2), heartbeat=seconds(0.1), when_stuck=stuck.set):
+            job = await handle.wait(WAIT_TIMEOUT)
         await app.close()
         return job.outcome
 
     outcomes: list[str] = []
     thread = threading.Thread(target=lambda: outcomes.append(asyncio.run(main())), daemon=True)
     thread.start()
-    thread.join(PATIENCE)
+    thread.join(WAIT_TIMEOUT)
     assert stuck.is_set()
     assert outcomes, "without a signal it can only be given up; here the handler went on by itself"
 

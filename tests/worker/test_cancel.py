@@ -15,18 +15,18 @@ import pytest
 
 from duly import Actor, Cancel, Context, Duly, Handle, Retry, Snooze, Status, SyncContext, context, errors
 from tests.journeys.consistency import check_consistency
-from tests.worker import isolated_jobs as theirs
+from tests.worker import isolated_jobs
 from tests.worker.working import (
-    AT_ONCE,
-    PATIENCE,
-    breathe,
-    brief,
-    deaf,
-    done,
-    events,
-    lose_everything,
-    work_off,
+    RETRY_AT_ONCE,
+    WAIT_TIMEOUT,
+    event_types,
+    lose_all_workers,
+    run_until_ended,
+    seconds,
+    settle_attempts,
+    silent_worker,
     working,
+    yield_to_loop,
 )
 
 
@@ -48,7 +48,7 @@ async def test_a_waiting_job_is_canceled_at_once_and_never_starts(app: Duly, act
         await worker.loop_events.wait("idle", 2)
     job = await handle.status()
     assert (job.canceled_by, job.cancel_reason, job.attempt) == ("user", "changed my mind", 0)
-    assert await events(handle) == ["queued", "canceled"]
+    assert await event_types(handle) == ["queued", "canceled"]
 
 
 @pytest.mark.parametrize(("actor", "by"), [(Actor.user("u1"), "user"), (Actor.system("nightly"), "system")])
@@ -74,9 +74,9 @@ async def test_a_running_job_stops_between_two_steps_after_a_cancel_request(
             assert await handle.cancel("once more") is Status.PARTIAL, "asking again changes nothing"
         await worker.loop_events.wait("cancel requested")
         gate.go.set()
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, by, "enough")
-    assert await events(handle) == ["queued", "started", "partial", "cancel_requested", "canceled"]
+    assert await event_types(handle) == ["queued", "started", "partial", "cancel_requested", "canceled"]
     async with app.tenant_session(acting) as conn:
         rows = await (await conn.execute("select result_payload from duly.job_results")).fetchall()
     assert rows == [({"first": "half"},)], "the last partial result stays readable"
@@ -87,16 +87,16 @@ async def test_a_handler_that_does_not_listen_is_stopped_after_the_grace(
 ) -> None:
     inside = asyncio.Event()
 
-    @app.job("test.deaf")
-    async def deaf() -> None:
+    @app.job("test.uncancelable")
+    async def uncancelable() -> None:
         inside.set()
         await asyncio.Event().wait()
 
-    handle = await deaf.enqueue()
-    async with working(app, cancel_grace=brief(0.05)):
+    handle = await uncancelable.enqueue()
+    async with working(app, cancel_grace=seconds(0.05)):
         await inside.wait()
         await handle.cancel("enough")
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
 
 
@@ -105,8 +105,8 @@ async def test_a_deaf_thread_is_abandoned_and_what_it_still_writes_is_refused(
 ) -> None:
     inside, release, refused = threading.Event(), threading.Event(), threading.Event()
 
-    @app.job("test.deaf_thread")
-    def deaf(ctx: SyncContext) -> None:
+    @app.job("test.uncancelable")
+    def uncancelable(ctx: SyncContext) -> None:
         inside.set()
         release.wait()
         try:
@@ -114,24 +114,24 @@ async def test_a_deaf_thread_is_abandoned_and_what_it_still_writes_is_refused(
         except errors.LeaseLost:
             refused.set()
 
-    handle = await deaf.enqueue()
-    async with working(app, cancel_grace=brief(0.05)):
+    handle = await uncancelable.enqueue()
+    async with working(app, cancel_grace=seconds(0.05)):
         await asyncio.to_thread(inside.wait)
         await handle.cancel("enough")
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
         release.set()
-        assert await asyncio.to_thread(refused.wait, PATIENCE)
+        assert await asyncio.to_thread(refused.wait, WAIT_TIMEOUT)
     assert (job.status, job.partial_count) == (Status.CANCELED, 0)
 
 
 async def test_an_isolated_process_is_killed_after_the_grace(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path
 ) -> None:
-    async with working(isolated, cancel_grace=brief(0.05)) as worker:
-        handle = await theirs.deaf.enqueue(str(tmp_path / "started"))
+    async with working(isolated, cancel_grace=seconds(0.05)) as worker:
+        handle = await isolated_jobs.deaf.enqueue(str(tmp_path / "started"))
         await worker.loop_events.wait("started")
         await handle.cancel("enough")
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.status, job.cancel_reason) == (Status.CANCELED, "enough")
 
 
@@ -140,7 +140,7 @@ async def test_a_handler_may_cancel_its_own_job(app: Duly, acting: uuid.UUID) ->
     async def own() -> Cancel:
         return Cancel("there is nothing to do")
 
-    job = await done(app, await own.enqueue())
+    job = await run_until_ended(app, await own.enqueue())
     assert (job.canceled_by, job.cancel_reason) == ("worker", "there is nothing to do")
 
 
@@ -160,7 +160,7 @@ async def test_a_job_that_finishes_before_it_receives_the_cancel_is_completed(
         await gate.inside.wait()
         await handle.cancel("too late")
         gate.go.set()
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.status, await handle.result()) == (Status.COMPLETED, "done")
 
 
@@ -183,10 +183,10 @@ async def test_a_thousand_cancels_in_a_race_with_finishes(
             with suppress(errors.AlreadyFinished):
                 answers[await handle.cancel("a race")] += 1
 
-    async with working(app, slots=50, cancel_grace=brief(0.1)):
+    async with working(app, slots=50, cancel_grace=seconds(0.1)):
         # Two run after the worker, two come to meet it.
         await asyncio.gather(*(cancel(handles[n::4][:: 1 if n < 2 else -1]) for n in range(4)))
-        ended = [await handle.wait(PATIENCE) for handle in handles]
+        ended = [await handle.wait(WAIT_TIMEOUT) for handle in handles]
     found = Counter(job.status for job in ended)
     assert found[Status.COMPLETED] + found[Status.CANCELED] == 1000
     assert min(found[Status.COMPLETED], found[Status.CANCELED]) > 10, f"it was a race: {found}"
@@ -210,7 +210,7 @@ async def test_a_sync_handler_receives_the_cancel(app: Duly, acting: uuid.UUID) 
         assert await handle.cancel("enough") is Status.RUNNING
         await worker.loop_events.wait("cancel requested")
         go.set()
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
 
 
@@ -218,14 +218,14 @@ async def test_an_isolated_handler_receives_the_cancel(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path
 ) -> None:
     started = tmp_path / "started"
-    async with working(isolated, isolated=1, cancel_grace=brief(PATIENCE)):
-        handle = await theirs.patient.enqueue(str(started))
+    async with working(isolated, isolated=1, cancel_grace=seconds(WAIT_TIMEOUT)):
+        handle = await isolated_jobs.patient.enqueue(str(started))
         while not started.exists():
             await asyncio.to_thread(lambda: None)
         await handle.cancel("enough")
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
-    assert await events(handle) == ["queued", "started", "cancel_requested", "canceled"]
+    assert await event_types(handle) == ["queued", "started", "cancel_requested", "canceled"]
 
 
 async def test_a_job_that_waits_for_its_next_try_is_canceled_at_once(app: Duly, acting: uuid.UUID) -> None:
@@ -234,10 +234,10 @@ async def test_a_job_that_waits_for_its_next_try_is_canceled_at_once(app: Duly, 
         raise Retry("busy", after=3600)
 
     handle = await later.enqueue()
-    await work_off(app)
+    await settle_attempts(app)
     assert await handle.cancel("no longer") is Status.CANCELED
     assert await handle.cancel("no longer") is Status.CANCELED
-    assert await events(handle) == ["queued", "started", "retried", "canceled"]
+    assert await event_types(handle) == ["queued", "started", "retried", "canceled"]
 
 
 @pytest.mark.parametrize(
@@ -248,20 +248,20 @@ async def test_a_cancel_that_was_not_received_wins_over_the_retry(
 ) -> None:
     gate = Gate()
 
-    @app.job("test.fails", retry=AT_ONCE)
+    @app.job("test.fails", retry=RETRY_AT_ONCE)
     async def fails() -> None:
         gate.inside.set()
         await gate.go.wait()
         raise said
 
     handle = await fails.enqueue()
-    async with deaf(app, sql):
+    async with silent_worker(app, sql):
         await gate.inside.wait()
         await handle.cancel("enough")
         gate.go.set()
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.status, job.canceled_by, job.attempt >= 0) == (Status.CANCELED, "user", True)
-    assert await events(handle) == ["queued", "started", "cancel_requested", "canceled"]
+    assert await event_types(handle) == ["queued", "started", "cancel_requested", "canceled"]
 
 
 async def test_a_handler_that_is_stopped_by_force_may_clean_up(app: Duly, acting: uuid.UUID) -> None:
@@ -273,14 +273,14 @@ async def test_a_handler_that_is_stopped_by_force_may_clean_up(app: Duly, acting
         try:
             await asyncio.Event().wait()
         finally:
-            await breathe()
+            await yield_to_loop()
             cleaned.append(True)
 
     handle = await tidy.enqueue()
-    async with working(app, cancel_grace=brief(0)) as worker:
+    async with working(app, cancel_grace=seconds(0)) as worker:
         await inside.wait()
         await handle.cancel("enough")
-        job = await handle.wait(PATIENCE)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.status, cleaned, worker.loop_events.counts["abandoned"]) == (Status.CANCELED, [True], 0)
 
 
@@ -290,10 +290,10 @@ async def test_an_ended_job_stays_as_it_is(app: Duly, acting: uuid.UUID) -> None
         return "done"
 
     handle = await quick.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     with pytest.raises(errors.AlreadyFinished):
         await handle.cancel("too late")
-    assert await events(handle) == ["queued", "started", "completed"]
+    assert await event_types(handle) == ["queued", "started", "completed"]
 
 
 async def test_a_canceled_job_whose_worker_died_does_not_run_again(
@@ -307,10 +307,10 @@ async def test_a_canceled_job_whose_worker_died_does_not_run_again(
         await asyncio.Event().wait()
 
     handle = await long.enqueue()
-    async with deaf(app, sql, drain=brief(0)):
+    async with silent_worker(app, sql, drain=seconds(0)):
         await inside.wait()
         await handle.cancel("enough")
-        await lose_everything(app, sql)
+        await lose_all_workers(app, sql)
     job = await handle.status()
     assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
-    assert await events(handle) == ["queued", "started", "cancel_requested", "lease_lost", "canceled"]
+    assert await event_types(handle) == ["queued", "started", "cancel_requested", "lease_lost", "canceled"]

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 
 from duly import Cancel, Context, Duly, Fail, SyncContext
-from tests.worker import isolated_jobs as theirs
+from tests.worker import isolated_jobs
 from tests.worker.working import (
-    AT_ONCE,
-    ONCE,
-    TWICE,
-    done,
-    events,
+    ONE_ATTEMPT,
+    RETRY_AT_ONCE,
+    TWO_ATTEMPTS,
+    event_types,
+    run_until_ended,
     working,
 )
 
@@ -69,7 +69,7 @@ async def test_a_chunk_its_event_its_snapshot_and_the_progress_come_together(
     job = await handle.status()
     assert (job.status, job.progress_percent, job.partial_count) == ("completed", 100, 4)
     assert job.summary_counts == {"total": 4, "succeeded": 4}
-    assert await events(handle) == ["queued", "started", *["partial"] * 4, "completed"]
+    assert await event_types(handle) == ["queued", "started", *["partial"] * 4, "completed"]
     kinds = [row[:2] for row in sql.execute(SNAPSHOTS)]
     assert kinds == [*(("partial", n) for n in range(1, 5)), ("final", 5)], "one final snapshot, the last"
 
@@ -90,7 +90,7 @@ async def test_a_plain_handler_works_in_chunks_too(
         return {"results": ctx.results(), "checkpoint": ctx.checkpointed}
 
     handle = await read.enqueue(PAGES)
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert await handle.result() == {
         "results": {"a": "A", "b": "B", "d": "D"},
         "checkpoint": {"read": 4},
@@ -102,7 +102,7 @@ async def test_a_plain_handler_works_in_chunks_too(
 async def test_a_retried_job_goes_on_after_its_last_finished_chunk(app: Duly, acting: uuid.UUID) -> None:
     ledger: list[str] = []
 
-    @app.job("read.pages", retry=AT_ONCE)
+    @app.job("read.pages", retry=RETRY_AT_ONCE)
     async def read(ctx: Context, pages: list[str]) -> dict[str, Any]:
         async for chunk in ctx.chunks(pages):
             async with chunk:
@@ -112,7 +112,7 @@ async def test_a_retried_job_goes_on_after_its_last_finished_chunk(app: Duly, ac
                 chunk.result = ctx.attempt
         return await ctx.results()
 
-    @app.job("read.plainly", retry=AT_ONCE)
+    @app.job("read.plainly", retry=RETRY_AT_ONCE)
     def plainly(ctx: SyncContext, pages: list[str]) -> dict[str, Any]:
         for chunk in ctx.chunks(pages):
             with chunk:
@@ -125,7 +125,7 @@ async def test_a_retried_job_goes_on_after_its_last_finished_chunk(app: Duly, ac
     for kind in (read, plainly):
         ledger.clear()
         handle = await kind.enqueue(PAGES)
-        job = await done(app, handle)
+        job = await run_until_ended(app, handle)
         assert ledger == ["a", "b", "c", "c", "c", "d"]
         assert await handle.result() == {"a": 1, "b": 1, "c": 3, "d": 3}
         assert (job.attempt, job.partial_count, job.summary_counts) == (3, 4, {"total": 4, "succeeded": 4})
@@ -135,8 +135,8 @@ async def test_a_killed_process_goes_on_after_its_last_finished_chunk(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path
 ) -> None:
     ledger = tmp_path / "ledger"
-    handle = await theirs.chunked.enqueue(["a", "exit", "c"], str(ledger))
-    job = await done(isolated, handle, isolated=1)
+    handle = await isolated_jobs.chunked.enqueue(["a", "exit", "c"], str(ledger))
+    job = await run_until_ended(isolated, handle, isolated=1)
     assert ledger.read_text().split() == ["a", "exit", "exit", "c"]
     assert await handle.result() == {"a": "A", "exit": "EXIT", "c": "C"}
     assert (job.attempt, job.partial_count, job.outcome) == (2, 3, "succeeded")
@@ -159,13 +159,13 @@ async def test_a_second_pass_over_the_same_items_leaves_out_what_is_done(
         return await ctx.results()
 
     handle = await read.enqueue(PAGES)
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert ledger == ["a", "b", "c", "d", "b"]
     assert job.summary_counts["total"] == job.summary_counts["succeeded"] == 4
 
 
 async def test_the_chunks_of_several_loops_are_counted_together(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("read.pages", allows_partial=True, retry=ONCE)
+    @app.job("read.pages", allows_partial=True, retry=ONE_ATTEMPT)
     async def read(ctx: Context) -> None:
         for part, broken in (("text", False), ("image", True)):
             async for chunk in ctx.chunks([1, 2], key=lambda n, part=part: f"{part}-{n}"):
@@ -173,7 +173,7 @@ async def test_the_chunks_of_several_loops_are_counted_together(app: Duly, actin
                     if broken:
                         raise ValueError("torn")
 
-    job = await done(app, await read.enqueue())
+    job = await run_until_ended(app, await read.enqueue())
     assert (job.outcome, job.summary_counts) == (
         "partially_succeeded",
         {"total": 4, "succeeded": 2, "failed": 2},
@@ -190,13 +190,13 @@ async def test_what_was_kept_stays_readable_however_the_job_ends(
         "dead": ValueError("no"),
     }
 
-    @app.job("read.pages", retry=ONCE)
+    @app.job("read.pages", retry=ONE_ATTEMPT)
     async def read(ctx: Context) -> None:
         await ctx.partial({"page": 1}, percent=25)
         raise said[ending]
 
     handle = await read.enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.outcome, job.progress_percent, job.partial_count) == (ending, 25, 1)
     assert sql.execute(SNAPSHOTS).fetchall() == [("partial", 1, None, {"page": 1})]
     async with app.tenant_session(acting) as conn:
@@ -215,7 +215,7 @@ async def test_failed_chunks_are_reported_when_the_job_may_succeed_partially(
         return len(await ctx.results())
 
     handle = await read.enqueue(PAGES)
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.status, job.outcome, job.progress_percent) == ("completed", "partially_succeeded", 100)
     assert job.summary_counts == {"total": 4, "succeeded": 2, "failed": 2}
     assert job.failure_summary == [
@@ -231,27 +231,27 @@ async def test_failed_chunks_are_reported_when_the_job_may_succeed_partially(
 
 
 async def test_without_leave_a_failed_chunk_fails_the_attempt(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("read.pages", retry=ONCE)
+    @app.job("read.pages", retry=ONE_ATTEMPT)
     async def read(ctx: Context, pages: list[str]) -> None:
         async for chunk in ctx.chunks(pages):
             async with chunk:
                 raise ValueError("torn")
 
-    job = await done(app, await read.enqueue(PAGES))
+    job = await run_until_ended(app, await read.enqueue(PAGES))
     assert (job.outcome, job.error_message, job.failure_summary) == ("dead", "torn", [])
 
 
 async def test_when_every_chunk_failed_the_job_is_tried_again(app: Duly, acting: uuid.UUID) -> None:
     tries = []
 
-    @app.job("read.pages", allows_partial=True, retry=TWICE)
+    @app.job("read.pages", allows_partial=True, retry=TWO_ATTEMPTS)
     async def read(ctx: Context, pages: list[str]) -> None:
         tries.append(ctx.attempt)
         async for chunk in ctx.chunks(pages):
             async with chunk:
                 raise ConnectionError("down")
 
-    job = await done(app, await read.enqueue(PAGES))
+    job = await run_until_ended(app, await read.enqueue(PAGES))
     assert tries == [1, 2]
     assert (job.outcome, job.error_code) == ("dead", "connection_error")
     assert job.error_message == "every chunk failed: down"
@@ -265,7 +265,7 @@ async def test_a_verdict_inside_a_chunk_is_about_the_whole_job(app: Duly, acting
                 if chunk.item == "b":
                     raise Fail("no consent", blocked=True)
 
-    job = await done(app, await read.enqueue(PAGES))
+    job = await run_until_ended(app, await read.enqueue(PAGES))
     assert (job.outcome, job.partial_count, job.failure_summary) == ("blocked", 1, [])
 
 
@@ -275,13 +275,13 @@ async def test_a_verdict_inside_a_chunk_is_about_the_whole_job(app: Duly, acting
 async def test_chunks_need_stable_names_of_their_own(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, items: list[Any]
 ) -> None:
-    @app.job("read.pages", retry=AT_ONCE, allows_partial=True)
+    @app.job("read.pages", retry=RETRY_AT_ONCE, allows_partial=True)
     async def read(ctx: Context) -> None:
         async for chunk in ctx.chunks(items):
             async with chunk:
                 chunk.result = 1
 
-    job = await done(app, await read.enqueue())
+    job = await run_until_ended(app, await read.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert sql.execute(SNAPSHOTS).fetchall() == []
 
@@ -295,7 +295,7 @@ async def test_a_key_tells_chunks_apart_whose_items_have_no_names(app: Duly, act
         return await ctx.results()
 
     handle = await read.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert await handle.result() == {"1": {"n": 1}, "2": {"n": 2}}
 
 
@@ -312,7 +312,7 @@ async def test_large_results_of_chunks_lie_in_the_blobs(
         return {key: len(value) for key, value in (await ctx.results()).items()}
 
     handle = await read.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert await handle.result() == {"small": 1, "large": 50_000}
     rows = sql.execute(
         "select payload is null, payload_ref is null from duly.result_partials order by result_seq"
@@ -321,11 +321,11 @@ async def test_large_results_of_chunks_lie_in_the_blobs(
 
 
 async def test_a_chunk_whose_result_cannot_be_kept_fails_clearly(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("read.pages", retry=AT_ONCE)
+    @app.job("read.pages", retry=RETRY_AT_ONCE)
     async def read(ctx: Context) -> None:
         async for chunk in ctx.chunks(["a"]):
             async with chunk:
                 chunk.result = float("inf")
 
-    job = await done(app, await read.enqueue())
+    job = await run_until_ended(app, await read.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")

@@ -13,13 +13,13 @@ import pytest
 
 from duly import Actor, Cancel, Context, Duly, Fail, Retry, Snooze, Status, errors
 from duly.worker import worker as worker_module
-from tests.worker import isolated_jobs as theirs
+from tests.worker import isolated_jobs
 from tests.worker.working import (
-    ONCE,
-    PATIENCE,
-    brief,
-    done,
-    events,
+    ONE_ATTEMPT,
+    WAIT_TIMEOUT,
+    event_types,
+    run_until_ended,
+    seconds,
     until,
     working,
 )
@@ -56,7 +56,7 @@ async def test_a_requested_drain_finishes_the_jobs_claims_no_more_and_stops_the_
         await go.wait()
 
     first = await last.enqueue()
-    async with working(app, heartbeat=brief(0.05), drain=brief(PATIENCE)) as worker:
+    async with working(app, heartbeat=seconds(0.05), drain=seconds(WAIT_TIMEOUT)) as worker:
         await inside.wait()
         for reason in ("a new version", "the second request is ignored"):
             drained = await app.queues.drain(worker.worker_id, actor=Actor.operator("anna"), reason=reason)
@@ -92,14 +92,14 @@ async def test_what_does_not_end_in_time_is_given_back_without_spending_the_atte
         return ctx.attempt
 
     handle = await long.enqueue()
-    async with working(app, drain=brief(0)):
+    async with working(app, drain=seconds(0)):
         await inside.wait()
     job = await handle.status()
     assert (job.status, job.attempt) == (Status.QUEUED, 0)
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
-    assert (await done(app, handle)).attempt == 1
+    assert (await run_until_ended(app, handle)).attempt == 1
     assert await handle.result() == 1
-    assert await events(handle) == ["queued", "started", "snoozed", "started", "completed"]
+    assert await event_types(handle) == ["queued", "started", "snoozed", "started", "completed"]
 
 
 async def test_a_stop_that_is_cut_short_leaves_no_heart_beating(app: Duly, acting: uuid.UUID) -> None:
@@ -111,7 +111,7 @@ async def test_a_stop_that_is_cut_short_leaves_no_heart_beating(app: Duly, actin
         await asyncio.Event().wait()
 
     await long.enqueue()
-    worker = app.worker(drain=brief(PATIENCE))
+    worker = app.worker(drain=seconds(WAIT_TIMEOUT))
     await worker.start()
     await inside.wait()
     stopping = asyncio.create_task(worker.stop())
@@ -141,7 +141,7 @@ async def test_no_claim_is_left_when_everything_is_settled(
 ) -> None:
     verdicts = [None, ValueError("no"), Retry("later", after=60), Snooze(60), Fail("no"), Cancel("no")]
 
-    @app.job("test.mixed", retry=ONCE)
+    @app.job("test.mixed", retry=ONE_ATTEMPT)
     async def mixed(ctx: Context, n: int) -> None:
         if n % 2:
             async with ctx.transaction():
@@ -166,8 +166,8 @@ async def test_no_claim_is_left_when_everything_is_settled(
 async def test_threads_and_processes_give_back_what_does_not_end_in_time(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
-    handle = await theirs.deaf.enqueue(str(tmp_path / "started"))
-    async with working(isolated, isolated=1, drain=brief(0)):
+    handle = await isolated_jobs.deaf.enqueue(str(tmp_path / "started"))
+    async with working(isolated, isolated=1, drain=seconds(0)):
         while not (tmp_path / "started").exists():
             await asyncio.to_thread(lambda: None)
     job = await handle.status()
@@ -186,7 +186,7 @@ async def test_a_stuck_thread_does_not_hold_up_the_drain(app: Duly, acting: uuid
 
     handle = await stuck.enqueue()
     try:
-        async with working(app, drain=brief(0)):
+        async with working(app, drain=seconds(0)):
             await asyncio.to_thread(inside.wait)
         job = await handle.status()
     finally:
@@ -207,8 +207,8 @@ async def test_a_worker_that_delays_its_claim_notices_that_it_is_to_stop(
         await go.wait()
 
     handle = await held.enqueue()
-    async with asyncio.timeout(PATIENCE):
-        async with working(app, slots=1, poll=brief(600)):
+    async with asyncio.timeout(WAIT_TIMEOUT):
+        async with working(app, slots=1, poll=seconds(600)):
             await inside.wait()
             await handle.status()
             go.set()

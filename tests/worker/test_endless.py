@@ -11,10 +11,10 @@ import pytest
 
 from duly import Context, Duly
 from tests.worker.working import (
-    ONCE,
-    brief,
-    events,
-    surviving,
+    ONE_ATTEMPT,
+    event_types,
+    seconds,
+    surviving_worker,
 )
 
 # Handlers that do not end
@@ -23,16 +23,16 @@ from tests.worker.working import (
 async def test_a_handler_that_never_ends_is_stopped_in_time(app: Duly, acting: uuid.UUID) -> None:
     release = threading.Event()
 
-    @app.job("hang.softly", timeout=brief(0.3), retry=ONCE)
+    @app.job("hang.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     async def softly() -> None:
         await asyncio.Event().wait()
 
-    @app.job("hang.plainly", timeout=brief(0.3), retry=ONCE)
+    @app.job("hang.plainly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     def plainly() -> None:
         release.wait()
 
     try:
-        async with surviving(app):
+        async with surviving_worker(app):
             jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
     finally:
         release.set()
@@ -47,17 +47,17 @@ async def test_a_stuck_thread_is_replaced_and_reported(
     release = threading.Event()
     together = threading.Barrier(2)
 
-    @app.job("hang.plainly", timeout=brief(0.1), retry=ONCE)
+    @app.job("hang.plainly", timeout=seconds(0.1), retry=ONE_ATTEMPT)
     def hang(n: int) -> None:
         release.wait()
 
-    @app.job("meet.plainly", timeout=brief(20), retry=ONCE)
+    @app.job("meet.plainly", timeout=seconds(20), retry=ONE_ATTEMPT)
     def meet(n: int) -> str:
         together.wait()
         return "met"
 
     try:
-        async with surviving(app, threads=2):
+        async with surviving_worker(app, threads=2):
             for n in range(4):
                 assert (await (await hang.enqueue(n)).wait()).error_code == "run.timeout"
             pair = await app.enqueue_many([meet.call(n) for n in range(2)])
@@ -73,7 +73,7 @@ async def test_a_handler_that_swallows_its_cancellation_is_abandoned(
 ) -> None:
     release, over, refused = asyncio.Event(), asyncio.Event(), []
 
-    @app.job("swallow.softly", timeout=brief(0.2), retry=ONCE)
+    @app.job("swallow.softly", timeout=seconds(0.2), retry=ONE_ATTEMPT)
     async def swallow(ctx: Context) -> None:
         while not release.is_set():
             try:
@@ -87,16 +87,16 @@ async def test_a_handler_that_swallows_its_cancellation_is_abandoned(
                 refused.append(type(error).__name__)
         over.set()
 
-    async with surviving(app, stop_grace=brief(0.2)) as worker:
+    async with surviving_worker(app, stop_grace=seconds(0.2)) as worker:
         handle = await swallow.enqueue()
         job = await handle.wait()
         assert worker.loop_events.counts["abandoned"] == 1
-        history = await events(handle)
+        history = await event_types(handle)
         release.set()
         await over.wait()
     assert (job.outcome, job.error_code) == ("dead", "run.timeout")
     assert refused == ["LeaseLost"] * 3
-    assert await events(handle) == history
+    assert await event_types(handle) == history
 
 
 async def test_the_transaction_of_an_abandoned_handler_is_closed_to_it(
@@ -105,7 +105,7 @@ async def test_the_transaction_of_an_abandoned_handler_is_closed_to_it(
     sql.execute("create table effects (n int); grant insert on effects to public")
     release, over, refused = asyncio.Event(), asyncio.Event(), []
 
-    @app.job("swallow.softly", timeout=brief(0.2), retry=ONCE)
+    @app.job("swallow.softly", timeout=seconds(0.2), retry=ONE_ATTEMPT)
     async def swallow(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute("insert into effects values (1)")
@@ -120,7 +120,7 @@ async def test_the_transaction_of_an_abandoned_handler_is_closed_to_it(
                 refused.append(error)
         over.set()
 
-    async with surviving(app, stop_grace=brief(0.2)):
+    async with surviving_worker(app, stop_grace=seconds(0.2)):
         job = await (await swallow.enqueue()).wait()
         release.set()
         await over.wait()

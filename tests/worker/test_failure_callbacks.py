@@ -13,13 +13,13 @@ from duly import Context, Duly, Fail, Failure, errors
 from duly.core.policy import RetryPolicy
 from duly.maintenance.failure_callbacks import FailureCallbackRetrier
 from tests.worker.working import (
-    ONCE,
-    TWICE,
+    ONE_ATTEMPT,
+    TWO_ATTEMPTS,
     claim_and_vanish,
-    done,
-    lose_everything,
+    lose_all_workers,
+    run_until_ended,
+    settle_attempts,
     until,
-    work_off,
     working,
 )
 
@@ -67,7 +67,7 @@ async def test_the_failure_callback_commits_with_the_end_of_the_job(
         return Fail("it is not there", code="no.such.thing")
 
     handle = await fail.enqueue(7)
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert rows(sql) == [(handle.job_id, "failed", "no.such.thing", "failed_callback", acting)]
     assert seen == [(("running",), "failed", {"n": 7})]
     assert job.status == "failed"
@@ -94,13 +94,13 @@ async def test_one_callback_is_made(
 
         return callback
 
-    @app.job("step.end", retry=ONCE, **{name: make(name) for name in declared})
+    @app.job("step.end", retry=ONE_ATTEMPT, **{name: make(name) for name in declared})
     async def end() -> Fail:
         if outcome == "dead":
             raise RuntimeError("again and again")
         return Fail("it is gone", code="gone")
 
-    job = await done(app, await end.enqueue())
+    job = await run_until_ended(app, await end.enqueue())
     assert job.outcome == outcome
     assert called == ([expected] if expected else [])
 
@@ -108,7 +108,7 @@ async def test_one_callback_is_made(
 async def test_retries_and_other_endings_make_no_callback(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("step.flaky", retry=TWICE, on_failed=tell)
+    @app.job("step.flaky", retry=TWO_ATTEMPTS, on_failed=tell)
     async def flaky(ctx: Context, n: int) -> str:
         if ctx.attempt == 1:
             raise RuntimeError("not yet")
@@ -116,7 +116,7 @@ async def test_retries_and_other_endings_make_no_callback(
 
     never = await flaky.enqueue(1)
     await never.cancel("never mind")
-    assert (await done(app, await flaky.enqueue(2))).status == "completed"
+    assert (await run_until_ended(app, await flaky.enqueue(2))).status == "completed"
     assert (rows(sql), debts(sql)) == ([], [])
 
 
@@ -138,7 +138,7 @@ async def test_a_callback_that_fails_is_put_off_and_leaves_nothing_and_the_job_e
         return Fail("it is gone", code="gone")
 
     handle = await fail.enqueue()
-    assert (await done(app, handle)).status == "failed"
+    assert (await run_until_ended(app, handle)).status == "failed"
     assert rows(sql) == []
     assert debts(sql) == [(1, "RuntimeError: the callback's own trouble")]
     await FailureCallbackRetrier(app).retry_due()
@@ -163,7 +163,7 @@ async def test_a_callback_that_breaks_the_transaction_does_not_keep_the_job(
         return Fail("it is gone", code="gone")
 
     handle = await fail.enqueue()
-    assert (await done(app, handle)).status == "failed"
+    assert (await run_until_ended(app, handle)).status == "failed"
     assert len(debts(sql)) == 1
     await FailureCallbackRetrier(app).retry_due()
     assert [tries for tries, _ in debts(sql)] == [1], "and the reconciler does not try it at every sweep"
@@ -172,13 +172,13 @@ async def test_a_callback_that_breaks_the_transaction_does_not_keep_the_job(
 async def test_a_worker_without_the_callback_leaves_it_to_one_that_has_it(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("step.fail", retry=ONCE, on_dead=tell)
+    @app.job("step.fail", retry=ONE_ATTEMPT, on_dead=tell)
     async def fail() -> None: ...
 
     handle = await fail.enqueue()
     await claim_and_vanish(app, handle.job_id)
     async with Duly(app.settings) as other:
-        await lose_everything(other, sql)
+        await lose_all_workers(other, sql)
         await FailureCallbackRetrier(other).retry_due()
     assert (await handle.status()).outcome == "dead"
     assert (rows(sql), debts(sql)) == ([], [(0, None)])
@@ -190,12 +190,12 @@ async def test_a_worker_without_the_callback_leaves_it_to_one_that_has_it(
 async def test_the_reaper_tells_of_the_death_it_brings(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("step.fail", retry=ONCE, on_dead=tell)
+    @app.job("step.fail", retry=ONE_ATTEMPT, on_dead=tell)
     async def fail() -> None: ...
 
     handle = await fail.enqueue()
     await claim_and_vanish(app, handle.job_id)
-    await lose_everything(app, sql)
+    await lose_all_workers(app, sql)
     assert rows(sql) == [(handle.job_id, "dead", "lease_lost", "failed_callback", acting)]
     assert debts(sql) == []
 
@@ -232,7 +232,7 @@ async def test_a_callback_that_hangs_is_given_up(
         return Fail("it is gone", code="gone")
 
     handle = await fail.enqueue()
-    assert (await done(app, handle)).status == "failed"
+    assert (await run_until_ended(app, handle)).status == "failed"
     assert [tries for tries, _ in debts(sql)] == [1]
 
 
@@ -267,7 +267,7 @@ async def test_an_object_can_be_the_callback(app: Duly, acting: uuid.UUID) -> No
         return Fail("it is gone", code="gone")
 
     handle = await fail.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert told.jobs == [handle.job_id]
 
 
@@ -286,19 +286,19 @@ async def test_a_callback_that_fails_at_the_commit_stops_no_other(
     async def late(failure: Failure, conn: Any) -> None:
         await conn.execute("insert into public.notes values (1)")
 
-    @app.job("step.bad", retry=ONCE, on_failed=late)
+    @app.job("step.bad", retry=ONE_ATTEMPT, on_failed=late)
     async def bad(n: int) -> Fail:
         return Fail("it is gone", code="gone")
 
-    @app.job("step.good", retry=ONCE, on_failed=tell)
+    @app.job("step.good", retry=ONE_ATTEMPT, on_failed=tell)
     async def good(n: int) -> Fail:
         return Fail("it is gone", code="gone")
 
     first, second = await bad.enqueue(1), await good.enqueue(1)
-    assert {(await done(app, handle)).status for handle in (first, second)} == {"failed"}
+    assert {(await run_until_ended(app, handle)).status for handle in (first, second)} == {"failed"}
     held = await bad.enqueue(2)
     await claim_and_vanish(app, held.job_id)
-    await lose_everything(app, sql)
+    await lose_all_workers(app, sql)
     assert (await held.status()).outcome == "dead", "nor the reaper"
     await FailureCallbackRetrier(app).retry_due()
     assert [tries for tries, _ in debts(sql)] == [1, 1]
@@ -331,7 +331,7 @@ async def test_a_retry_without_attempts_left_makes_the_callback_of_a_dead_job(
         raise RuntimeError("the only chance")
 
     handle = await flaky.enqueue()
-    await work_off(app)
+    await settle_attempts(app)
     assert [(row[0], row[1]) for row in rows(sql)] == [(handle.job_id, "dead")]
 
 

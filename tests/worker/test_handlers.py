@@ -22,7 +22,15 @@ from duly import (
 )
 from duly.blobs import BlobRef, BlobStore
 from duly.worker.context.run import JobRun
-from tests.worker.working import AT_ONCE, ONCE, brief, done, events, work_off, working
+from tests.worker.working import (
+    ONE_ATTEMPT,
+    RETRY_AT_ONCE,
+    event_types,
+    run_until_ended,
+    seconds,
+    settle_attempts,
+    working,
+)
 
 
 class Report(BaseModel):
@@ -41,10 +49,10 @@ async def test_an_async_handler_gets_its_arguments_and_its_result_is_kept(
         return Report(region=region, made_at=at)
 
     handle = await build.enqueue("DE", at=NOON)
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.status, job.outcome, job.attempt, job.progress_percent) == ("completed", "succeeded", 1, 100)
     assert await handle.result() == Report(region="DE", made_at=NOON)
-    assert await events(handle) == ["queued", "started", "completed"]
+    assert await event_types(handle) == ["queued", "started", "completed"]
 
 
 async def test_a_plain_handler_runs_beside_the_loop(app: Duly, acting: uuid.UUID) -> None:
@@ -53,7 +61,7 @@ async def test_a_plain_handler_runs_beside_the_loop(app: Duly, acting: uuid.UUID
         return threading.current_thread().name
 
     handle = await where.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert await handle.result() == "duly-handler"
 
 
@@ -71,7 +79,7 @@ async def test_each_kind_is_given_the_context_it_asks_for(app: Duly, acting: uui
         return n
 
     first, second = await softly.enqueue(1), await plainly.enqueue(n=2)
-    await work_off(app, 2)
+    await settle_attempts(app, 2)
     assert seen == {
         "async": (Context, 1, first.job_id, "req-1", 1),
         "plain": (SyncContext, 1, second.job_id, "req-1", 2),
@@ -83,13 +91,13 @@ async def test_a_payload_is_checked_again_before_the_run(
 ) -> None:
     ran = []
 
-    @app.job("report.build", retry=AT_ONCE)
+    @app.job("report.build", retry=RETRY_AT_ONCE)
     async def build(year: int) -> None:
         ran.append(year)
 
     handle = await build.enqueue(2026)
     sql.execute("""update duly.job_records set payload = '{"year": "next"}'""")
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.status, job.outcome, job.attempt, job.error_code) == (
         "failed",
         "failed",
@@ -108,7 +116,7 @@ async def test_large_payloads_and_results_lie_in_the_blobs(
         return text.upper()
 
     handle = await shout.enqueue("x" * 100_000)
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert job.request_payload_ref
     [(payload, reference)] = sql.execute("select payload, payload_ref from duly.result_finals").fetchall()
     assert payload is None
@@ -120,7 +128,7 @@ async def test_large_payloads_and_results_lie_in_the_blobs(
 async def test_a_payload_that_does_not_come_from_the_blobs_is_a_time_out(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @app.job("text.shout", timeout=brief(0.5), retry=ONCE)
+    @app.job("text.shout", timeout=seconds(0.5), retry=ONE_ATTEMPT)
     async def shout(text: str) -> str:
         return text.upper()
 
@@ -130,7 +138,7 @@ async def test_a_payload_that_does_not_come_from_the_blobs_is_a_time_out(
 
     handle = await shout.enqueue("x" * 100_000)
     monkeypatch.setattr(BlobStore, "get", never)
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.outcome, job.error_code) == ("dead", "run.timeout")
 
 
@@ -144,10 +152,12 @@ async def test_a_job_of_an_unknown_type_is_given_back_without_spending_the_attem
 
     handle = await elsewhere.enqueue()
     await other.close()
-    await work_off(app)
+    await settle_attempts(app)
     job = await handle_of(app, handle).status()
     assert (job.status, job.attempt) == ("queued", 0)
-    assert brief(0.2) < job.run_at - job.updated_at < brief(1)  # others may know it; next time it is longer
+    assert (
+        seconds(0.2) < job.run_at - job.updated_at < seconds(1)
+    )  # others may know it; next time it is longer
     assert sql.execute("select event_type from duly.job_events order by event_seq").fetchall()[-1] == (
         "job.snoozed",
     )
@@ -188,7 +198,7 @@ async def test_the_highest_priority_comes_first_and_then_the_oldest(app: Duly, a
     handles = await app.enqueue_many(
         [take.options(priority=p).call(n) for n, p in enumerate(priorities)],
     )
-    await work_off(app, len(handles), slots=1)
+    await settle_attempts(app, len(handles), slots=1)
     assert order == sorted(range(6), key=lambda n: (-priorities[n], handles[n].job_id))
 
 
@@ -199,17 +209,17 @@ async def test_a_job_of_the_future_starts_at_its_time_by_the_databases_clock(
     async def take() -> None: ...
 
     [(now,)] = sql.execute("select now()").fetchall()
-    handle = await take.options(scheduled_for=now + brief(0.7)).enqueue()
+    handle = await take.options(scheduled_for=now + seconds(0.7)).enqueue()
     # No notification wakes the worker, and its next poll would be far too late.
-    job = await done(app, handle, poll=brief(50))
+    job = await run_until_ended(app, handle, poll=seconds(50))
     assert job.started_at
-    assert now + brief(0.7) <= job.started_at < now + brief(40)
+    assert now + seconds(0.7) <= job.started_at < now + seconds(40)
 
 
 async def test_the_time_spent_waiting_for_a_thread_is_not_the_handlers(app: Duly, acting: uuid.UUID) -> None:
     pause = threading.Event()
 
-    @app.job("step.take", timeout=brief(1), retry=AT_ONCE)
+    @app.job("step.take", timeout=seconds(1), retry=RETRY_AT_ONCE)
     def take(n: int) -> None:
         pause.wait(0.4)
 
@@ -223,10 +233,10 @@ async def test_a_worker_that_cannot_work_is_refused(app: Duly) -> None:
     nonsense: dict[str, Any] = {
         "slots": 0,
         "queues": ("q:deadletter",),
-        "heartbeat": brief(20),
+        "heartbeat": seconds(20),
         "retries_per_second": 0,
-        "lease": brief(0),
-        "poll": brief(0),
+        "lease": seconds(0),
+        "poll": seconds(0),
     }
     for field, value in nonsense.items():
         with pytest.raises(errors.ConfigurationError) as refused:

@@ -8,12 +8,12 @@ import uuid
 import psycopg
 
 from duly import Duly
-from tests.worker import isolated_jobs as theirs
+from tests.worker import isolated_jobs
 from tests.worker.working import (
-    PATIENCE,
-    brief,
-    events,
-    surviving,
+    WAIT_TIMEOUT,
+    event_types,
+    seconds,
+    surviving_worker,
     working,
 )
 
@@ -21,20 +21,20 @@ from tests.worker.working import (
 
 
 async def test_a_handler_that_ends_its_process_has_an_outcome(isolated: Duly, acting: uuid.UUID) -> None:
-    async with surviving(isolated, isolated=1):
-        handle = await theirs.leave.enqueue(7)
+    async with surviving_worker(isolated, isolated=1):
+        handle = await isolated_jobs.leave.enqueue(7)
         job = await handle.wait()
-        softly = await (await theirs.leave_softly.enqueue()).wait()
-        assert await (await theirs.who.enqueue(1)).result() > 0, "the process is replaced"
+        softly = await (await isolated_jobs.leave_softly.enqueue()).wait()
+        assert await (await isolated_jobs.who.enqueue(1)).result() > 0, "the process is replaced"
     assert (job.outcome, job.attempt, job.error_code) == ("dead", 2, "process.died")
     assert job.error_message == "the handler's process ended with code 7"
-    assert await events(handle) == ["queued", "started", "retried", "started", "deadlettered", "failed"]
+    assert await event_types(handle) == ["queued", "started", "retried", "started", "deadlettered", "failed"]
     assert (softly.outcome, softly.error_code) == ("dead", "process.died")
 
 
 async def test_a_process_serves_many_jobs(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=1):
-        handles = await isolated.enqueue_many([theirs.who.call(n) for n in range(3)])
+        handles = await isolated.enqueue_many([isolated_jobs.who.call(n) for n in range(3)])
         pids = {await handle.result() for handle in handles}
     assert len(pids) == 1
 
@@ -43,12 +43,12 @@ async def test_a_process_that_died_while_it_waited_costs_no_attempt(
     isolated: Duly, acting: uuid.UUID
 ) -> None:
     async with working(isolated, isolated=2):
-        first = await (await theirs.who.enqueue(1)).result()
+        first = await (await isolated_jobs.who.enqueue(1)).result()
         for process in multiprocessing.active_children():
             process.kill()
             process.join()
-        handle = await theirs.who.enqueue(2)
-        job = await handle.wait(PATIENCE)
+        handle = await isolated_jobs.who.enqueue(2)
+        job = await handle.wait(WAIT_TIMEOUT)
     assert (job.outcome, job.attempt, job.error_count) == ("succeeded", 1, 0)
     assert await handle.result() != first
 
@@ -62,7 +62,7 @@ async def test_processes_end_with_their_worker(isolated: Duly, acting: uuid.UUID
 async def test_the_children_of_an_isolated_job_go_to_the_database_of_its_worker(
     isolated: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    handles = [await theirs.parent.enqueue(), await theirs.parent_softly.enqueue()]
+    handles = [await isolated_jobs.parent.enqueue(), await isolated_jobs.parent_softly.enqueue()]
     async with working(isolated, isolated=1) as worker:
         assert [(await handle.wait()).error_message for handle in handles] == [None, None]
         await worker.loop_events.wait("settled", 6)
@@ -82,21 +82,21 @@ async def test_a_handler_that_eats_memory_is_stopped_and_its_process_works_on(
     isolated: Duly, acting: uuid.UUID
 ) -> None:
     async with working(isolated, isolated=1):
-        job = await (await theirs.eat.enqueue(2_000)).wait()
-        assert await (await theirs.eat.enqueue(20)).result() == 20
+        job = await (await isolated_jobs.eat.enqueue(2_000)).wait()
+        assert await (await isolated_jobs.eat.enqueue(20)).result() == 20
     assert (job.outcome, job.error_code) == ("dead", "handler.memory")
 
 
 async def test_a_process_that_never_ends_is_killed_in_time(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=1):
-        jobs = [await (await kind.enqueue()).wait() for kind in (theirs.hang, theirs.spin)]
-        assert await (await theirs.who.enqueue(1)).result() > 0
+        jobs = [await (await kind.enqueue()).wait() for kind in (isolated_jobs.hang, isolated_jobs.spin)]
+        assert await (await isolated_jobs.who.enqueue(1)).result() > 0
     assert [(job.outcome, job.error_code) for job in jobs] == [("dead", "run.timeout")] * 2
 
 
 async def test_a_job_that_waits_for_a_process_can_be_stopped(isolated: Duly, acting: uuid.UUID) -> None:
-    handles = [await theirs.hang.options(idempotency_key=str(n)).enqueue() for n in range(2)]
-    async with working(isolated, isolated=1, drain=brief(0), stop_grace=brief(0.2)) as worker:
+    handles = [await isolated_jobs.hang.options(idempotency_key=str(n)).enqueue() for n in range(2)]
+    async with working(isolated, isolated=1, drain=seconds(0), stop_grace=seconds(0.2)) as worker:
         await worker.loop_events.wait("started", 2)
     assert worker.loop_events.counts["abandoned"] == 0
     for handle in handles:
@@ -106,19 +106,19 @@ async def test_a_job_that_waits_for_a_process_can_be_stopped(isolated: Duly, act
 
 async def test_whatever_an_isolated_handler_raises_is_an_outcome(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=1):
-        pid = await (await theirs.who.enqueue(1)).result()
-        for error in theirs.NASTY:
-            for kind in (theirs.raise_plainly, theirs.raise_softly):
+        pid = await (await isolated_jobs.who.enqueue(1)).result()
+        for error in isolated_jobs.NASTY:
+            for kind in (isolated_jobs.raise_plainly, isolated_jobs.raise_softly):
                 job = await (await kind.enqueue(error)).wait()
                 assert (job.outcome, job.error_code != "process.died") == ("dead", True)
-        assert await (await theirs.who.enqueue(2)).result() == pid, "the process lives on"
+        assert await (await isolated_jobs.who.enqueue(2)).result() == pid, "the process lives on"
 
 
 async def test_300_mb_from_a_process_fail_clearly(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=1):
-        job = await (await theirs.boast.enqueue(300_000_000)).wait()
-        nonsense = await (await theirs.return_nonsense.enqueue()).wait()
-        small = await theirs.boast.enqueue(100_000)
+        job = await (await isolated_jobs.boast.enqueue(300_000_000)).wait()
+        nonsense = await (await isolated_jobs.return_nonsense.enqueue()).wait()
+        small = await isolated_jobs.boast.enqueue(100_000)
         assert await small.result() == "x" * 100_000
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert "300000002 bytes exceed the limit of 67108864" in (job.error_message or "")

@@ -18,7 +18,7 @@ from duly.worker import job_log as lines
 from duly.worker.claim import ClaimedJob
 from duly.worker.job_log import FIRST, LAST, JobLog, JobLogWriter, NewLogLine
 from tests.worker import isolated_jobs
-from tests.worker.working import PATIENCE, TWICE, done, working
+from tests.worker.working import TWO_ATTEMPTS, WAIT_TIMEOUT, run_until_ended, working
 
 
 async def _logs(app: Duly, handle: Handle[Any], **choices: Any) -> LogPage:
@@ -26,7 +26,7 @@ async def _logs(app: Duly, handle: Handle[Any], **choices: Any) -> LogPage:
 
 
 async def test_lines_are_kept_with_the_job_and_read_page_by_page(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("talk.twice", retry=TWICE)
+    @app.job("talk.twice", retry=TWO_ATTEMPTS)
     async def twice(ctx: Context) -> None:
         ctx.log.debug("not kept")
         said = {"processed": 3, "customer": "Ada", "total": float("inf"), "failed": 10**400}
@@ -45,8 +45,8 @@ async def test_lines_are_kept_with_the_job_and_read_page_by_page(app: Duly, acti
 
     handle, plain = await twice.enqueue(), await plainly.enqueue()
     async with working(app):
-        await handle.wait(PATIENCE)
-        await plain.wait(PATIENCE)
+        await handle.wait(WAIT_TIMEOUT)
+        await plain.wait(WAIT_TIMEOUT)
     page = await _logs(app, handle)
     assert [(one.attempt, one.line_seq, one.level) for one in page.lines] == [
         (attempt, number, level)
@@ -88,7 +88,7 @@ async def test_of_many_lines_the_first_and_the_last_are_kept(app: Duly, acting: 
     handles = [await much.enqueue(FIRST + LAST), await much.enqueue(1000)]
     async with working(app):
         for handle in handles:
-            await handle.wait(PATIENCE)
+            await handle.wait(WAIT_TIMEOUT)
     whole, cut = [(await _logs(app, handle, limit=500)).lines for handle in handles]
     assert [one.message for one in whole] == [f"line {one.line_seq}" for one in whole]
     assert len(whole) == FIRST + LAST
@@ -109,7 +109,7 @@ async def test_lines_that_cannot_be_written_delay_no_job(
     async with working(app):
         with sql.transaction():
             sql.execute("lock table duly.job_logs in access exclusive mode")
-            assert await handle.result(PATIENCE) == "done"
+            assert await handle.result(WAIT_TIMEOUT) == "done"
             found = sql.execute("select count(*) from duly.job_logs").fetchone()
             assert found == (0,)
     assert [one.message for one in (await _logs(app, handle)).lines] == ["hello"]
@@ -139,7 +139,7 @@ async def test_lines_beyond_the_buffer_are_dropped_and_that_is_logged(
 
 
 async def test_lines_of_a_process_that_is_killed_are_kept(isolated: Duly, acting: uuid.UUID) -> None:
-    ended = await done(isolated, handle := await isolated_jobs.talk.enqueue(), isolated=1)
+    ended = await run_until_ended(isolated, handle := await isolated_jobs.talk.enqueue(), isolated=1)
     assert ended.error_code == "run.timeout"
     assert [one.message for one in (await _logs(isolated, handle)).lines] == ["about to hang"]
 

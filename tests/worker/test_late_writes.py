@@ -12,11 +12,11 @@ import pytest
 
 from duly import Context, Duly, Handle, SyncContext, errors
 from tests.worker.working import (
-    AT_ONCE,
-    deaf,
-    done,
-    lose_everything,
-    picture,
+    RETRY_AT_ONCE,
+    dump_job_tables,
+    lose_all_workers,
+    run_until_ended,
+    silent_worker,
 )
 
 Late = Callable[[Context], Awaitable[Any]]
@@ -42,7 +42,7 @@ async def test_who_lost_the_lease_writes_nothing_any_more(
 ) -> None:
     started, taken_over, said = asyncio.Event(), asyncio.Event(), []
 
-    @app.job("read.pages", retry=AT_ONCE)
+    @app.job("read.pages", retry=RETRY_AT_ONCE)
     async def read(ctx: Context) -> str:
         if ctx.attempt > 1:
             return "by the second"
@@ -58,15 +58,15 @@ async def test_who_lost_the_lease_writes_nothing_any_more(
         return "by the first"
 
     handle = await read.enqueue()
-    async with deaf(app, sql) as worker:
+    async with silent_worker(app, sql) as worker:
         await started.wait()
-        await lose_everything(app, sql)
-        before = picture(sql)
+        await lose_all_workers(app, sql)
+        before = dump_job_tables(sql)
         taken_over.set()
         await worker.loop_events.wait("lost")
-        assert picture(sql) == before
+        assert dump_job_tables(sql) == before
     assert len(said) == 1
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert await handle.result() == "by the second"
     [line] = (await app.jobs.logs(acting, handle.job_id)).lines
     assert (line.attempt, line.level, line.fields) == (1, "warning", {"status": "refused", "outcome": "done"})
@@ -79,7 +79,7 @@ async def test_a_plain_handler_that_lost_the_lease_writes_nothing_any_more(
     started, taken_over, refused = asyncio.Event(), asyncio.Event(), []
     loop = asyncio.get_running_loop()
 
-    @app.job("read.pages", retry=AT_ONCE)
+    @app.job("read.pages", retry=RETRY_AT_ONCE)
     def read(ctx: SyncContext) -> str:
         if ctx.attempt > 1:
             return "by the second"
@@ -103,13 +103,13 @@ async def test_a_plain_handler_that_lost_the_lease_writes_nothing_any_more(
         raise errors.LeaseLost("as it was")
 
     handle: Handle[str] = await read.enqueue()
-    async with deaf(app, sql) as worker:
+    async with silent_worker(app, sql) as worker:
         await started.wait()
-        await lose_everything(app, sql)
-        before = picture(sql)
+        await lose_all_workers(app, sql)
+        before = dump_job_tables(sql)
         taken_over.set()
         await worker.loop_events.wait("lost")
-        assert picture(sql) == before
+        assert dump_job_tables(sql) == before
     assert len(refused) == 9
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert await handle.result() == "by the second"

@@ -13,13 +13,13 @@ from duly import Context, Duly, Status, errors
 from duly.maintenance.reaper import Reaper
 from duly.testing import FreshDatabase
 from tests.worker.working import (
-    AT_ONCE,
-    ONCE,
-    PATIENCE,
-    brief,
-    deaf,
-    events,
-    lose_everything,
+    ONE_ATTEMPT,
+    RETRY_AT_ONCE,
+    WAIT_TIMEOUT,
+    event_types,
+    lose_all_workers,
+    seconds,
+    silent_worker,
     until,
     worker_row,
     working,
@@ -34,7 +34,7 @@ def forget_heartbeat(sql: psycopg.Connection) -> None:
 async def test_a_worker_registers_beats_and_stops(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    async with working(app, heartbeat=brief(0.02), lease=brief(5), slots=7) as worker:
+    async with working(app, heartbeat=seconds(0.02), lease=seconds(5), slots=7) as worker:
         assert worker_row(sql, "worker_id") == worker.worker_id
         assert worker_row(sql, "(slots, lease, stopped_at is null)::text") == "(7,00:00:05,t)"
         await until(sql, "select heartbeat_at > started_at from duly.workers")
@@ -66,7 +66,7 @@ async def test_handlers_that_hold_every_connection_stop_neither_heartbeats_nor_f
 
     for n in range(2):
         await hold.enqueue(n)
-    async with working(app, heartbeat=brief(0.02), lease=brief(5)) as worker:
+    async with working(app, heartbeat=seconds(0.02), lease=seconds(5)) as worker:
         await holding.acquire()
         await holding.acquire()
         beat = worker_row(sql, "heartbeat_at")
@@ -97,7 +97,7 @@ async def test_a_worker_that_is_declared_lost_registers_again(
         return "the first"
 
     handle = await slow.enqueue()
-    async with working(app, heartbeat=brief(0.05), lease=brief(30)) as worker:
+    async with working(app, heartbeat=seconds(0.05), lease=seconds(30)) as worker:
         first_id = worker.worker_id
         await inside.wait()
         with sql.transaction():
@@ -108,22 +108,22 @@ async def test_a_worker_that_is_declared_lost_registers_again(
         await Reaper(app).once()
         await worker.loop_events.wait("declared lost")
         await told.wait()
-        assert await handle.result(PATIENCE) == "the second"
+        assert await handle.result(WAIT_TIMEOUT) == "the second"
         assert worker.worker_id != first_id
     job = await handle.status()
     assert (job.attempt, job.partial_count) == (2, 0)
-    assert await events(handle) == ["queued", "started", "lease_lost", "started", "completed"]
+    assert await event_types(handle) == ["queued", "started", "lease_lost", "started", "completed"]
 
 
 async def test_a_lost_lease_spends_the_attempt_and_the_last_one_is_a_dead_letter(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    @app.job("test.once", retry=ONCE)
+    @app.job("test.once", retry=ONE_ATTEMPT)
     async def once() -> None:
         await asyncio.Event().wait()
 
     handle = await once.enqueue()
-    worker = app.worker(heartbeat=brief(5), lease=brief(30), drain=brief(0))
+    worker = app.worker(heartbeat=seconds(5), lease=seconds(30), drain=seconds(0))
     await worker.start()
     await worker.loop_events.wait("started")
     sql.execute("update duly.workers set lost_at = now()")
@@ -131,7 +131,7 @@ async def test_a_lost_lease_spends_the_attempt_and_the_last_one_is_a_dead_letter
     await worker.stop()
     job = await handle.status()
     assert (job.status, job.outcome, job.error_code) == (Status.FAILED, "dead", "lease_lost")
-    assert await events(handle) == ["queued", "started", "lease_lost", "deadlettered", "failed"]
+    assert await event_types(handle) == ["queued", "started", "lease_lost", "deadlettered", "failed"]
     assert sql.execute("select count(*) from duly.dead_letters").fetchone() == (1,)
     assert worker.loop_events.counts["lost"] == 1, "what the old worker wrote at its end changed nothing"
 
@@ -139,7 +139,7 @@ async def test_a_lost_lease_spends_the_attempt_and_the_last_one_is_a_dead_letter
 async def test_a_silent_worker_is_lost_only_after_its_lease(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    async with working(app, heartbeat=brief(5), lease=brief(30)) as worker:
+    async with working(app, heartbeat=seconds(5), lease=seconds(30)) as worker:
         await Reaper(app).once()
         assert worker_row(sql, "lost_at") is None
         await asyncio.to_thread(worker._heartbeat.stop)  # it could come between
@@ -155,14 +155,14 @@ async def test_a_listener_that_is_cut_off_listens_again(
     async def quick(n: int) -> int:
         return n
 
-    async with working(app, poll=brief(600)) as worker:
+    async with working(app, poll=seconds(600)) as worker:
         await worker.listening.wait()
         listeners = "from pg_stat_activity where query like 'listen %' and datname = current_database()"
         assert sql.execute(f"select pg_terminate_backend(pid) {listeners}").fetchall() == [(True,)]
         while worker.listening.is_set():
             await asyncio.to_thread(lambda: None)
         await worker.listening.wait()
-        assert await (await quick.enqueue(1)).result(PATIENCE) == 1
+        assert await (await quick.enqueue(1)).result(WAIT_TIMEOUT) == 1
 
 
 async def test_polling_alone_suffices(app: Duly, acting: uuid.UUID) -> None:
@@ -172,9 +172,9 @@ async def test_polling_alone_suffices(app: Duly, acting: uuid.UUID) -> None:
 
     await app.resources()  # checked at the true address
     vars(app)["database_urls"] = app.database_urls._replace(direct_url="postgresql://127.0.0.1:1/nowhere")
-    async with working(app, poll=brief(0.05)) as worker:
+    async with working(app, poll=seconds(0.05)) as worker:
         await worker.loop_events.wait("idle")
-        assert await (await quick.enqueue(1)).result(PATIENCE) == 1
+        assert await (await quick.enqueue(1)).result(WAIT_TIMEOUT) == 1
         assert not worker.listening.is_set()
 
 
@@ -185,14 +185,14 @@ async def test_a_worker_that_is_lost_and_does_not_know_it_claims_nothing_more(
     async def quick(n: int) -> int:
         return n
 
-    async with deaf(app, sql, poll=brief(0.02), heartbeat=brief(2)) as worker:
-        assert await (await quick.enqueue(1)).result(PATIENCE) == 1
-        await lose_everything(app, sql)
+    async with silent_worker(app, sql, poll=seconds(0.02), heartbeat=seconds(2)) as worker:
+        assert await (await quick.enqueue(1)).result(WAIT_TIMEOUT) == 1
+        await lose_all_workers(app, sql)
         handle = await quick.enqueue(2)
         looked = worker.loop_events.counts["idle"]
         await worker.loop_events.wait("idle", looked + 3)
         assert (await handle.status()).status is Status.QUEUED
-        assert await handle.result(PATIENCE) == 2, "it has introduced itself again"
+        assert await handle.result(WAIT_TIMEOUT) == 2, "it has introduced itself again"
         assert worker.loop_events.counts["declared lost"] == 1
     assert sql.execute("select count(*), count(stopped_at) from duly.workers").fetchone() == (2, 1)
 
@@ -204,7 +204,7 @@ async def test_a_heartbeat_that_is_cut_off_beats_again(
         "from pg_stat_activity where query like 'update duly.workers set heartbeat_at%' "
         "and datname = current_database() and pid <> pg_backend_pid()"
     )
-    async with working(app, heartbeat=brief(0.05), lease=brief(30)) as worker:
+    async with working(app, heartbeat=seconds(0.05), lease=seconds(30)) as worker:
         first_id = worker.worker_id
         for _ in range(2):
             await until(sql, f"select bool_or(pg_terminate_backend(pid, 5000)) {beating}")
@@ -216,7 +216,7 @@ async def test_a_heartbeat_that_is_cut_off_beats_again(
 async def test_an_unreadable_policy_stops_no_takeover(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    @app.job("test.long", retry=AT_ONCE)
+    @app.job("test.long", retry=RETRY_AT_ONCE)
     async def long(ctx: Context, n: int) -> int:
         if ctx.attempt == 1:
             await asyncio.Event().wait()
@@ -227,11 +227,11 @@ async def test_an_unreadable_policy_stops_no_takeover(
         """update duly.job_records set policy = '{"retry": {"of_a_later_version": 1}}' where job_id = %s""",
         [handles[0].job_id],
     )
-    async with deaf(app, sql, drain=brief(0)) as worker:
+    async with silent_worker(app, sql, drain=seconds(0)) as worker:
         await worker.loop_events.wait("started", 3)
-        await lose_everything(app, sql)
+        await lose_all_workers(app, sql)
     async with working(app):
-        assert [await handle.result(PATIENCE) for handle in handles] == [0, 1, 2]
+        assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == [0, 1, 2]
 
 
 async def test_many_claims_of_a_lost_worker_are_taken_over_bit_by_bit(
@@ -241,12 +241,12 @@ async def test_many_claims_of_a_lost_worker_are_taken_over_bit_by_bit(
     async def long(n: int) -> None:
         await asyncio.Event().wait()
 
-    async with deaf(app, sql, drain=brief(0), poll=brief(0.01)) as worker:
+    async with silent_worker(app, sql, drain=seconds(0), poll=seconds(0.01)) as worker:
         for n in range(25):
             await long.enqueue(n)
             await worker.loop_events.wait("started", n + 1)
         sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour'")
         reaper = Reaper(app)
-        assert [await reaper.once() == brief(0) for _ in range(2)] == [True, False]
+        assert [await reaper.once() == seconds(0) for _ in range(2)] == [True, False]
     found = sql.execute("select status, attempt, count(*) from duly.jobs group by 1, 2").fetchall()
     assert found == [("queued", 1, 25)]

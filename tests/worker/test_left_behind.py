@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from duly import Context, Duly, Fail, Status, SyncContext, errors
-from tests.worker.working import ONCE, done, working
+from tests.worker.working import ONE_ATTEMPT, run_until_ended, working
 
 
 async def test_partial_results_of_a_failed_job_are_readable(app: Duly, acting: uuid.UUID) -> None:
@@ -22,7 +22,7 @@ async def test_partial_results_of_a_failed_job_are_readable(app: Duly, acting: u
         await ctx.partial("never")
 
     handle = await half.enqueue()
-    assert (await done(app, handle)).status is Status.FAILED
+    assert (await run_until_ended(app, handle)).status is Status.FAILED
     [kept] = await handle.partials()
     assert (kept.result_seq, kept.chunk_key, len(kept.value)) == (1, "north", 50_000)
 
@@ -35,7 +35,7 @@ async def test_files_are_listed_and_read_back(app: Duly, acting: uuid.UUID) -> N
         ctx.artifact("a.bin", b"\0")
 
     handle = await files.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     found = await handle.artifacts()
     assert [(file.name, file.size, file.content_type) for file in found] == [
         ("a.bin", 1, "application/octet-stream"),
@@ -53,7 +53,7 @@ async def test_no_other_org_reads_them(app: Duly, acting: uuid.UUID) -> None:
         await ctx.partial({"secret": 1})
 
     handle = await secret.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     for ask in (
@@ -67,7 +67,7 @@ async def test_no_other_org_reads_them(app: Duly, acting: uuid.UUID) -> None:
 async def test_a_job_whose_chunks_all_failed_tells_which_and_why(
     app: Duly, acting: uuid.UUID, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @app.job("test.all_bad", retry=ONCE, allows_partial=True)
+    @app.job("test.all_bad", retry=ONE_ATTEMPT, allows_partial=True)
     async def all_bad(ctx: Context) -> None:
         async for chunk in ctx.chunks([1, 2]):
             async with chunk:
@@ -75,7 +75,7 @@ async def test_a_job_whose_chunks_all_failed_tells_which_and_why(
 
     handle = await all_bad.enqueue()
     with caplog.at_level(logging.WARNING, "duly.worker"):
-        job = await done(app, handle)
+        job = await run_until_ended(app, handle)
     assert (job.outcome, job.error_message) == ("dead", "every chunk failed: bad 1" + "!" * 500)
     assert job.summary_counts == {"total": 2, "succeeded": 0, "failed": 2}
     assert [failure["chunk"] for failure in job.failure_summary] == ["1", "2"]
@@ -92,7 +92,7 @@ async def test_chunks_that_are_never_entered_are_an_error(app: Duly, acting: uui
         async for chunk in ctx.chunks(["a", "b"]):
             chunk.result = 1
 
-    job = await done(app, await forgot.enqueue())
+    job = await run_until_ended(app, await forgot.enqueue())
     assert (job.status, job.error_code) == (Status.FAILED, "contract.invalid")
     assert "chunks was entered" in (job.error_message or "")
 

@@ -16,7 +16,18 @@ from duly.core.errors import AlreadyFinished
 from duly.features.limits.service import Limits
 from duly.maintenance.loop import run_chores
 from duly.maintenance.reaper import Reaper
-from tests.worker.site import ADMIN, SOON, WHY, Site, completed, counters, enqueue, make_orgs, one, working
+from tests.worker.blocking_jobs import (
+    ADMIN,
+    SOON,
+    WHY,
+    BlockingJobs,
+    assert_completed,
+    create_orgs,
+    enqueue,
+    fetch_value,
+    running_counts,
+    running_workers,
+)
 
 MOMENT = timedelta(milliseconds=5)
 
@@ -101,37 +112,37 @@ class Storm:
 
 async def test_after_a_storm_every_counter_is_back_at_zero(app: Duly, sql: psycopg.Connection) -> None:
     """Retries, failures, cancels, snoozes, lost leases, and limits that come and go meanwhile."""
-    storm, stop = Storm(app, sql, await make_orgs(app, 5)), asyncio.Event()
-    async with working(app, 3, slots=8, poll=SOON, heartbeat=SOON):
+    storm, stop = Storm(app, sql, await create_orgs(app, 5)), asyncio.Event()
+    async with running_workers(app, 3, slots=8, poll=SOON, heartbeat=SOON):
         reaping = asyncio.create_task(run_chores([Reaper(app, every=SOON)], stop))
         await storm.begin()
         await storm.meddle()
         await storm.end()
         stop.set()
         await reaping
-    assert counters(sql) == {0}
+    assert running_counts(sql) == {0}
     for nothing in ("claims", "ready", "scheduled", "job_states where finished_at is null"):
-        assert one(sql, f"select count(*) from duly.{nothing}") == 0, nothing
+        assert fetch_value(sql, f"select count(*) from duly.{nothing}") == 0, nothing
     for something in ("lease_lost", "retried", "snoozed", "canceled", "failed", "completed"):
         query = "select count(*) from duly.job_events where event_type = %s"
-        assert one(sql, query, f"job.{something}") > 0, something
+        assert fetch_value(sql, query, f"job.{something}") > 0, something
 
 
 async def test_many_workers_at_many_gates_never_wait_for_one_another_in_a_circle(
     app: Duly, sql: psycopg.Connection
 ) -> None:
-    site, handles = Site(app), []
-    site.doors.set()
-    made = await make_orgs(app, 6)
+    blocking, handles = BlockingJobs(app), []
+    blocking.release.set()
+    made = await create_orgs(app, 6)
     for org in made:
         await Limits(app).set(org, max_running=3, **WHY)
         await Limits(app).set(org, "site.dig", max_running=2, **WHY)
     await Limits(app).set(job_type="site.ship", max_running=6, **WHY)
-    async with working(app, 4, slots=6, poll=SOON):
+    async with running_workers(app, 4, slots=6, poll=SOON):
         for org in made:
-            for job in (site.build, site.dig, site.ship):
+            for job in (blocking.build, blocking.dig, blocking.ship):
                 handles += await enqueue(job, org, range(40))
-        await completed(handles)
-    assert counters(sql) == {0}
+        await assert_completed(handles)
+    assert running_counts(sql) == {0}
     sql.execute("select pg_stat_force_next_flush()")
-    assert one(sql, "select deadlocks from pg_stat_database where datname = current_database()") == 0
+    assert fetch_value(sql, "select deadlocks from pg_stat_database where datname = current_database()") == 0

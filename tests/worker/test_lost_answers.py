@@ -14,7 +14,7 @@ from duly import Context, Duly, SyncContext
 from duly.testing import FreshDatabase
 from tests.journeys.consistency import check_consistency
 from tests.worker.proxy import Proxy
-from tests.worker.working import AT_ONCE, PATIENCE, brief, events, working
+from tests.worker.working import RETRY_AT_ONCE, WAIT_TIMEOUT, event_types, seconds, working
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ async def test_the_effects_of_a_transaction_happen_once(
     sql.execute("create table effects (job_id uuid); grant insert on effects to public")
     write, ran = "insert into effects values (%s)", []
 
-    @app.job("write.softly", retry=AT_ONCE)
+    @app.job("write.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> str:
         ran.append(ctx.attempt)
         async with ctx.transaction() as conn:
             await conn.execute(write, [ctx.job.job_id])
         return "done"
 
-    @app.job("write.plainly", retry=AT_ONCE)
+    @app.job("write.plainly", retry=RETRY_AT_ONCE)
     def plainly(ctx: SyncContext) -> str:
         ran.append(ctx.attempt)
         with ctx.transaction() as conn:
@@ -60,11 +60,11 @@ async def test_the_effects_of_a_transaction_happen_once(
     proxy.lose_the_answer("insert into effects")
     async with working(app) as worker:
         await proxy.lost.wait()
-        assert await handle.result(PATIENCE) == "done"
+        assert await handle.result(WAIT_TIMEOUT) == "done"
         await worker.loop_events.wait("lost")
     assert ran == [1]
     assert sql.execute("select job_id from effects").fetchall() == [(handle.job_id,)]
-    assert await events(handle) == ["queued", "started", "completed"]
+    assert await event_types(handle) == ["queued", "started", "completed"]
     check_consistency(sql)
 
 
@@ -79,9 +79,9 @@ async def test_an_ending_is_written_once(
     proxy.lose_the_answer("'job.completed', 'completed'")
     async with working(app):
         await proxy.lost.wait()
-        assert [await handle.result(PATIENCE) for handle in handles] == list(range(20))
+        assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == list(range(20))
     for handle in handles:
-        assert await events(handle) == ["queued", "started", "completed"]
+        assert await event_types(handle) == ["queued", "started", "completed"]
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
     check_consistency(sql)
 
@@ -98,13 +98,13 @@ async def test_a_claim_is_given_back_and_costs_no_attempt(
 
     handles = await app.enqueue_many([take.call(n) for n in range(20)])
     proxy.lose_the_answer("insert into duly.claims")
-    async with working(app, poll=brief(0.05)):
+    async with working(app, poll=seconds(0.05)):
         await proxy.lost.wait()
-        assert [await handle.result(PATIENCE) for handle in handles] == list(range(20))
+        assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == list(range(20))
     assert sorted(ran) == list(range(20)), "each ran once"
     for handle in handles:
         assert (await handle.status()).attempt == 1
-        assert await events(handle) == ["queued", "started", "snoozed", "started", "completed"]
+        assert await event_types(handle) == ["queued", "started", "snoozed", "started", "completed"]
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
     check_consistency(sql)
 
@@ -114,7 +114,7 @@ async def test_a_chunk_is_kept_once(
 ) -> None:
     ledger: list[str] = []
 
-    @app.job("read.pages", retry=AT_ONCE)
+    @app.job("read.pages", retry=RETRY_AT_ONCE)
     async def read(ctx: Context) -> dict[str, Any]:
         async for chunk in ctx.chunks(["a", "b", "c"]):
             async with chunk:
@@ -126,11 +126,11 @@ async def test_a_chunk_is_kept_once(
 
     handle = await read.enqueue()
     async with working(app):
-        assert await handle.result(PATIENCE) == {"a": "A", "b": "B", "c": "C"}
+        assert await handle.result(WAIT_TIMEOUT) == {"a": "A", "b": "B", "c": "C"}
     assert proxy.lost.is_set()
     assert ledger == ["a", "b", "c"]
     assert (await handle.status()).attempt == 2
-    assert await events(handle) == [
+    assert await event_types(handle) == [
         "queued", "started", "partial", "partial", "retried", "started", "partial", "completed"
     ]  # fmt: skip
     check_consistency(sql)

@@ -10,29 +10,29 @@ import psycopg
 import pytest
 
 from duly import Context, Duly, Fail, Retry, SyncContext
-from tests.worker import isolated_jobs as theirs
+from tests.worker import isolated_jobs
 from tests.worker.working import (
-    AT_ONCE,
-    ONCE,
-    TWICE,
-    done,
-    surviving,
+    ONE_ATTEMPT,
+    RETRY_AT_ONCE,
+    TWO_ATTEMPTS,
+    run_until_ended,
+    surviving_worker,
 )
 
 # What they raise
 
 
-@pytest.mark.parametrize("error", theirs.NASTY)
+@pytest.mark.parametrize("error", isolated_jobs.NASTY)
 async def test_whatever_a_handler_raises_is_an_outcome(app: Duly, acting: uuid.UUID, error: str) -> None:
-    @app.job("raise.softly", retry=TWICE)
+    @app.job("raise.softly", retry=TWO_ATTEMPTS)
     async def softly() -> None:
-        raise theirs.NASTY[error]("nasty")
+        raise isolated_jobs.NASTY[error]("nasty")
 
-    @app.job("raise.plainly", retry=TWICE)
+    @app.job("raise.plainly", retry=TWO_ATTEMPTS)
     def plainly() -> None:
-        raise theirs.NASTY[error]("nasty")
+        raise isolated_jobs.NASTY[error]("nasty")
 
-    async with surviving(app):
+    async with surviving_worker(app):
         jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
     for job in jobs:
         assert (job.outcome, job.attempt) == ("dead", 2)
@@ -40,15 +40,15 @@ async def test_whatever_a_handler_raises_is_an_outcome(app: Duly, acting: uuid.U
 
 
 async def test_stop_iteration_is_an_outcome_too(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("raise.plainly", retry=ONCE)
+    @app.job("raise.plainly", retry=ONE_ATTEMPT)
     def plainly() -> None:
         next(iter([]))
 
-    @app.job("raise.softly", retry=ONCE)
+    @app.job("raise.softly", retry=ONE_ATTEMPT)
     async def softly() -> None:
         next(iter([]))
 
-    async with surviving(app):
+    async with surviving_worker(app):
         jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
     assert [(job.outcome, job.error_code) for job in jobs] == [("dead", "runtime_error")] * 2
 
@@ -78,22 +78,22 @@ ODD_ERRORS: dict[str, tuple[BaseException, str]] = {
 async def test_odd_messages_are_kept_as_far_as_they_can_be(app: Duly, acting: uuid.UUID, odd: str) -> None:
     error, kept = ODD_ERRORS[odd]
 
-    @app.job("raise.softly", retry=ONCE)
+    @app.job("raise.softly", retry=ONE_ATTEMPT)
     async def softly() -> None:
         raise error
 
-    async with surviving(app):
+    async with surviving_worker(app):
         job = await (await softly.enqueue()).wait()
     assert job.error_message == kept
     assert job.error_code != "result.unstorable"
 
 
 async def test_an_error_whose_message_ends_the_program_is_an_outcome(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("raise.softly", retry=ONCE)
+    @app.job("raise.softly", retry=ONE_ATTEMPT)
     async def softly() -> None:
         raise Deadly
 
-    async with surviving(app):
+    async with surviving_worker(app):
         job = await (await softly.enqueue()).wait()
     assert job.outcome == "dead"
 
@@ -124,15 +124,15 @@ ODD_RESULTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("odd", ODD_RESULTS)
 async def test_a_result_that_cannot_be_kept_fails_the_job(app: Duly, acting: uuid.UUID, odd: str) -> None:
-    @app.job("return.softly", retry=AT_ONCE)
+    @app.job("return.softly", retry=RETRY_AT_ONCE)
     async def softly() -> Any:
         return ODD_RESULTS[odd]
 
-    @app.job("return.plainly", retry=AT_ONCE)
+    @app.job("return.plainly", retry=RETRY_AT_ONCE)
     def plainly() -> Any:
         return ODD_RESULTS[odd]
 
-    async with surviving(app):
+    async with surviving_worker(app):
         jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
     for job in jobs:
         assert (job.status, job.outcome, job.attempt) == ("failed", "failed", 1), job.error_message
@@ -146,38 +146,38 @@ async def test_a_backslash_before_u0000_is_no_nul(app: Duly, acting: uuid.UUID) 
         return r"C:\u0000"
 
     handle = await softly.enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert await handle.result() == r"C:\u0000"
 
 
 async def test_a_result_of_another_type_than_declared_fails_the_job(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("return.softly", retry=AT_ONCE)
+    @app.job("return.softly", retry=RETRY_AT_ONCE)
     async def softly() -> dict[str, int]:
         return ["no"]  # type: ignore[return-value]
 
-    job = await done(app, await softly.enqueue())
+    job = await run_until_ended(app, await softly.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert "not of the declared return type" in (job.error_message or "")
 
 
 async def test_300_mb_on_the_loop_fail_clearly(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("boast.softly", retry=AT_ONCE)
+    @app.job("boast.softly", retry=RETRY_AT_ONCE)
     async def boast() -> str:
         return "x" * 300_000_000
 
-    async with surviving(app):
+    async with surviving_worker(app):
         job = await (await boast.enqueue()).wait()
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert "300000002 bytes exceed the limit of 67108864" in (job.error_message or "")
 
 
 async def test_counts_that_overflow_fail_their_own_job_only(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("count.softly", retry=AT_ONCE)
+    @app.job("count.softly", retry=RETRY_AT_ONCE)
     async def count(ctx: Context, n: float) -> None:
         ctx.count(bytes=n)
         ctx.count(bytes=n)
 
-    async with surviving(app):
+    async with surviving_worker(app):
         handles = await app.enqueue_many([count.call(n) for n in (1.0, 1e308, 2.0)])
         jobs = [await handle.wait() for handle in handles]
     assert [job.outcome for job in jobs] == ["succeeded", "failed", "succeeded"]
@@ -188,17 +188,17 @@ async def test_a_note_that_cannot_be_kept_as_it_is_stops_no_progress(
 ) -> None:
     notes: list[Any] = ["a\0b", "a\ud800b", object(), "x" * 1_000_000, "fine"]
 
-    @app.job("note.softly", retry=ONCE)
+    @app.job("note.softly", retry=ONE_ATTEMPT)
     async def note(ctx: Context, n: int) -> None:
         ctx.progress(50, notes[n])
         raise ValueError("so that the last progress is kept")
 
-    @app.job("note.plainly", retry=ONCE)
+    @app.job("note.plainly", retry=ONE_ATTEMPT)
     def plainly(ctx: SyncContext, n: int) -> None:
         ctx.progress(50, notes[n])
         raise ValueError("so that the last progress is kept")
 
-    async with surviving(app):
+    async with surviving_worker(app):
         for kind in (note, plainly):
             handles = await app.enqueue_many([kind.call(n) for n in range(len(notes))])
             jobs = [await handle.wait() for handle in handles]

@@ -18,7 +18,7 @@ from duly import (
     context,
 )
 from duly.blobs import BlobRef
-from tests.worker.working import AT_ONCE, done, work_off
+from tests.worker.working import RETRY_AT_ONCE, run_until_ended, settle_attempts
 
 
 async def test_children_inherit_org_actor_and_correlation(
@@ -41,7 +41,7 @@ async def test_children_inherit_org_actor_and_correlation(
     with context(correlation_id="corr-7", project_id=project, actor=Actor.api_key("key-9")):
         parents = [await softly.enqueue(), await plainly.enqueue()]
     try:
-        await work_off(app, 5)
+        await settle_attempts(app, 5)
     finally:
         app.close_sync()
     rows = sql.execute(
@@ -84,7 +84,7 @@ async def test_children_of_a_transaction_come_with_it_or_not_at_all(
 
     parents = [await softly.enqueue(), await plainly.enqueue()]
     try:
-        await work_off(app, 2 if fails else 6)
+        await settle_attempts(app, 2 if fails else 6)
     finally:
         app.close_sync()
     assert {(await parent.status()).status for parent in parents} == {"failed" if fails else "completed"}
@@ -117,7 +117,7 @@ async def test_the_sessions_of_a_handler_see_only_its_org(
     for org in (acting, other):
         await softly.options(org_id=org, idempotency_key="a").enqueue()
     await plainly.enqueue()
-    await work_off(app, 3, slots=1)
+    await settle_attempts(app, 3, slots=1)
     assert seen["plain session"] == seen["plain transaction"] == (2, 1)
     assert seen["session"] == seen["transaction"]
     assert seen["session"] in [(2, 1), (1, 1)]
@@ -130,12 +130,12 @@ async def test_a_handler_cannot_write_for_another_org(app: Duly, acting: uuid.UU
     @app.job("child.do")
     async def child() -> None: ...
 
-    @app.job("parent.do", retry=AT_ONCE)
+    @app.job("parent.do", retry=RETRY_AT_ONCE)
     async def parent(ctx: Context) -> None:
         async with ctx.transaction():
             await ctx.enqueue(child.options(org_id=other).call())
 
-    job = await done(app, await parent.enqueue())
+    job = await run_until_ended(app, await parent.enqueue())
     assert (job.status, job.error_code, job.attempt) == ("failed", "contract.invalid", 1)
     assert "another org" in (job.error_message or "")
 
@@ -154,7 +154,7 @@ async def test_an_artifact_is_kept_and_the_same_name_replaces_it(
         return ctx.artifact("report.bin", b"\0").blob_ref
 
     handles = [await softly.enqueue(), await plainly.enqueue()]
-    await work_off(app, 2)
+    await settle_attempts(app, 2)
     rows = sql.execute(
         "select job_id, name, content_type, size, blob_ref, expires_at - created_at "
         "from duly.artifacts order by name"
@@ -179,7 +179,7 @@ async def test_lines_of_the_log_carry_the_ids_of_the_job(
         ctx.log.warning("hello %s", "plain")
 
     handles = [await softly.enqueue(), await plainly.enqueue()]
-    await work_off(app, 2)
+    await settle_attempts(app, 2)
     lines = sorted(
         (line for line in caplog.records if line.message.startswith("hello")), key=lambda line: line.message
     )

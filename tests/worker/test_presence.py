@@ -17,7 +17,7 @@ from duly.testing import DatabaseCluster, FreshDatabase
 from duly.worker import heartbeat
 from duly.worker import workers_store as workers
 from tests.features.doctor.test_doctor import pooled
-from tests.worker.working import PATIENCE, brief, until, worker_row, working
+from tests.worker.working import WAIT_TIMEOUT, seconds, until, worker_row, working
 
 HOLDERS = """
     select pid from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
@@ -45,9 +45,9 @@ async def until_present(sql: psycopg.Connection[Any], worker_id: uuid.UUID) -> i
 async def test_a_worker_is_present_until_it_stops(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    async with working(app, heartbeat=brief(0.2)) as worker:
+    async with working(app, heartbeat=seconds(0.2)) as worker:
         await until_present(sql, worker.worker_id)
-        assert worker_row(sql, "silence") == brief(0.4)
+        assert worker_row(sql, "silence") == seconds(0.4)
     await until(sql, f"select not exists ({HOLDERS.format(worker.worker_id)})")
     assert worker_row(sql, "stopped_at is not null and lost_at is null")
 
@@ -63,7 +63,7 @@ async def test_a_worker_whose_connection_is_ended_by_the_server_comes_back_and_l
         return "done"
 
     handle, reaper = await long.enqueue(), Reaper(app)
-    async with working(app, heartbeat=brief(0.2)) as worker:
+    async with working(app, heartbeat=seconds(0.2)) as worker:
         first_id = worker.worker_id
         for _ in range(5):
             pid = await until_present(sql, first_id)
@@ -73,7 +73,7 @@ async def test_a_worker_whose_connection_is_ended_by_the_server_comes_back_and_l
             assert await until_present(sql, first_id) != pid
         await reaper.once()
         go.set()
-        assert await handle.result(PATIENCE) == "done"
+        assert await handle.result(WAIT_TIMEOUT) == "done"
         assert worker.worker_id == first_id
     assert (await handle.status()).attempt == 1
     assert sql.execute("select count(*), count(lost_at) from duly.workers").fetchone() == (1, 0)
@@ -83,7 +83,7 @@ async def test_a_connection_that_was_good_is_replaced_at_once(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeat, "_RETRY_PAUSE", 3600)
-    async with working(app, heartbeat=brief(9)) as worker:
+    async with working(app, heartbeat=seconds(9)) as worker:
         pid = await until_present(sql, worker.worker_id)
         sql.execute("select pg_terminate_backend(%s, 5000)", [pid])
         worker._heartbeat.nudge()
@@ -93,7 +93,7 @@ async def test_a_connection_that_was_good_is_replaced_at_once(
 async def test_a_worker_that_starts_over_is_present_under_its_new_id(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    async with working(app, heartbeat=brief(0.05)) as worker:
+    async with working(app, heartbeat=seconds(0.05)) as worker:
         first_id = worker.worker_id
         await until_present(sql, first_id)
         sql.execute("update duly.workers set lost_at = now()")
@@ -110,7 +110,7 @@ async def test_a_worker_before_its_first_heartbeat_has_its_whole_lease(
         raise psycopg.OperationalError("too many clients already")
 
     monkeypatch.setattr(workers, "hold_presence", refuse)
-    async with working(app, heartbeat=brief(0.05)):
+    async with working(app, heartbeat=seconds(0.05)):
         await until(sql, "select now() > started_at + interval '0.3 s' from duly.workers")
         async with (await app.resources()).database.engine() as conn:
             assert await workers.list_absent(conn) == {}
@@ -121,7 +121,7 @@ async def test_behind_a_pooler_no_worker_is_present_and_the_lease_counts(
 ) -> None:
     direct, blobs = fresh.direct_url, str(tmp_path)
     app = Duly(database_url=fresh.url, database_direct_url=direct, blobs_url=blobs, maintenance=False)
-    async with app, working(app, heartbeat=brief(0.05)) as worker:
+    async with app, working(app, heartbeat=seconds(0.05)) as worker:
         await until(sql, "select heartbeat_at > started_at from duly.workers")
         assert worker_row(sql, "silence") is None
         assert sql.execute(HOLDERS.format(worker.worker_id)).fetchall() == []

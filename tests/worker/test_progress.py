@@ -10,18 +10,18 @@ import pytest
 
 from duly import Context, Duly, SyncContext
 from tests.worker.working import (
-    AT_ONCE,
-    ONCE,
-    TWICE,
-    breathe,
-    done,
-    events,
-    work_off,
+    ONE_ATTEMPT,
+    RETRY_AT_ONCE,
+    TWO_ATTEMPTS,
+    event_types,
+    run_until_ended,
+    settle_attempts,
+    yield_to_loop,
 )
 
 
 async def test_progress_never_falls(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
-    @app.job("step.take", retry=TWICE)
+    @app.job("step.take", retry=TWO_ATTEMPTS)
     async def take(ctx: Context) -> None:
         if ctx.attempt == 1:
             ctx.progress(60)
@@ -30,23 +30,23 @@ async def test_progress_never_falls(app: Duly, acting: uuid.UUID, sql: psycopg.C
         raise ValueError("no")
 
     handle = await take.enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.outcome, job.progress_percent, job.attempt) == ("dead", 60, 2)
-    assert (await events(handle)).count("progressed") <= 1
+    assert (await event_types(handle)).count("progressed") <= 1
 
 
 @pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", None, True])
 async def test_progress_is_a_number_from_0_to_100(app: Duly, acting: uuid.UUID, percent: Any) -> None:
-    @app.job("step.take", retry=AT_ONCE)
+    @app.job("step.take", retry=RETRY_AT_ONCE)
     async def take(ctx: Context) -> None:
         ctx.progress(percent)
 
-    @app.job("step.take_plainly", retry=AT_ONCE)
+    @app.job("step.take_plainly", retry=RETRY_AT_ONCE)
     def plainly(ctx: SyncContext) -> None:
         ctx.progress(percent)
 
     handles = [await take.enqueue(), await plainly.enqueue()]
-    await work_off(app, 2)
+    await settle_attempts(app, 2)
     for handle in handles:
         job = await handle.status()
         assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
@@ -56,21 +56,21 @@ async def test_progress_is_a_number_from_0_to_100(app: Duly, acting: uuid.UUID, 
 async def test_a_thousand_steps_of_progress_become_few_writes_and_the_last_is_kept(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, kind: str
 ) -> None:
-    @app.job("step.softly", retry=ONCE)
+    @app.job("step.softly", retry=ONE_ATTEMPT)
     async def softly(ctx: Context) -> None:
         for n in range(1, 1000):
             ctx.progress(n / 10, f"step {n}")
-            await breathe()
+            await yield_to_loop()
         raise ValueError("so that the progress stays")
 
-    @app.job("step.plainly", retry=ONCE)
+    @app.job("step.plainly", retry=ONE_ATTEMPT)
     def plainly(ctx: SyncContext) -> None:
         for n in range(1, 1000):
             ctx.progress(n / 10, f"step {n}")
         raise ValueError("so that the progress stays")
 
     handle = await (softly if kind == "async" else plainly).enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert job.progress_percent == pytest.approx(99.9)
     kept = [
         event.payload_json["progress_percent"]
@@ -92,11 +92,11 @@ BAD_COUNTS: list[dict[str, Any]] = [{"apples": 1}, {"pages": "1"}, {"pages": flo
 async def test_counts_outside_of_the_catalogue_are_refused(
     app: Duly, acting: uuid.UUID, counts: dict[str, Any]
 ) -> None:
-    @app.job("count.softly", retry=AT_ONCE)
+    @app.job("count.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> None:
         ctx.count(**counts)
 
-    job = await done(app, await softly.enqueue())
+    job = await run_until_ended(app, await softly.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert (job.error_message or "").startswith("summary_counts")
 
@@ -107,7 +107,7 @@ async def test_counts_add_up(app: Duly, acting: uuid.UUID) -> None:
         for n in range(4):
             ctx.count(processed=1, bytes=n / 2)
 
-    job = await done(app, await plainly.enqueue())
+    job = await run_until_ended(app, await plainly.enqueue())
     assert job.summary_counts == {"processed": 4, "bytes": 3}
 
 
@@ -115,7 +115,7 @@ async def test_counts_add_up(app: Duly, acting: uuid.UUID) -> None:
 async def test_a_later_attempt_finds_the_last_checkpoint(app: Duly, acting: uuid.UUID, kind: str) -> None:
     found: list[Any] = []
 
-    @app.job("copy.softly", retry=AT_ONCE)
+    @app.job("copy.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> None:
         found.append(ctx.checkpointed)
         for at in (0, {"row": ctx.attempt}):
@@ -124,7 +124,7 @@ async def test_a_later_attempt_finds_the_last_checkpoint(app: Duly, acting: uuid
         if ctx.attempt < 3:
             raise ValueError("no")
 
-    @app.job("copy.plainly", retry=AT_ONCE)
+    @app.job("copy.plainly", retry=RETRY_AT_ONCE)
     def plainly(ctx: SyncContext) -> None:
         found.append(ctx.checkpointed)
         for at in (0, {"row": ctx.attempt}):
@@ -133,7 +133,7 @@ async def test_a_later_attempt_finds_the_last_checkpoint(app: Duly, acting: uuid
         if ctx.attempt < 3:
             raise ValueError("no")
 
-    await done(app, await (softly if kind == "async" else plainly).enqueue())
+    await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
     assert found == [None, {"row": 1}, {"row": 1}, {"row": 2}, {"row": 2}, {"row": 3}]
 
 
@@ -141,9 +141,9 @@ async def test_a_later_attempt_finds_the_last_checkpoint(app: Duly, acting: uuid
     "value", [None, "x" * 100_000, object(), float("nan"), "a\0b"], ids=lambda v: str(v)[:9]
 )
 async def test_a_checkpoint_is_a_position_and_not_the_work(app: Duly, acting: uuid.UUID, value: Any) -> None:
-    @app.job("copy.softly", retry=AT_ONCE)
+    @app.job("copy.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> None:
         await ctx.checkpoint(value)
 
-    job = await done(app, await softly.enqueue())
+    job = await run_until_ended(app, await softly.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")

@@ -16,9 +16,9 @@ import pytest
 from duly import Context, Duly, Retry, Status, SyncContext
 from duly.db import database as session
 from duly.testing import FreshDatabase
-from tests.worker import isolated_jobs as theirs
+from tests.worker import isolated_jobs
 from tests.worker.proxy import Proxy
-from tests.worker.working import AT_ONCE, ONCE, PATIENCE, brief, working
+from tests.worker.working import ONE_ATTEMPT, RETRY_AT_ONCE, WAIT_TIMEOUT, seconds, working
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def well(app: Duly):
 
 
 async def test_an_absurd_dependency_name_stops_no_job(app: Duly, acting: uuid.UUID, well) -> None:
-    @app.job("test.absurd", retry=AT_ONCE)
+    @app.job("test.absurd", retry=RETRY_AT_ONCE)
     async def absurd(ctx: Context, names: str) -> int:
         if ctx.attempt == 1:
             raise Retry("not yet", dependency=names)
@@ -42,7 +42,7 @@ async def test_an_absurd_dependency_name_stops_no_job(app: Duly, acting: uuid.UU
     names = "".join(str(uuid.uuid4()) for _ in range(300)) + "ü\n"
     handles = [await absurd.enqueue(names), *[await well.enqueue(n) for n in range(5)]]
     async with working(app):
-        assert [await handle.result(PATIENCE) for handle in handles] == [2, 0, 1, 2, 3, 4]
+        assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == [2, 0, 1, 2, 3, 4]
 
 
 async def test_a_handler_that_cancels_its_own_task_ends_like_any_other(
@@ -50,7 +50,7 @@ async def test_a_handler_that_cancels_its_own_task_ends_like_any_other(
 ) -> None:
     sql.execute("create table effects (attempt integer); grant insert on effects to public")
 
-    @app.job("test.own_end", retry=AT_ONCE)
+    @app.job("test.own_end", retry=RETRY_AT_ONCE)
     async def own_end(ctx: Context) -> str:
         async with ctx.transaction() as conn:
             await conn.execute("insert into effects values (%s)", [ctx.attempt])
@@ -61,8 +61,8 @@ async def test_a_handler_that_cancels_its_own_task_ends_like_any_other(
 
     handle = await own_end.enqueue()
     async with working(app):
-        job = await handle.wait(PATIENCE)
-        assert await (await well.enqueue(1)).result(PATIENCE) == 1
+        job = await handle.wait(WAIT_TIMEOUT)
+        assert await (await well.enqueue(1)).result(WAIT_TIMEOUT) == 1
     [count] = sql.execute("select count(*) from effects").fetchone() or ()
     assert (job.status, count) in ((Status.COMPLETED, 1), (Status.FAILED, 0))
 
@@ -89,16 +89,16 @@ async def test_an_open_transaction_delays_only_the_job_it_locks(
             go.set()
             await worker.loop_events.wait("ended")
             others = [await well.enqueue(n) for n in range(5)]
-            assert [await other.result(PATIENCE) for other in others] == list(range(5))
+            assert [await other.result(WAIT_TIMEOUT) for other in others] == list(range(5))
             assert (await handle.status()).status is Status.RUNNING
             await conn.rollback()
-        assert await handle.result(PATIENCE) == 1
+        assert await handle.result(WAIT_TIMEOUT) == 1
 
 
 async def test_retries_beyond_the_budget_come_one_after_the_other(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    @app.job("test.broken", retry=AT_ONCE)
+    @app.job("test.broken", retry=RETRY_AT_ONCE)
     async def broken(n: int) -> None:
         raise ValueError("down")
 
@@ -114,11 +114,13 @@ async def test_retries_beyond_the_budget_come_one_after_the_other(
 async def test_jobs_that_wait_for_a_process_do_not_stop_the_others(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
-    async with working(isolated, isolated=1, cancel_grace=brief(0.05)) as worker:
-        waiting = [await theirs.deaf.options(priority=9).enqueue(str(tmp_path / str(n))) for n in range(5)]
+    async with working(isolated, isolated=1, cancel_grace=seconds(0.05)) as worker:
+        waiting = [
+            await isolated_jobs.deaf.options(priority=9).enqueue(str(tmp_path / str(n))) for n in range(5)
+        ]
         await worker.loop_events.wait("started", 2)
-        child = await theirs.child.enqueue("free")
-        assert (await child.wait(PATIENCE)).status is Status.COMPLETED
+        child = await isolated_jobs.child.enqueue("free")
+        assert (await child.wait(WAIT_TIMEOUT)).status is Status.COMPLETED
         for handle in waiting:
             await handle.cancel("enough")
     starts = sql.execute("select count(*) from duly.event_log where event_type = 'job.started'").fetchone()
@@ -131,7 +133,7 @@ async def test_what_a_killed_process_has_started_ends_with_it(
 ) -> None:
     pid_file = tmp_path / "pid"
     async with working(isolated):
-        job = await (await theirs.start.enqueue(str(pid_file))).wait(PATIENCE)
+        job = await (await isolated_jobs.start.enqueue(str(pid_file))).wait(WAIT_TIMEOUT)
     assert job.error_code == "run.timeout"
     pid = int(pid_file.read_text())
     assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
@@ -139,7 +141,7 @@ async def test_what_a_killed_process_has_started_ends_with_it(
 
 async def test_an_isolated_handler_may_have_processes_of_its_own(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated):
-        assert await (await theirs.pool.enqueue()).result(PATIENCE) == [1, 2]
+        assert await (await isolated_jobs.pool.enqueue()).result(WAIT_TIMEOUT) == [1, 2]
 
 
 async def test_a_plain_handler_that_times_out_inside_its_transaction_leaves_nothing_behind(
@@ -148,20 +150,20 @@ async def test_a_plain_handler_that_times_out_inside_its_transaction_leaves_noth
     sql.execute("create table effects (n integer); grant insert on effects to public")
     out = threading.Barrier(5)
 
-    @app.job("test.slow_write", retry=ONCE, timeout=brief(0.3))
+    @app.job("test.slow_write", retry=ONE_ATTEMPT, timeout=seconds(0.3))
     def slow_write(ctx: SyncContext, n: int) -> None:
         try:
             with ctx.transaction() as conn:
                 conn.execute("insert into effects values (%s)", [n])
                 conn.execute("select pg_sleep(30)")
         finally:
-            out.wait(PATIENCE)
+            out.wait(WAIT_TIMEOUT)
 
     handles = [await slow_write.enqueue(n) for n in range(4)]
     async with working(app):
-        ended = [await handle.wait(PATIENCE) for handle in handles]
-        await asyncio.to_thread(out.wait, PATIENCE)
-        assert await (await well.enqueue(1)).result(PATIENCE) == 1
+        ended = [await handle.wait(WAIT_TIMEOUT) for handle in handles]
+        await asyncio.to_thread(out.wait, WAIT_TIMEOUT)
+        assert await (await well.enqueue(1)).result(WAIT_TIMEOUT) == 1
     assert {job.error_code for job in ended} == {"run.timeout"}
     assert sql.execute("select count(*) from effects").fetchone() == (0,)
 
@@ -186,8 +188,8 @@ async def test_connections_that_lead_nowhere_are_given_up(
     async def well(n: int) -> int:
         return n
 
-    async with working(app, lease=brief(1.5), heartbeat=brief(0.2), poll=brief(0.1)) as worker:
-        assert await (await well.enqueue(1)).result(PATIENCE) == 1
+    async with working(app, lease=seconds(1.5), heartbeat=seconds(0.2), poll=seconds(0.1)) as worker:
+        assert await (await well.enqueue(1)).result(WAIT_TIMEOUT) == 1
         await worker.loop_events.wait("idle", worker.loop_events.counts["idle"] + 1)
         hole.swallow()
         [job] = await _enqueue_directly(fresh, tmp_path, acting)

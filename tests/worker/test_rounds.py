@@ -14,14 +14,14 @@ from duly.db.database import Database
 from duly.features.limits.service import Limits
 from duly.worker import claim as claims
 from duly.worker.claim import Claimer, Clock
-from tests.worker.site import WHY, Site, enqueue, make_orgs, shut_orgs
+from tests.worker.blocking_jobs import WHY, BlockingJobs, create_orgs, create_paused_orgs, enqueue
 
 WORKER = uuid.uuid4()
 
 
 @pytest.fixture
-def site(app: Duly) -> Site:
-    return Site(app)
+def blocking(app: Duly) -> BlockingJobs:
+    return BlockingJobs(app)
 
 
 @pytest.fixture
@@ -30,10 +30,15 @@ def claimer(database: Database) -> Claimer:
 
 
 async def test_a_round_without_jobs_has_visited_every_org(
-    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer, database: Database, sql: psycopg.Connection
+    app: Duly,
+    blocking: BlockingJobs,
+    org: uuid.UUID,
+    claimer: Claimer,
+    database: Database,
+    sql: psycopg.Connection,
 ) -> None:
-    await shut_orgs(app, site, sql, 30)
-    await enqueue(site.build, org, [1])
+    await create_paused_orgs(app, blocking, sql, 30)
+    await enqueue(blocking.build, org, [1])
     async with database.engine() as conn:
         short = [
             await claims.claim_jobs(
@@ -63,30 +68,30 @@ async def test_a_round_without_jobs_has_visited_every_org(
 
 
 async def test_a_round_goes_past_a_lane_whose_orgs_are_all_shut(
-    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer
+    app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer
 ) -> None:
     """With one slot, and however the lanes' turns fall."""
-    [shut] = await make_orgs(app, 1)
+    [shut] = await create_orgs(app, 1)
     await Limits(app).pause(shut, **WHY)
-    for job in (site.build, site.ship):
+    for job in (blocking.build, blocking.ship):
         await enqueue(job, shut, range(3))
-    await enqueue(site.ship, org, range(10))
+    await enqueue(blocking.ship, org, range(10))
     assert [len(await claimer.round(WORKER, 1)) for _ in range(12)] == [1] * 10 + [0, 0]
 
 
 async def test_a_round_goes_on_with_jobs_that_it_moved_to_their_lane(
-    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer
+    app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer
 ) -> None:
-    await enqueue(site.build, org, range(5))
+    await enqueue(blocking.build, org, range(5))
     await Limits(app).set(job_type="site.build", max_running=3, **WHY)
     assert [len(await claimer.round(WORKER, 1)) for _ in range(5)] == [1, 1, 1, 0, 0]
 
 
 async def test_jobs_claimed_before_an_error_are_returned_and_the_next_round_raises_it(
-    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection
+    app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection
 ) -> None:
-    await enqueue(site.build, org, [1])
-    await enqueue(site.ship, org, [1])
+    await enqueue(blocking.build, org, [1])
+    await enqueue(blocking.ship, org, [1])
     sql.execute(
         """create function duly.trouble() returns trigger language plpgsql as
            $$ begin raise exception 'out of order'; end $$"""
@@ -104,9 +109,9 @@ async def test_jobs_claimed_before_an_error_are_returned_and_the_next_round_rais
 
 
 async def test_a_hinted_job_is_claimed_without_a_peek(
-    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+    blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await enqueue(site.build, org, [1])
+    await enqueue(blocking.build, org, [1])
 
     async def forbidden(*_: object) -> None:
         raise AssertionError("it peeked")
@@ -118,10 +123,10 @@ async def test_a_hinted_job_is_claimed_without_a_peek(
 
 @pytest.mark.parametrize("lane", ["", "q:unknown", "q:default"])
 async def test_a_hint_that_leads_nowhere_does_no_harm(
-    app: Duly, site: Site, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection, lane: str
+    app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection, lane: str
 ) -> None:
     """Neither does one to a queue that is paused."""
-    await enqueue(site.build, org, [1])
+    await enqueue(blocking.build, org, [1])
     sql.execute("update duly.queues set paused_at = now() where queue = 'q:default'")
     claimer.hint(lane)
     assert await claimer.round(WORKER, 5) == []
@@ -149,11 +154,11 @@ async def test_each_job_of_a_claim_has_its_own_policy(
 
 
 async def test_hints_never_keep_a_worker_from_peeking(
-    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+    blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)
     peeks = count_peeks(monkeypatch)
-    await enqueue(site.build, org, range(6))
+    await enqueue(blocking.build, org, range(6))
     for _ in range(6):
         claimer.hint("q:default")
         assert len(await claimer.round(WORKER, 1)) == 1
@@ -161,11 +166,11 @@ async def test_hints_never_keep_a_worker_from_peeking(
 
 
 async def test_a_full_claim_is_followed_by_another_without_a_peek(
-    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+    blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "_PEEK_TTL", 3600.0)
     peeks = count_peeks(monkeypatch)
-    await enqueue(site.build, org, range(7))
+    await enqueue(blocking.build, org, range(7))
     assert [len(await claimer.round(WORKER, 3)) for _ in range(2)] == [3, 3]
     assert len(peeks) == 1
     assert [len(await claimer.round(WORKER, 3)) for _ in range(2)] == [1, 0]
@@ -173,29 +178,29 @@ async def test_a_full_claim_is_followed_by_another_without_a_peek(
 
 
 async def test_a_stale_peek_is_renewed_before_the_jobs_are_returned(
-    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+    blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)
     peeks = count_peeks(monkeypatch)
-    await enqueue(site.build, org, range(3))
+    await enqueue(blocking.build, org, range(3))
     assert len(await claimer.round(WORKER, 3)) == 3
     assert len(peeks) == 2
 
 
 async def test_a_lane_that_fills_up_meanwhile_gets_its_share(
-    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+    blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although the lane of the peek never runs dry."""
     monkeypatch.setattr(claims, "_PEEK_TTL", 0.001)
-    await enqueue(site.build, org, range(60))
+    await enqueue(blocking.build, org, range(60))
     assert len(await claimer.round(WORKER, 4)) == 4
-    await enqueue(site.ship, org, range(4))
+    await enqueue(blocking.ship, org, range(4))
     types = [job.job_type for _ in range(8) for job in await claimer.round(WORKER, 4)]
     assert types.count("site.ship") == 4
 
 
 async def test_an_error_while_peeking_ahead_costs_no_job(
-    site: Site, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+    blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)
     real, answers = claims.peek_lanes, iter([True, False])
@@ -206,7 +211,7 @@ async def test_an_error_while_peeking_ahead_costs_no_job(
         return await real(*values)  # type: ignore[arg-type]
 
     monkeypatch.setattr(claims, "peek_lanes", sometimes)
-    await enqueue(site.build, org, range(3))
+    await enqueue(blocking.build, org, range(3))
     assert len(await claimer.round(WORKER, 2)) == 2
     with pytest.raises(psycopg.Error, match="not now"):
         await claimer.round(WORKER, 2)

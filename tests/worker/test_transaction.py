@@ -14,8 +14,18 @@ import psycopg
 import pytest
 
 from duly import Cancel, Context, Duly, Fail, Job, Retry, Snooze, SyncContext
-from tests.worker import isolated_jobs as theirs
-from tests.worker.working import AT_ONCE, ONCE, brief, deaf, done, events, lose_everything, work_off, working
+from tests.worker import isolated_jobs
+from tests.worker.working import (
+    ONE_ATTEMPT,
+    RETRY_AT_ONCE,
+    event_types,
+    lose_all_workers,
+    run_until_ended,
+    seconds,
+    settle_attempts,
+    silent_worker,
+    working,
+)
 
 WRITE = "insert into effects (job_id, attempt) values (%s, %s)"
 KINDS = ["async", "plain"]
@@ -31,13 +41,13 @@ def effects(sql: psycopg.Connection) -> Callable[[], list[Any]]:
 def writer(app: Duly, kind: str, then: Callable[[int], Any] = lambda attempt: "done") -> Job[[], Any]:
     """A job type that writes an effect in its transaction, and then says this."""
 
-    @app.job("write.softly", retry=AT_ONCE)
+    @app.job("write.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> Any:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
         return then(ctx.attempt)
 
-    @app.job("write.plainly", retry=AT_ONCE)
+    @app.job("write.plainly", retry=RETRY_AT_ONCE)
     def plainly(ctx: SyncContext) -> Any:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
@@ -57,7 +67,7 @@ async def test_effects_are_committed_with_the_completion(
         return "done"
 
     handle = await writer(app, kind, look).enqueue()
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert await handle.result() == "done"
     assert seen == [[]], "not visible before the commit"
     assert effects() == [(handle.job_id, 1)]
@@ -66,7 +76,7 @@ async def test_effects_are_committed_with_the_completion(
         "where e.event_type = 'job.completed' and e.commit_xid::xid = f.xmin"
     ).fetchone()
     assert together == (1,)
-    assert await events(handle) == ["queued", "started", "completed"]
+    assert await event_types(handle) == ["queued", "started", "completed"]
 
 
 async def test_effects_of_a_process_are_committed_with_the_completion(
@@ -74,7 +84,9 @@ async def test_effects_of_a_process_are_committed_with_the_completion(
 ) -> None:
     endings = ("return", "error", "exit", "snooze")
     calls = [
-        kind.call(ending, str(tmp_path)) for kind in (theirs.write, theirs.write_softly) for ending in endings
+        kind.call(ending, str(tmp_path))
+        for kind in (isolated_jobs.write, isolated_jobs.write_softly)
+        for ending in endings
     ]
     handles = await isolated.enqueue_many(calls)
     async with working(isolated, isolated=2):
@@ -109,7 +121,7 @@ async def test_effects_of_an_attempt_that_does_not_complete_never_happen(
         return REFUSALS[refusal]() if len(tries) == 1 else "done"
 
     handle = await writer(app, kind, once_more).enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     if refusal == "a bad result":
         assert (job.status, effects()) == ("failed", [])
     else:
@@ -122,7 +134,7 @@ async def test_effects_of_a_job_that_ends_otherwise_never_happen(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], end: Exception, kind: str
 ) -> None:
     handle = await writer(app, kind, lambda attempt: end).enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert job.status in ("failed", "canceled")
     assert effects() == []
 
@@ -131,19 +143,19 @@ async def test_effects_of_a_job_that_ends_otherwise_never_happen(
 async def test_an_error_inside_the_block_undoes_it(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=ONCE)
+    @app.job("write.softly", retry=ONE_ATTEMPT)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             raise ValueError("no")
 
-    @app.job("write.plainly", retry=ONCE)
+    @app.job("write.plainly", retry=ONE_ATTEMPT)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             raise ValueError("no")
 
-    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
     assert (job.outcome, job.error_code, effects()) == ("dead", "value_error", [])
 
 
@@ -151,7 +163,7 @@ async def test_an_error_inside_the_block_undoes_it(
 async def test_a_swallowed_error_of_the_database_is_no_completion(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=ONCE)
+    @app.job("write.softly", retry=ONE_ATTEMPT)
     async def softly(ctx: Context) -> str:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
@@ -159,7 +171,7 @@ async def test_a_swallowed_error_of_the_database_is_no_completion(
                 await conn.execute("select 1 / 0")
         return "as if nothing had happened"
 
-    @app.job("write.plainly", retry=ONCE)
+    @app.job("write.plainly", retry=ONE_ATTEMPT)
     def plainly(ctx: SyncContext) -> str:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
@@ -167,7 +179,7 @@ async def test_a_swallowed_error_of_the_database_is_no_completion(
                 conn.execute("select 1 / 0")
         return "as if nothing had happened"
 
-    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
     assert (job.outcome, effects()) == ("dead", [])
     assert job.error_code == "store.error"
 
@@ -176,7 +188,7 @@ async def test_a_swallowed_error_of_the_database_is_no_completion(
 async def test_a_savepoint_lets_the_rest_of_the_block_live(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=ONCE)
+    @app.job("write.softly", retry=ONE_ATTEMPT)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
@@ -187,7 +199,7 @@ async def test_a_savepoint_lets_the_rest_of_the_block_live(
             except psycopg.Error:
                 pass
 
-    @app.job("write.plainly", retry=ONCE)
+    @app.job("write.plainly", retry=ONE_ATTEMPT)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
@@ -199,7 +211,7 @@ async def test_a_savepoint_lets_the_rest_of_the_block_live(
                 pass
 
     handle = await (softly if kind == "async" else plainly).enqueue()
-    assert (await done(app, handle)).outcome == "succeeded"
+    assert (await run_until_ended(app, handle)).outcome == "succeeded"
     assert effects() == [(handle.job_id, 1)]
 
 
@@ -208,19 +220,19 @@ async def test_a_savepoint_lets_the_rest_of_the_block_live(
 async def test_the_end_of_the_transaction_is_not_the_handlers(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str, by: str
 ) -> None:
-    @app.job("write.softly", retry=ONCE)
+    @app.job("write.softly", retry=ONE_ATTEMPT)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             await getattr(conn, by)()
 
-    @app.job("write.plainly", retry=ONCE)
+    @app.job("write.plainly", retry=ONE_ATTEMPT)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             getattr(conn, by)()
 
-    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
     assert (job.outcome, job.error_code, effects()) == ("dead", "store.error", [])
 
 
@@ -228,19 +240,19 @@ async def test_the_end_of_the_transaction_is_not_the_handlers(
 async def test_a_job_whose_transaction_was_ended_behind_our_back_does_not_complete(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=ONCE)
+    @app.job("write.softly", retry=ONE_ATTEMPT)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             await conn.execute("rollback")
 
-    @app.job("write.plainly", retry=ONCE)
+    @app.job("write.plainly", retry=ONE_ATTEMPT)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             conn.execute("rollback")
 
-    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
     assert (job.outcome, job.error_code, effects()) == ("dead", "store.error", [])
     assert "ended before its job" in (job.error_message or "")
 
@@ -249,21 +261,21 @@ async def test_a_job_whose_transaction_was_ended_behind_our_back_does_not_comple
 async def test_there_is_one_transaction_per_attempt(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=AT_ONCE)
+    @app.job("write.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 2])
 
-    @app.job("write.plainly", retry=AT_ONCE)
+    @app.job("write.plainly", retry=RETRY_AT_ONCE)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 2])
 
-    job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
     assert (job.outcome, job.attempt, job.error_code, effects()) == ("failed", 1, "contract.invalid", [])
 
 
@@ -275,7 +287,7 @@ async def test_effects_never_happen_when_the_lease_was_lost_meanwhile(
     written, taken_over = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    @app.job("write.softly", retry=AT_ONCE)
+    @app.job("write.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
@@ -290,7 +302,7 @@ async def test_effects_never_happen_when_the_lease_was_lost_meanwhile(
         loop.call_soon_threadsafe(written.set)
         asyncio.run_coroutine_threadsafe(taken_over.wait(), loop).result()
 
-    @app.job("write.plainly", retry=AT_ONCE)
+    @app.job("write.plainly", retry=RETRY_AT_ONCE)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
@@ -300,16 +312,16 @@ async def test_effects_never_happen_when_the_lease_was_lost_meanwhile(
             pause()
 
     handle = await (softly if kind == "async" else plainly).enqueue()
-    async with deaf(app, sql) as worker:
+    async with silent_worker(app, sql) as worker:
         await written.wait()
-        await lose_everything(app, sql)
+        await lose_all_workers(app, sql)
         taken_over.set()
         await worker.loop_events.wait("lost")
     assert effects() == []
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.outcome, job.attempt) == ("succeeded", 2)
     assert effects() == [(handle.job_id, 2)]
-    assert await events(handle) == ["queued", "started", "lease_lost", "started", "completed"]
+    assert await event_types(handle) == ["queued", "started", "lease_lost", "started", "completed"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -321,7 +333,7 @@ async def test_effects_never_happen_when_the_connection_was_cut(
         if attempt == 1:
             sql.execute("select pg_terminate_backend(%s, 5000)", backend)
 
-    @app.job("write.softly", retry=AT_ONCE)
+    @app.job("write.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
@@ -331,7 +343,7 @@ async def test_effects_never_happen_when_the_connection_was_cut(
                 await conn.execute("select 1")
         cut(backend, ctx.attempt)
 
-    @app.job("write.plainly", retry=AT_ONCE)
+    @app.job("write.plainly", retry=RETRY_AT_ONCE)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
@@ -342,9 +354,9 @@ async def test_effects_never_happen_when_the_connection_was_cut(
         cut(backend, ctx.attempt)
 
     handle = await (softly if kind == "async" else plainly).enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.outcome, job.attempt, effects()) == ("succeeded", 2, [(handle.job_id, 2)])
-    assert await events(handle) == ["queued", "started", "retried", "started", "completed"]
+    assert await event_types(handle) == ["queued", "started", "retried", "started", "completed"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -353,20 +365,20 @@ async def test_a_time_out_undoes_the_transaction_and_frees_its_locks(
 ) -> None:
     release = threading.Event()
 
-    @app.job("write.softly", timeout=brief(0.3), retry=ONCE)
+    @app.job("write.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             await asyncio.Event().wait()
 
-    @app.job("write.plainly", timeout=brief(0.3), retry=ONCE)
+    @app.job("write.plainly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     def plainly(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             release.wait()
 
     try:
-        job = await done(app, await (softly if kind == "async" else plainly).enqueue())
+        job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
         sql.execute("set lock_timeout = '5s'; lock table effects in access exclusive mode")
     finally:
         release.set()
@@ -376,14 +388,14 @@ async def test_a_time_out_undoes_the_transaction_and_frees_its_locks(
 async def test_a_result_that_cannot_be_kept_undoes_the_transaction(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any]
 ) -> None:
-    @app.job("write.softly", retry=AT_ONCE)
+    @app.job("write.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
         ctx.count(bytes=1e308)
         ctx.count(bytes=1e308)
 
-    job = await done(app, await softly.enqueue())
+    job = await run_until_ended(app, await softly.enqueue())
     assert (job.outcome, effects()) == ("failed", [])
 
 
@@ -392,5 +404,5 @@ async def test_more_transactions_than_connections_take_turns(
 ) -> None:
     write = writer(app, "async")
     handles = await app.enqueue_many([write.options(idempotency_key=str(n)).call() for n in range(60)])
-    await work_off(app, 60)
+    await settle_attempts(app, 60)
     assert sorted(effects()) == sorted((handle.job_id, 1) for handle in handles)

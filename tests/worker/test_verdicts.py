@@ -21,7 +21,7 @@ from duly import (
     errors,
 )
 from duly.core.outcome import HandlerSignal
-from tests.worker.working import AT_ONCE, TWICE, done, events, work_off
+from tests.worker.working import RETRY_AT_ONCE, TWO_ATTEMPTS, event_types, run_until_ended, settle_attempts
 
 
 class CardExpired(Exception):
@@ -34,24 +34,24 @@ async def test_errors_that_will_not_pass_are_not_retried(app: Duly, acting: uuid
     if not never:
         app.never_retry.add(CardExpired)
 
-    @app.job("card.charge", retry=AT_ONCE, never_retry=never)
+    @app.job("card.charge", retry=RETRY_AT_ONCE, never_retry=never)
     def charge() -> None:
         raise CardExpired("12/25")
 
     handle = await charge.enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.status, job.outcome, job.attempt, job.retryable) == ("failed", "failed", 1, False)
     assert (job.error_code, job.error_message) == ("card.expired", "12/25")
-    assert await events(handle) == ["queued", "started", "failed"]
+    assert await event_types(handle) == ["queued", "started", "failed"]
 
 
 @pytest.mark.parametrize("error", [PermissionError("no"), errors.NotFound("gone"), errors.ContractError("x")])
 async def test_refusals_are_not_retried(app: Duly, acting: uuid.UUID, error: Exception) -> None:
-    @app.job("step.take", retry=AT_ONCE)
+    @app.job("step.take", retry=RETRY_AT_ONCE)
     async def take() -> None:
         raise error
 
-    job = await done(app, await take.enqueue())
+    job = await run_until_ended(app, await take.enqueue())
     assert (job.outcome, job.attempt) == ("failed", 1)
 
 
@@ -60,13 +60,13 @@ async def test_other_errors_are_tried_again_until_the_attempts_are_spent(
 ) -> None:
     attempts = []
 
-    @app.job("step.take", retry=AT_ONCE)
+    @app.job("step.take", retry=RETRY_AT_ONCE)
     async def take(ctx: Context) -> None:
         attempts.append(ctx.attempt)
         raise ValueError("not yet")
 
     handle = await take.enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert attempts == [1, 2, 3, 4, 5]
     assert (job.status, job.outcome, job.attempt, job.error_count, job.retryable) == (
         "failed",
@@ -78,7 +78,7 @@ async def test_other_errors_are_tried_again_until_the_attempts_are_spent(
     assert sql.execute("select attempts, error_code, error_class from duly.dead_letters").fetchall() == [
         (5, "value_error", "ValueError")
     ]
-    assert await events(handle) == [
+    assert await event_types(handle) == [
         "queued",
         *["started", "retried"] * 4,
         "started",
@@ -115,12 +115,12 @@ def _answer(kind: str) -> Exception:
 
 @pytest.mark.parametrize("kind", ["seconds", "a date", "of the cause"])
 async def test_a_providers_retry_after_is_a_floor(app: Duly, acting: uuid.UUID, kind: str) -> None:
-    @app.job("call.out", retry=AT_ONCE)
+    @app.job("call.out", retry=RETRY_AT_ONCE)
     async def call() -> None:
         raise _answer(kind)
 
     handle = await call.enqueue()
-    await work_off(app)
+    await settle_attempts(app)
     job = await handle.status()
     assert (job.status, job.attempt) == ("queued", 1)
     # The worker knows the time from its last look at the database's clock.
@@ -133,11 +133,11 @@ async def test_a_providers_retry_after_is_a_floor(app: Duly, acting: uuid.UUID, 
 async def test_an_answer_that_makes_no_sense_sets_no_floor(
     app: Duly, acting: uuid.UUID, error: Exception
 ) -> None:
-    @app.job("call.out", retry=TWICE)
+    @app.job("call.out", retry=TWO_ATTEMPTS)
     async def call() -> None:
         raise error
 
-    job = await done(app, await call.enqueue())
+    job = await run_until_ended(app, await call.enqueue())
     assert (job.outcome, job.attempt, job.error_message) == ("dead", 2, "503")
     assert job.error_code == type(error).__name__.lower()
 
@@ -176,16 +176,16 @@ async def test_a_handlers_verdict_is_obeyed(
             raise verdict
         return verdict
 
-    @app.job("say.softly", retry=AT_ONCE)
+    @app.job("say.softly", retry=RETRY_AT_ONCE)
     async def softly() -> int | Retry | Snooze | Cancel | Fail:
         return say()
 
-    @app.job("say.plainly", retry=AT_ONCE)
+    @app.job("say.plainly", retry=RETRY_AT_ONCE)
     def plainly() -> int | Retry | Snooze | Cancel | Fail:
         return say()
 
     handle = await (softly if kind == "async" else plainly).enqueue()
-    await work_off(app)
+    await settle_attempts(app)
     job = await handle.status()
     assert job.model_dump(include=set(expected)) == expected
     if job.status == "queued":
@@ -195,7 +195,7 @@ async def test_a_handlers_verdict_is_obeyed(
 async def test_a_snoozed_job_comes_back_and_its_attempts_are_not_spent(app: Duly, acting: uuid.UUID) -> None:
     seen = []
 
-    @app.job("step.take", retry=TWICE)
+    @app.job("step.take", retry=TWO_ATTEMPTS)
     async def take(ctx: Context) -> str:
         seen.append(ctx.attempt)
         if len(seen) < 6:
@@ -203,25 +203,25 @@ async def test_a_snoozed_job_comes_back_and_its_attempts_are_not_spent(app: Duly
         return "done"
 
     handle = await take.enqueue()
-    job = await done(app, handle)
+    job = await run_until_ended(app, handle)
     assert (job.outcome, job.attempt, seen) == ("succeeded", 1, [1] * 6)
-    assert (await events(handle)).count("snoozed") == 5
+    assert (await event_types(handle)).count("snoozed") == 5
 
 
 async def test_retries_of_an_org_against_one_dependency_are_spread(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    @app.job("crm.sync", retry=AT_ONCE, dependency="crm")
+    @app.job("crm.sync", retry=RETRY_AT_ONCE, dependency="crm")
     async def sync(n: int) -> None:
         raise ConnectionError("down")
 
-    @app.job("mail.send", retry=TWICE)  # three retries at most: its budget is five
+    @app.job("mail.send", retry=TWO_ATTEMPTS)  # three retries at most: its budget is five
     async def send(n: int) -> None:
         raise Retry(after=0.001)
 
     await app.enqueue_many([*(sync.call(n) for n in range(30)), *(send.call(n) for n in range(3))])
     # One retry in ten seconds, five of them at once: the others queue up behind those.
-    await work_off(app, 33, retries_per_second=0.1, retry_burst=5, slots=1)
+    await settle_attempts(app, 33, retries_per_second=0.1, retry_burst=5, slots=1)
     waits = {
         job_type: [wait for (wait,) in rows]
         for job_type in ("crm.sync", "mail.send")

@@ -1,4 +1,4 @@
-"""A worker at work, for as long as a test needs it."""
+"""Run workers in tests, and wait for their jobs."""
 
 from __future__ import annotations
 
@@ -20,107 +20,109 @@ from duly.worker.options import WorkerConnections, WorkerOptions
 from duly.worker.worker import Worker
 from duly.worker.workers_store import WorkerIdentity, register
 
-AT_ONCE = RetryPolicy(max_attempts=5, delays=(timedelta(milliseconds=1),))
-"""Tried again without delay."""
-TWICE = RetryPolicy(max_attempts=2, delays=(timedelta(milliseconds=1),))
-ONCE = RetryPolicy(max_attempts=1)
-NOWHERE = "postgresql://127.0.0.1:1/nowhere"
-PATIENCE = 60
-"""Seconds after which what did not come is not waited for any more."""
+RETRY_AT_ONCE = RetryPolicy(max_attempts=5, delays=(timedelta(milliseconds=1),))
+"""Five attempts without a delay."""
+TWO_ATTEMPTS = RetryPolicy(max_attempts=2, delays=(timedelta(milliseconds=1),))
+ONE_ATTEMPT = RetryPolicy(max_attempts=1)
+UNREACHABLE_URL = "postgresql://127.0.0.1:1/nowhere"
+WAIT_TIMEOUT = 60
+"""Seconds that a test waits for a job or a condition before it fails."""
+
+# Aliases for make_release.py, whose imports must stay as they are.
+ONCE, PATIENCE = ONE_ATTEMPT, WAIT_TIMEOUT
 
 
-def brief(seconds: float) -> timedelta:
-    return timedelta(seconds=seconds)
+def seconds(count: float) -> timedelta:
+    return timedelta(seconds=count)
 
 
 @asynccontextmanager
-async def working(app: Duly, **choices: Any) -> AsyncIterator[Worker]:
-    """A worker; whatever waits inside the block gives up some day."""
-    async with asyncio.timeout(PATIENCE):
-        async with app.worker(**{"drain": brief(10), **choices}) as worker:
+async def working(app: Duly, **options: Any) -> AsyncIterator[Worker]:
+    """Run a worker for the block, which fails after `WAIT_TIMEOUT` seconds."""
+    async with asyncio.timeout(WAIT_TIMEOUT):
+        async with app.worker(**{"drain": seconds(10), **options}) as worker:
             yield worker
 
 
 @asynccontextmanager
-async def deaf(app: Duly, sql: psycopg.Connection[Any], **choices: Any) -> AsyncIterator[Worker]:
-    """A worker without notifications that has just sent its last heartbeat for a while."""
-    options = WorkerOptions(**{"heartbeat": brief(10), "drain": brief(10), **choices})
+async def silent_worker(app: Duly, sql: psycopg.Connection[Any], **options: Any) -> AsyncIterator[Worker]:
+    """Run a worker without LISTEN connection whose next heartbeat is ten seconds away."""
+    worker_options = WorkerOptions(**{"heartbeat": seconds(10), "drain": seconds(10), **options})
     connections = WorkerConnections(
-        app.database_urls.url, NOWHERE, partial(open_resources, app.settings, app.database_urls.url)
+        app.database_urls.url, UNREACHABLE_URL, partial(open_resources, app.settings, app.database_urls.url)
     )
-    async with asyncio.timeout(PATIENCE):
-        async with Worker(app, options, connections) as worker:
-            await until(sql, f"select heartbeat_at > started_at from duly.workers where {_is(worker)}")
+    async with asyncio.timeout(WAIT_TIMEOUT):
+        async with Worker(app, worker_options, connections) as worker:
+            await until(
+                sql,
+                f"select heartbeat_at > started_at from duly.workers where worker_id = '{worker.worker_id}'",
+            )
             yield worker
-
-
-def _is(worker: Worker) -> str:
-    return f"worker_id = '{worker.worker_id}'"
 
 
 async def until(sql: psycopg.Connection[Any], query: str) -> None:
-    """Ask until the answer is yes."""
-    async with asyncio.timeout(PATIENCE):
+    """Run the query until it returns true."""
+    async with asyncio.timeout(WAIT_TIMEOUT):
         while sql.execute(query).fetchone() != (True,):
             await asyncio.to_thread(lambda: None)
 
 
-async def breathe() -> None:
-    """Let the loop do what else there is to do."""
+async def yield_to_loop() -> None:
+    """Let the event loop run its other callbacks once."""
     turn = asyncio.get_running_loop().create_future()
     turn.get_loop().call_soon(turn.set_result, None)
     await turn
 
 
 @asynccontextmanager
-async def surviving(app: Duly, **choices: Any) -> AsyncIterator[Worker]:
-    """A worker that does its work as before when the block is left."""
-    if "test.well" not in app.registry:
+async def surviving_worker(app: Duly, **options: Any) -> AsyncIterator[Worker]:
+    """Run a worker, and check after the block that it still completes async and sync jobs."""
+    if "test.echo_async" not in app.registry:
 
-        @app.job("test.well")
-        async def well(key: str) -> str:
+        @app.job("test.echo_async")
+        async def echo_async(key: str) -> str:
             return key
 
-        @app.job("test.well_plainly")
-        def well_plainly(key: str) -> str:
+        @app.job("test.echo_sync")
+        def echo_sync(key: str) -> str:
             return key
 
-    async with working(app, **choices) as worker:
+    async with working(app, **options) as worker:
         yield worker
-        for name in ("test.well", "test.well_plainly"):
+        for name in ("test.echo_async", "test.echo_sync"):
             key = str(uuid.uuid4())
             handle = await app.registry.get(name).enqueue(key)
-            assert await handle.result(PATIENCE) == key
+            assert await handle.result(WAIT_TIMEOUT) == key
 
 
-async def work_off(app: Duly, attempts: int = 1, **choices: Any) -> Worker:
-    """Work until so many attempts are settled."""
-    async with working(app, **choices) as worker:
+async def settle_attempts(app: Duly, attempts: int = 1, **options: Any) -> Worker:
+    """Run a worker until it has settled this many attempts."""
+    async with working(app, **options) as worker:
         await worker.loop_events.wait("settled", attempts)
     return worker
 
 
-async def done(app: Duly, handle: Handle[Any], **choices: Any) -> JobSnapshot:
-    """Work until this job has ended."""
-    async with working(app, **choices):
-        return await handle.wait(PATIENCE)
+async def run_until_ended(app: Duly, handle: Handle[Any], **options: Any) -> JobSnapshot:
+    """Run a worker until the job has ended; return the job."""
+    async with working(app, **options):
+        return await handle.wait(WAIT_TIMEOUT)
 
 
-async def events(handle: Handle[Any]) -> list[str]:
-    """The types of the events of an ended job."""
+async def event_types(handle: Handle[Any]) -> list[str]:
+    """Return the event types of an ended job, without the prefix `job.`."""
     return [event.event_type.removeprefix("job.") async for event in handle.events()]
 
 
-async def lose_everything(app: Duly, sql: psycopg.Connection[Any]) -> None:
-    """Declare every worker lost, and take over what they held."""
+async def lose_all_workers(app: Duly, sql: psycopg.Connection[Any]) -> None:
+    """Declare every worker lost, and let the reaper take over their claims."""
     sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour' where lost_at is null")
     while await Reaper(app).once() == timedelta(0):
         pass
 
 
 async def claim_and_vanish(app: Duly, job_id: uuid.UUID) -> uuid.UUID:
-    """Claim this job, the only one, by a worker that vanishes."""
-    worker = WorkerIdentity(uuid.uuid4(), "gone", "h", 1, "0", ("q:default",), 1, brief(30))
+    """Claim the only queued job with a worker that then crashes; return the id of the worker."""
+    worker = WorkerIdentity(uuid.uuid4(), "crashed", "h", 1, "0", ("q:default",), 1, seconds(30))
     lane = {"lane": "q:default", "slots": 1, "after_org": uuid.UUID(int=0)}
     async with (await app.resources()).database.engine() as conn:
         await register(conn, worker)
@@ -130,14 +132,14 @@ async def claim_and_vanish(app: Duly, job_id: uuid.UUID) -> uuid.UUID:
 
 
 def worker_row(sql: psycopg.Connection[Any], column: str) -> Any:
-    """What the database knows of the worker that came first."""
+    """Return a column of the worker that started first."""
     row = sql.execute(f"select {column} from duly.workers order by started_at limit 1").fetchone()
     assert row
     return row[0]
 
 
-def picture(sql: psycopg.Connection[Any]) -> list[Any]:
-    """Everything there is to know of all jobs."""
+def dump_job_tables(sql: psycopg.Connection[Any]) -> list[Any]:
+    """Return the rows of all tables that a running job may change."""
     tables = (
         "job_states",
         "event_log",

@@ -17,7 +17,15 @@ from duly.apps.analyze.analysis import Analysis
 from duly.apps.analyze.request import Module
 from duly.apps.analyze.sources import SourceText
 from tests.apps.analyze.samples import samples
-from tests.worker.working import PATIENCE, brief, deaf, done, events, lose_everything, working
+from tests.worker.working import (
+    WAIT_TIMEOUT,
+    event_types,
+    lose_all_workers,
+    run_until_ended,
+    seconds,
+    silent_worker,
+    working,
+)
 
 Meanwhile = Callable[[str], Awaitable[None]]
 
@@ -47,7 +55,7 @@ async def test_chunks_are_partial_results_and_the_job_stores_a_report_in_two_fil
     uploads = [{"name": "seite.html", "blob": str(page)}, {"name": "bild.png", "blob": str(picture)}]
     request = AnalyzeRequest.read({"sources": [*samples(), *uploads]})
     handle = await job.enqueue(**request.arguments)
-    ended = await done(app, handle)
+    ended = await run_until_ended(app, handle)
     assert (ended.status, ended.outcome, ended.queue) == (Status.COMPLETED, Outcome.SUCCEEDED, "q:planning")
     assert (ended.progress_percent, ended.partial_count) == (100, 60)
     assert ended.summary_counts["total"] == ended.summary_counts["succeeded"] == 60
@@ -93,7 +101,7 @@ async def test_canceling_between_two_chunks_keeps_the_partial_results(
         await handle.cancel("changed my mind")
         await worker.loop_events.wait("cancel requested")
         go_on.set()
-        ended = await handle.wait(PATIENCE)
+        ended = await handle.wait(WAIT_TIMEOUT)
     assert (ended.status, ended.partial_count) == (Status.CANCELED, 2)
     assert started == ["angebot-reinigung.txt/size", "board-minutes.md/size"]
     assert [Part.model_validate(one.value).source for one in await handle.partials()] == [
@@ -114,14 +122,14 @@ async def test_a_second_attempt_runs_only_the_missing_chunks(
 
     started = observe(monkeypatch, meanwhile)
     handle = await declare(app).enqueue(samples()[:4], ["terms"], "de")
-    async with deaf(app, sql, drain=brief(0)):
+    async with silent_worker(app, sql, drain=seconds(0)):
         await reached.wait()
-        await lose_everything(app, sql)
-    ended = await done(app, handle)
+        await lose_all_workers(app, sql)
+    ended = await run_until_ended(app, handle)
     assert (ended.outcome, ended.attempt, ended.partial_count) == (Outcome.SUCCEEDED, 2, 4)
     names = [one["name"] for one in samples()[:4]]
     assert started == [f"{name}/terms" for name in (*names[:3], names[2], names[3])]
-    assert "lease_lost" in await events(handle)
+    assert "lease_lost" in await event_types(handle)
     assert (await handle.result()).totals.sources == 4
 
 
@@ -132,7 +140,7 @@ async def test_another_orgs_upload_is_refused_like_an_unknown_one(app: Duly, act
     messages = []
     for blob in (foreign, unknown):
         handle = await job.enqueue([{"name": "a", "text": "x"}, {"name": "b", "blob": blob}], ["size"], "de")
-        ended = await done(app, handle)
+        ended = await run_until_ended(app, handle)
         assert (ended.outcome, ended.attempt, ended.partial_count) == (Outcome.FAILED, 1, 0)
         messages.append((ended.error_code, ended.error_message))
     assert messages[0] == messages[1]
@@ -148,7 +156,7 @@ async def test_a_module_that_fails_for_one_source_does_not_stop_the_others(
 
     observe(monkeypatch, meanwhile)
     handle = await declare(app).enqueue(samples()[:3], ["size", "likeness"])
-    ended = await done(app, handle)
+    ended = await run_until_ended(app, handle)
     summary = await handle.result()
     assert (ended.outcome, ended.summary_counts["failed"]) == (Outcome.PARTIALLY_SUCCEEDED, 1)
     assert summary.failed.items == ("board-minutes.md/size",)

@@ -8,7 +8,7 @@ import httpx
 
 from duly import Duly
 from tests.apps.documents.http_requests import DOCUMENTS, folder, send
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 CONNECTORS = f"{DOCUMENTS}/connectors"
 ACCOUNT = {"provider": "dropbox", "name": "Scans", "secret_ref": "file:dropbox"}
@@ -21,12 +21,12 @@ async def test_a_document_is_classified_and_its_type_confirmed(
     sent = await send(http, text, "Rechnung.txt", engine="fast")
     where = f"{DOCUMENTS}/{sent['document']['document_id']}"
     async with working(library):
-        await library.handle(sent["job_id"], org_id=org).wait(PATIENCE)
+        await library.handle(sent["job_id"], org_id=org).wait(WAIT_TIMEOUT)
         again = await http.post(f"{where}/classification")
         assert again.status_code == 202
-        ended = await library.handle(again.json()["job_id"], org_id=org).wait(PATIENCE)
+        ended = await library.handle(again.json()["job_id"], org_id=org).wait(WAIT_TIMEOUT)
         measured = await http.post(f"{DOCUMENTS}/classifier/evaluate")
-        report = await library.handle(measured.json()["job_id"], org_id=org).wait(PATIENCE)
+        report = await library.handle(measured.json()["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     assert (ended.status, report.outcome) == ("completed", "blocked"), "nothing was confirmed yet"
     said = (await http.get(f"{where}/classification")).json()
     assert (len(said["classifications"]), said["classifications"][0]["doc_type"]) == (2, "invoice")
@@ -53,7 +53,7 @@ async def test_documents_with_an_unsure_type_are_listed_for_review(
     for name, more in (("a.txt", {}), ("b.txt", {}), ("c.txt", {"node_id": closed})):
         sent = await send(http, f"Guten Tag {name}", name, engine="fast", **more)
         async with working(library):
-            await library.handle(sent["job_id"], org_id=org).wait(PATIENCE)
+            await library.handle(sent["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     first = (await clerk.get(f"{DOCUMENTS}/review", params={"limit": 1})).json()
     [unsure] = first["unsure"]
     assert (unsure["document"]["name"], unsure["classification"]["review"]) == ("b.txt", True)
@@ -73,7 +73,7 @@ async def test_an_external_service_is_used_only_with_consent(
     for consent in (False, True):
         asked = await http.post(where, json={"engine": "remote", "consent": consent})
         async with working(library):
-            job = await library.handle(asked.json()["job_id"], org_id=org).wait(PATIENCE)
+            job = await library.handle(asked.json()["job_id"], org_id=org).wait(WAIT_TIMEOUT)
         ended[consent] = (job.outcome, job.error_code)
     assert ended == {
         False: ("blocked", "classification.no_consent"),

@@ -21,7 +21,7 @@ from duly.http.options import HttpOptions
 from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.http import contract
 from tests.http.conftest import key_of, served
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 NOT_DESCRIBED = re.compile(
     contract.NOT_DESCRIBED.pattern
@@ -47,7 +47,7 @@ async def ids(http: httpx.AsyncClient, library: Duly, org: uuid.UUID) -> dict[st
     found: dict[str, list[str]] = {name: [] for name in KNOWN}
     read = await send(http, "Brief", engine="fast")
     async with working(library):
-        await library.handle(read["job_id"], org_id=org).wait(PATIENCE)
+        await library.handle(read["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     for number in range(3):
         sent = await send(http, f"Brief {number}") if number else read
         upload = await http.post(f"{DOCUMENTS}/uploads", json={"sha256": f"{number:064}", "size": 1})

@@ -12,12 +12,12 @@ from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.maintenance.adapter_sync import AdapterSync
 from tests.apps.documents.files import pdf
 from tests.apps.documents.stage import add
-from tests.worker.working import done, work_off
+from tests.worker.working import run_until_ended, settle_attempts
 
 
 async def ended(app: Duly, who: DocumentPrincipal, document_id: uuid.UUID, engine: str = "fast") -> Outcome:
     begun = await app.documents.extract(who, document_id, engine)  # type: ignore[arg-type]
-    return (await done(app, app.handle(begun.job_id, org_id=who.org_id))).outcome
+    return (await run_until_ended(app, app.handle(begun.job_id, org_id=who.org_id))).outcome
 
 
 async def test_a_version_that_cannot_be_read_leaves_no_text_of_the_one_before(
@@ -45,7 +45,7 @@ async def test_an_old_extraction_says_nothing_of_a_newer_version(
     await add(library, anna, b"%PDF-1.7 and nothing more", document_id=filed.document_id)
     new = await docs.extract(anna, filed.document_id)
     await library.handle(old.job_id, org_id=anna.org_id).cancel("no longer needed")
-    await done(library, library.handle(new.job_id, org_id=anna.org_id))
+    await run_until_ended(library, library.handle(new.job_id, org_id=anna.org_id))
     await AdapterSync(library).once()
     assert (await docs.get(anna, filed.document_id)).status == "failed"
     assert [one.status for one in await docs.extractions(anna, filed.document_id)] == ["failed", "canceled"]
@@ -117,7 +117,7 @@ async def test_a_file_without_any_text_is_empty_and_not_done(
 ) -> None:
     filed = await add(library, anna, data, "leer.pdf")
     begun = await library.documents.extract(anna, filed.document_id)
-    job = await done(library, library.handle(begun.job_id, org_id=anna.org_id))
+    job = await run_until_ended(library, library.handle(begun.job_id, org_id=anna.org_id))
     assert (job.status, job.error_code) == (Status.FAILED, "document.empty")
     assert (await library.documents.get(anna, filed.document_id)).status == "failed"
 
@@ -128,7 +128,7 @@ async def test_a_confirmed_type_is_what_the_extraction_answers(
     filed = await add(library, anna, "Ein Blatt ohne besondere Merkmale, nur ein paar Worte.")
     await library.documents.classification.confirm(anna, filed.document_id, "invoice")
     begun = await library.documents.extract(anna, filed.document_id)
-    await work_off(library)
+    await settle_attempts(library)
     result = await library.handle(begun.job_id, org_id=anna.org_id).result()
     assert result["doc_type"] == (await library.documents.get(anna, filed.document_id)).doc_type == "invoice"
 

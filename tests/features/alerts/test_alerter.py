@@ -19,7 +19,7 @@ from duly.features.alerts.alerter import Alerter, AlertRecipients
 from duly.features.alerts.thresholds import Thresholds
 from duly.testing import FreshDatabase
 from tests.db.tenancy import insert
-from tests.worker.working import ONCE, PATIENCE, claim_and_vanish, until, working
+from tests.worker.working import ONE_ATTEMPT, WAIT_TIMEOUT, claim_and_vanish, until, working
 
 ANNA = Actor.operator("anna")
 EVERY = timedelta(seconds=15)
@@ -36,7 +36,7 @@ def alerter(app: Duly) -> Alerter:
 async def dying(app: Duly, org: uuid.UUID) -> Any:
     """Let jobs become dead letters; return their ids."""
 
-    @app.job("test.die", retry=ONCE)
+    @app.job("test.die", retry=ONE_ATTEMPT)
     async def die(n: int) -> None:
         raise ValueError("no")
 
@@ -45,7 +45,7 @@ async def dying(app: Duly, org: uuid.UUID) -> Any:
             handles = await app.enqueue_many([die.call(n) for n in range(count)])
             async with working(app):
                 for handle in handles:
-                    await handle.wait(PATIENCE)
+                    await handle.wait(WAIT_TIMEOUT)
         return [handle.job_id for handle in handles]
 
     return kill

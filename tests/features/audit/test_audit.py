@@ -16,7 +16,7 @@ from duly.features.audit.entries import ChangeRequest, record_entry
 from duly.features.audit.models import AuditReport
 from tests.features.audit.trail import ANNA, Trail, trail
 from tests.maintenance.aging import LONG_AGO, drop, ended, make_partitions
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 __all__ = ["trail"]
 
@@ -183,7 +183,7 @@ async def test_a_job_verifies_a_long_chain_and_its_report_is_the_same(trail: Tra
     waiting = await trail.app.audit.verification(trail.org, started.job_id)
     assert (waiting.job.status, waiting.report) == ("queued", None)
     async with working(trail.app):
-        await started.wait(PATIENCE)
+        await started.wait(WAIT_TIMEOUT)
     done = await trail.app.audit.verification(trail.org, str(started.job_id))
     assert done.report == await trail.verify()
     assert (await trail.app.audit.start_verification(trail.org, actor=ANNA)).created, (

@@ -22,8 +22,8 @@ from duly.features.audit.entries import OWN_TARGETS
 from duly.features.audit.models import AuditEntry
 from duly.features.audit.sealer import Sealer
 from duly.jobs import store as job_store
-from tests.db.settling import settle
-from tests.worker.working import done, work_off
+from tests.db.open_transactions import wait_for_transactions
+from tests.worker.working import run_until_ended, settle_attempts
 
 ANNA = Actor.user("anna")
 BEFORE = {"title": "Monday", "crew": [{"id": 1, "name": "Ada"}], "password": "hunter2", "salary": 10}
@@ -47,7 +47,7 @@ async def test_the_differences_become_one_entry_of_the_actor(
         handle = await describe(app, org, locale="de", names={"title": "Titel"}, hide=["salary"])
     payload = sql.execute("select payload::text from duly.job_records").fetchall()
     assert not any(secret in str(payload) for secret in ("hunter", "10", "20"))
-    ended = await done(app, handle)
+    ended = await run_until_ended(app, handle)
     assert (ended.status, ended.category, ended.queue) == ("completed", "audit", "q:default")
     [entry] = await entries(app, org)
     assert (entry.entry_id, entry.occurred_at) == (ended.job_id, ended.created_at)
@@ -61,13 +61,13 @@ async def test_the_differences_become_one_entry_of_the_actor(
         "salary: geändert (nicht gezeigt)",
         "password: geändert (nicht gezeigt)",
     ]
-    settle(sql)
+    wait_for_transactions(sql)
     await Sealer(app).once()
     assert (await app.audit.verify(org)).ok
 
 
 async def test_equal_versions_write_no_entry(app: Duly, org: uuid.UUID) -> None:
-    ended = await done(app, await describe(app, org, after=BEFORE))
+    ended = await run_until_ended(app, await describe(app, org, after=BEFORE))
     assert ended.status == "completed"
     assert await entries(app, org) == ()
 
@@ -89,9 +89,9 @@ async def test_a_retry_after_a_lost_commit_writes_the_entry_once(
 
     monkeypatch.setattr(job_store, "record_audit_entry", record_and_fail)
     handle = await describe(app, org)
-    await work_off(app)
+    await settle_attempts(app)
     sql.execute("update duly.scheduled set run_at = now()")
-    assert (await done(app, handle)).status == "completed"
+    assert (await run_until_ended(app, handle)).status == "completed"
     assert tries == 2
     assert len(await entries(app, org)) == 1
 
@@ -114,7 +114,7 @@ async def test_large_versions_go_through_the_blobs(app: Duly, org: uuid.UUID) ->
     large = {"title": "Monday", "text": "word " * 20_000}
     handle = await describe(app, org, before=large, after={**large, "title": "Sunday"})
     assert (await handle.status()).request_payload_ref
-    await done(app, handle)
+    await run_until_ended(app, handle)
     [entry] = await entries(app, org)
     assert entry.detail["summary"] == "title: “Monday” → “Sunday”"
 
@@ -169,7 +169,7 @@ async def test_versions_are_compared_outside_of_the_event_loop(
 
     for name in ("mask_secrets", "compare"):
         monkeypatch.setattr(enrichment, name, partial(record_thread, getattr(enrichment, name)))
-    assert (await done(app, await describe(app, org))).status == "completed"
+    assert (await run_until_ended(app, await describe(app, org))).status == "completed"
     assert len(threads) == 2
     assert threading.main_thread() not in threads
 

@@ -21,7 +21,7 @@ from duly.features.audit import store as audit
 from duly.features.audit.chain import verify
 from duly.features.audit.sealer import Sealer
 from duly.jobs import store as job_store
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 
 ANNA = Actor.operator("anna")
 EVERY = timedelta(seconds=10)
@@ -60,7 +60,7 @@ async def open_sessions(database: Database) -> AsyncIterator[AsyncExitStack]:
 
 async def sealing(sql: psycopg.Connection, sealer: Sealer) -> timedelta:
     """Run one round after all transactions have ended."""
-    settle(sql)
+    wait_for_transactions(sql)
     return await sealer.once()
 
 
@@ -174,7 +174,7 @@ async def test_only_one_sealer_works_at_a_time(
 ) -> None:
     await written(database, uuid.uuid4(), "a")
     first = await open_sessions.enter_async_context(database.engine())
-    settle(sql)
+    wait_for_transactions(sql)
     assert await audit.lock_mark(first)
     assert await Sealer(app).once() == EVERY
     assert rows(sql, "audit_seals") == []

@@ -12,7 +12,7 @@ from duly import Actor, Duly
 from duly.features.audit.models import AuditReport
 from duly.features.audit.sealer import Sealer
 from duly.jobs import store as job_store
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 
 ANNA = Actor.operator("anna")
 
@@ -36,7 +36,7 @@ class Trail:
                 )
 
     async def seal(self) -> None:
-        settle(self.sql)
+        wait_for_transactions(self.sql)
         while not await Sealer(self.app, batch=3).once():
             pass
 

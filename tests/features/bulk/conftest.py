@@ -14,7 +14,7 @@ from duly.core.outcome import AttemptOutcome, Completed, ErrorInfo, Failed, Retr
 from duly.db.database import Database
 from duly.features.bulk.service import Bulk
 from tests.features.dead_letters.dead_jobs import BOOM, end_one
-from tests.worker.site import working
+from tests.worker.blocking_jobs import running_workers
 
 End = Callable[..., Awaitable[uuid.UUID]]
 ENDINGS: dict[str, AttemptOutcome] = {
@@ -53,4 +53,4 @@ def end(mail: Any, database: Database, acting: uuid.UUID) -> End:
 @pytest.fixture
 def maintained(app: Duly) -> Callable[[], AbstractAsyncContextManager[Any]]:
     """Nothing is done meanwhile but what is changed for many jobs."""
-    return lambda: working(app, queues=("q:maintenance",))
+    return lambda: running_workers(app, queues=("q:maintenance",))

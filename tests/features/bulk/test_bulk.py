@@ -17,7 +17,7 @@ from duly.features.dead_letters.service import DeadLetters
 from duly.features.jobs.service import Jobs
 from duly.features.pagination import Count
 from tests.features.bulk.conftest import End
-from tests.worker.site import make_orgs
+from tests.worker.blocking_jobs import create_orgs
 
 OPS = Actor.user("ops-1")
 WHY: dict[str, Any] = {"actor": OPS, "reason": "the provider is back"}
@@ -41,7 +41,7 @@ async def test_all_matching_jobs_are_canceled_in_batches_and_no_others(
     app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, sql: psycopg.Connection, maintained: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    [theirs] = await make_orgs(app, 1)
+    [theirs] = await create_orgs(app, 1)
     calls = [mail.call(str(n), "DE" if n % 2 else "FR") for n in range(20)]
     await app.enqueue_many(calls)
     await app.enqueue_many([mail.options(org_id=theirs).call("x") for _ in range(5)])
@@ -197,7 +197,7 @@ async def test_a_canceled_bulk_action_stops_and_is_audited(
 async def test_only_operators_change_system_jobs_and_jobs_of_other_orgs(
     app: Duly, bulk: Bulk, mail: Any, acting: uuid.UUID, maintained: Any
 ) -> None:
-    [theirs] = await make_orgs(app, 1)
+    [theirs] = await create_orgs(app, 1)
     await app.enqueue_many([mail.call("a")])
     await app.enqueue_many([mail.options(org_id=theirs).call("b")])
     await bulk.start(acting, "discard", {}, **WHY)

@@ -15,7 +15,7 @@ from duly import Actor, Duly, context, errors
 from duly.core.outcome import Completed, Retried
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.db.overruling import fail_waiting
+from tests.db.stale_jobs import fail_waiting
 from tests.features.dead_letters.dead_jobs import (
     ACTIONS,
     BOOM,

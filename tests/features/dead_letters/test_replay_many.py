@@ -16,7 +16,7 @@ from duly.core.outcome import ErrorInfo
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
 from duly.worker import claim as claims
-from tests.db.overruling import fail_waiting
+from tests.db.stale_jobs import fail_waiting
 from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, audited, clone_letter, history, picture
 
 

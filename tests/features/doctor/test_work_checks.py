@@ -20,7 +20,7 @@ from duly.testing import FreshDatabase
 from duly.worker import workers_store as worker_store
 from tests.db.tenancy import insert
 from tests.features.doctor.report_lines import USUAL, examined, of, red, skipped
-from tests.worker.working import brief, until, working
+from tests.worker.working import seconds, until, working
 
 WORKER = """
     insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease, clock_offset)
@@ -100,7 +100,7 @@ async def test_a_running_worker_with_a_wrong_clock_is_named_and_still_works(
         return "flour"
 
     monkeypatch.setattr(worker_store, "datetime", AnHourAhead)
-    async with working(app, name="mill-7", heartbeat=brief(0.1)):
+    async with working(app, name="mill-7", heartbeat=seconds(0.1)):
         await until(sql, "select bool_and(clock_offset is not null) from duly.workers")
         lines = await examined(app)
         assert await (await grind.enqueue()).result(30) == "flour"

@@ -18,7 +18,7 @@ from duly.db.statements import statement
 from duly.features.events.models import FeedEvent
 from duly.features.events.service import Feed
 from duly.features.pagination import encode_cursor
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 from tests.db.tenancy import insert
 from tests.maintenance.aging import drop, make_partitions
 
@@ -71,7 +71,7 @@ async def test_every_event_of_the_org_comes_once_with_its_job(
     async with app.worker():
         for job_id in jobs:
             await app.handle(job_id, org_id=org).wait(timeout=30)
-    settle(sql)
+    wait_for_transactions(sql)
     events = await whole(app.feed, org, size=2)
     stored = sql.execute("select job_id, event_seq from duly.event_log where org_id = %s", [org]).fetchall()
     assert sorted(keys(events)) == sorted(stored)
@@ -88,7 +88,7 @@ async def test_a_page_continues_after_the_previous_one_also_later(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
     jobs = await enqueue(step, org, range(5))
-    settle(sql)
+    wait_for_transactions(sql)
     first = await app.feed.read(org, limit=3)
     assert (keys(first.events), first.more) == ([(job, 1) for job in jobs[:3]], True)
     second = await app.feed.read(org, first.after, limit=3)
@@ -96,7 +96,7 @@ async def test_a_page_continues_after_the_previous_one_also_later(
     third = await app.feed.read(org, second.after)
     assert (third.events, third.more) == ((), False)
     later = await enqueue(step, org, [5])
-    settle(sql)
+    wait_for_transactions(sql)
     assert keys((await app.feed.read(org, third.after)).events) == [(later[0], 1)]
     # The cursor of an event is as good as that of a page.
     assert keys((await app.feed.read(org, first.events[1].cursor)).events) == [
@@ -108,7 +108,7 @@ async def test_one_transaction_may_be_larger_than_a_page_and_than_a_scan(
     app: Duly, acting: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
     handles = await app.enqueue_many([step.call(n) for n in range(23)])
-    settle(sql)
+    wait_for_transactions(sql)
     for size, scanned in ((5, 1000), (5, 7), (100, 7), (1, 1)):
         found = keys(await whole(Feed(app, max_scanned=scanned), acting, size=size))
         assert found == sorted((handle.job_id, 1) for handle in handles)
@@ -128,7 +128,7 @@ async def test_an_event_that_commits_late_is_never_missed_where_a_cursor_of_ids_
     page = await app.feed.read(org)
     assert keys(page.events) == []  # not yet: an earlier transaction is still open
     await open_sessions.aclose()
-    settle(sql)
+    wait_for_transactions(sql)
     by_id = sql.execute("select job_id from duly.event_log where job_id > %s", [late.job_id]).fetchall()
     assert by_id == []  # and so it would be missed for ever
     assert keys((await app.feed.read(org, page.after)).events) == [(early.job_id, 1), (late.job_id, 1)]
@@ -194,7 +194,7 @@ async def test_under_concurrent_writers_the_feed_misses_nothing_and_a_cursor_of_
         numbered += [seq for (seq,) in rows]
         number = max([number, *numbered])
     await writing
-    settle(sql)
+    wait_for_transactions(sql)
     read += await whole(feed, orgs[0], after)
     rows = sql.execute("select event_seq from duly.event_log where event_seq > %s", [number]).fetchall()
     numbered += [seq for (seq,) in rows]
@@ -212,7 +212,7 @@ async def test_events_of_other_orgs_never_appear_and_only_advance_the_cursor(
     await enqueue(step, other, range(9))
     [mine] = await enqueue(step, org, [1])
     await enqueue(step, other, range(9, 18))
-    settle(sql)
+    wait_for_transactions(sql)
     feed, after, pages = Feed(app, max_scanned=4), None, []
     for _ in range(5):
         page = await feed.read(org, after)
@@ -256,10 +256,10 @@ async def test_new_events_follow_the_tip(
     app: Duly, org: uuid.UUID, step: Job[[int], int], sql: psycopg.Connection
 ) -> None:
     await enqueue(step, org, range(3))
-    settle(sql)
+    wait_for_transactions(sql)
     tip = await app.feed.tip(org)
     [new] = await enqueue(step, org, [3])
-    settle(sql)
+    wait_for_transactions(sql)
     assert keys(await whole(app.feed, org, tip)) == [(new, 1)]
 
 
@@ -271,7 +271,7 @@ async def test_a_cursor_never_goes_beyond_what_was_committed(
     for _ in range(5):
         with sql.transaction(force_rollback=True):
             sql.execute("select pg_current_xact_id()")
-    settle(sql)
+    wait_for_transactions(sql)
     [last] = sql.execute("select max(commit_xid::text::bigint) from duly.event_log").fetchone() or [0]
     end = encode_cursor(0, last + 1, uuid.UUID(int=0), 0)
     assert (await app.feed.read(org)).after == end
@@ -311,7 +311,7 @@ def old_events(sql: psycopg.Connection, org: uuid.UUID, day: str, many: int = 1)
     insert(sql, "job_records", org, job_id=row[0], result_id=uuid.uuid4(), idempotency_key=day)
     for seq in range(1, many + 1):
         insert(sql, "event_log", org, job_id=row[0], event_seq=seq, occurred_at=day)
-    settle(sql)
+    wait_for_transactions(sql)
     return [(row[0], seq) for seq in range(1, many + 1)]
 
 

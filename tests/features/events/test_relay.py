@@ -19,7 +19,7 @@ from duly import Actor, Duly, context
 from duly.db.database import Database
 from duly.features.events.relay import Relay
 from duly.features.events.relay_store import skip_to_tip
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 from tests.features.events.relaying import relay_all
 from tests.features.webhooks.stock import LOG, endpoint, happen, job, messages
 
@@ -46,7 +46,7 @@ async def test_an_endpoint_gets_the_events_that_it_selects_and_no_other(
     relay, other = Relay(app), uuid.uuid4()
     await app.create_org(other, "Other")
     before = await job(app, org)
-    settle(sql)  # an endpoint also gets events that were not settled when it was created
+    wait_for_transactions(sql)  # an endpoint also gets events that were not settled when it was created
     ends = endpoint(sql, org, "https://a", "job.completed", "job.failed")
     typed = endpoint(sql, org, "https://b", "job.*", job_types=["step.walk"])
     every = endpoint(sql, org, "https://c", "*")
@@ -78,7 +78,7 @@ async def test_without_listeners_the_mark_skips_to_the_tip_and_a_new_listener_ge
     relay, mark = Relay(app), "select commit_xid::text::bigint, moved_at from duly.relay_mark"
     await job(app, org)
     sql.execute("update duly.relay_mark set moved_at = now()")
-    settle(sql)
+    wait_for_transactions(sql)
     before = sql.execute(mark).fetchone()
     assert NOW < await relay.once() <= SECOND
     assert sql.execute(mark).fetchone() == before, "it moved a moment ago: that is near enough"
@@ -89,7 +89,7 @@ async def test_without_listeners_the_mark_skips_to_the_tip_and_a_new_listener_ge
     assert row == moved[:1], "never beyond what was read"
     endpoint(sql, org, "https://a")
     later = await job(app, org)
-    settle(sql)
+    wait_for_transactions(sql)
     async with database.engine() as conn:
         await skip_to_tip(conn)  # as if that had been decided before the endpoint was created
     await relay_all(app, sql, relay)
@@ -130,7 +130,7 @@ async def test_an_earlier_event_of_a_job_is_relayed_along_though_its_transaction
     happen(sql, org, one, 3, "job.retried")
     await old.execute(LOG, [org, one, 4, "job.started"])
     await open_sessions.aclose()
-    settle(sql)
+    wait_for_transactions(sql)
     assert await relay.once() == NOW, "the batch has scanned one event, the last of the job"
     assert messages(sql, "event_seq, follows") == [(1, False), (2, True), (3, True), (4, True)]
     await relay_all(app, sql, relay)
@@ -178,7 +178,7 @@ async def test_a_mark_from_a_server_with_more_transactions_is_refused(
     endpoint(sql, org, "https://a")
     await job(app, org)
     sql.execute("update duly.relay_mark set commit_xid = '4611686018427387904'")
-    settle(sql)
+    wait_for_transactions(sql)
     with caplog.at_level(logging.ERROR, "duly.maintenance"):
         assert await Relay(app).once() > SECOND
     assert "more transactions" in caplog.text
@@ -193,7 +193,7 @@ async def test_whether_a_delivery_follows_is_decided_after_the_previous_one_is_s
     one = await job(app, org)
     await relay_all(app, sql)
     happen(sql, org, one, 2, "job.started")
-    settle(sql)
+    wait_for_transactions(sql)
     ending = await open_sessions.enter_async_context(database.engine())
     await ending.execute(
         "update duly.webhook_deliveries set status = 'delivered', ended_at = now() where org_id = %s", [org]
@@ -217,7 +217,7 @@ async def test_a_batch_that_is_too_large_shrinks_until_it_succeeds_and_grows_aga
         "from generate_series(2, 400) n",
         [org, one],
     )
-    settle(sql)
+    wait_for_transactions(sql)
     sql.execute(
         "create function duly.too_much() returns trigger language plpgsql as $$ begin "
         "if (select count(*) from fresh) > 120 then "
@@ -252,7 +252,7 @@ async def test_no_delivery_is_written_to_an_endpoint_that_is_being_deleted(
 ) -> None:
     remaining, removed = endpoint(sql, org, "https://a"), endpoint(sql, org, "https://b")
     await job(app, org)
-    settle(sql)
+    wait_for_transactions(sql)
     removing = await open_sessions.enter_async_context(database.engine())
     await removing.execute("delete from duly.webhook_endpoints where endpoint_id = %s", [removed])
     relaying = asyncio.create_task(Relay(app).once())

@@ -12,7 +12,14 @@ import pytest
 from duly import Actor, Context, Duly, RetryPolicy, errors
 from duly.features.dead_letters.service import DeadLetters
 from duly.features.jobs.service import Jobs
-from tests.worker.working import AT_ONCE, TWICE, deaf, done, lose_everything, working
+from tests.worker.working import (
+    RETRY_AT_ONCE,
+    TWO_ATTEMPTS,
+    lose_all_workers,
+    run_until_ended,
+    silent_worker,
+    working,
+)
 
 OPS = Actor.user("ops")
 
@@ -37,7 +44,7 @@ async def test_the_detail_has_partial_results_logs_and_children(
 
     other = await child.enqueue(9)
     handle = await parts.enqueue("DE")
-    await done(app, handle)
+    await run_until_ended(app, handle)
     detail = await jobs.full_detail(acting, handle.job_id)
     [row] = detail.timeline.rows
     assert row.run is not None
@@ -68,7 +75,7 @@ async def test_a_zombie_attempt_is_marked_lost_taken_over_and_refused(
 ) -> None:
     started, go_on = asyncio.Event(), asyncio.Event()
 
-    @app.job("tell.zombie", retry=AT_ONCE)
+    @app.job("tell.zombie", retry=RETRY_AT_ONCE)
     async def zombie(ctx: Context) -> int:
         if ctx.job.attempt == 1:
             started.set()
@@ -76,9 +83,9 @@ async def test_a_zombie_attempt_is_marked_lost_taken_over_and_refused(
         return ctx.job.attempt
 
     handle = await zombie.enqueue()
-    async with deaf(app, sql) as old:
+    async with silent_worker(app, sql) as old:
         await started.wait()
-        await lose_everything(app, sql)
+        await lose_all_workers(app, sql)
         async with working(app):
             await handle.wait(20)
         go_on.set()
@@ -97,7 +104,7 @@ async def test_a_zombie_attempt_is_marked_lost_taken_over_and_refused(
 
 
 async def test_replays_are_related_in_both_directions(app: Duly, jobs: Jobs, acting: uuid.UUID) -> None:
-    @app.job("tell.breaks", retry=TWICE)
+    @app.job("tell.breaks", retry=TWO_ATTEMPTS)
     async def breaks() -> None:
         raise ValueError("no")
 
@@ -149,7 +156,7 @@ async def test_large_payloads_and_many_events_are_left_out(
     async def long(text: str) -> None: ...
 
     handle = await long.enqueue("ä" * 40_000)
-    await done(app, handle)
+    await run_until_ended(app, handle)
     sql.execute(
         "insert into duly.event_log select org_id, job_id, 2 + n, 'job.progressed', status, attempt, "
         "occurred_at, actor_type, actor_id from duly.event_log, generate_series(2, 700) n "

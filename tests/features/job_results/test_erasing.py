@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from duly import Actor, Context, Duly, errors
-from tests.worker.working import done
+from tests.worker.working import run_until_ended
 
 ANNA = Actor.operator("anna")
 
@@ -24,7 +24,7 @@ async def test_erasing_a_subject_deletes_snapshots_and_files_of_its_ended_jobs_o
 
     handles = [await take.enqueue(n) for n in (1, 2, 3)]
     for handle in handles:
-        await done(app, handle)
+        await run_until_ended(app, handle)
     waiting = await take.enqueue(5)
     assert (await waiting.status()).subject_id == "customer:1"
 

@@ -13,7 +13,7 @@ from duly import Actor, Context, Duly, Fail, Handle, context, errors
 from duly.core.policy import Retention
 from duly.features.job_results import service as control
 from duly.features.job_results.service import Results
-from tests.worker.site import SOON, make_orgs, working
+from tests.worker.blocking_jobs import SOON, create_orgs, running_workers
 
 LARGE = {"text": "x" * 40_000}
 KEEP = Retention(partial_results=timedelta(days=3), final_results=timedelta(days=30))
@@ -40,7 +40,7 @@ async def ended(app: Duly, org: uuid.UUID, *values: Any, fails: bool = False) ->
     job = app.registry.get("site.pages") if "site.pages" in app.registry else declare(app)
     with context(org_id=org, actor=Actor.user("u1")):
         handle = await job.enqueue(list(values), fails)
-    async with working(app, poll=SOON):
+    async with running_workers(app, poll=SOON):
         await handle.wait(60)
     return handle
 
@@ -102,7 +102,7 @@ async def test_a_job_without_a_snapshot_has_an_empty_result(
 async def test_unknown_foreign_and_expired_results_raise_the_same_error(
     app: Duly, results: Results, sql: psycopg.Connection
 ) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
     handle = await ended(app, theirs, {"page": 1}, {"pages": 1})
     foreign, unknown = await link(handle), uuid.uuid4()
     said = set()

@@ -22,7 +22,7 @@ from duly.features.jobs.service import Jobs
 from duly.jobs import store as job_store
 from tests.features.jobs.test_jobs import ids, walk
 from tests.features.overview.filled import all_of, fill
-from tests.worker.site import make_orgs
+from tests.worker.blocking_jobs import create_orgs
 
 HOUR = timedelta(hours=1)
 NOW = datetime.now(UTC)
@@ -89,7 +89,7 @@ def jobs(app: Duly) -> Jobs:
 async def test_each_filter_and_each_pair_of_filters_lists_the_matching_jobs_of_the_org_in_order(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
     fill(sql, mine, theirs)
     everything = list(all_of(sql, mine))
     assert len(everything) == 48
@@ -111,7 +111,7 @@ async def test_each_filter_and_each_pair_of_filters_lists_the_matching_jobs_of_t
 async def test_the_list_of_all_orgs_has_the_matching_jobs_of_each_org(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
-    orgs = await make_orgs(app, 3)
+    orgs = await create_orgs(app, 3)
     fill(sql, *orgs)
     everything = [row for org in orgs for row in all_of(sql, org)]
     nonempty = 0
@@ -134,7 +134,7 @@ async def test_the_list_of_all_orgs_has_the_matching_jobs_of_each_org(
 
 
 async def test_jobs_are_counted_by_status(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
     fill(sql, mine, theirs)
     counts = Counter(row["status"] for row in all_of(sql, mine))
     found = await jobs.count_by_status(mine)
@@ -148,7 +148,7 @@ async def test_jobs_are_counted_by_status(app: Duly, jobs: Jobs, sql: psycopg.Co
 async def test_the_org_of_a_job_is_found_by_the_job_id(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
     fill(sql, mine, theirs)
     one = next(all_of(sql, theirs))["job_id"]
     assert await jobs.find(one) == theirs
@@ -158,7 +158,7 @@ async def test_the_org_of_a_job_is_found_by_the_job_id(
 async def test_a_list_by_ids_contains_only_jobs_of_the_org(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
     fill(sql, mine, theirs)
     rows, others = list(all_of(sql, mine))[:6], list(all_of(sql, theirs))[:2]
     named = [row["job_id"] for row in [*rows, *others]]
@@ -207,7 +207,7 @@ def _says_ended(wanted: dict[str, Any]) -> bool:
 
 
 async def test_all_filters_together(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
-    [org] = await make_orgs(app, 1)
+    [org] = await create_orgs(app, 1)
     fill(sql, org)
     [one] = [row for row in all_of(sql, org) if row["subject_id"] and row["status"] == "completed"][:1]
     wanted = {
@@ -225,7 +225,7 @@ async def test_all_filters_together(app: Duly, jobs: Jobs, sql: psycopg.Connecti
 async def test_a_job_whose_submitter_had_another_clock_is_found_by_the_time_of_the_database(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
-    [org] = await make_orgs(app, 1)
+    [org] = await create_orgs(app, 1)
     fill(sql, org)
     off = timedelta(seconds=50)
     moved = "update duly.job_records set created_at = created_at + %s where org_id = %s"
@@ -244,7 +244,7 @@ async def test_a_job_whose_submitter_had_another_clock_is_found_by_the_time_of_t
 async def test_metadata_is_compared_as_text_and_missing_keys_are_null(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
-    [org] = await make_orgs(app, 1)
+    [org] = await create_orgs(app, 1)
     fill(sql, org)
     kept = '{"n": 1.50, "deep": {"a": 1}, "yes": true, "empty": ""}'
     sql.execute("update duly.job_records set metadata = %s where job_type = 'type.1'", [kept])
@@ -260,7 +260,7 @@ async def test_metadata_is_compared_as_text_and_missing_keys_are_null(
 async def test_a_job_whose_status_changed_since_the_scan_is_left_out(
     app: Duly, jobs: Jobs, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [org] = await make_orgs(app, 1)
+    [org] = await create_orgs(app, 1)
     fill(sql, org)
     real = job_store.read_jobs
 
@@ -276,7 +276,7 @@ async def test_a_job_whose_status_changed_since_the_scan_is_left_out(
 async def test_a_cursor_is_refused_by_every_other_list(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
     fill(sql, mine, theirs)
     page = await jobs.list(mine, status="failed", limit=1)
     others = [{name: value} for name, value, _ in FILTERS if (name, value) != ("status", "failed")]
@@ -301,7 +301,7 @@ def test_a_checkpoint_of_an_earlier_release_continues_although_its_digest_differ
 async def test_a_page_assesses_a_bounded_number_of_jobs_and_later_pages_the_rest(
     app: Duly, jobs: Jobs, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [org] = await make_orgs(app, 1)
+    [org] = await create_orgs(app, 1)
     fill(sql, org)
     monkeypatch.setattr(listing, "_ASSESSED_PER_SCAN", 2)
     monkeypatch.setattr(listing, "_MAX_SCANS", 2)

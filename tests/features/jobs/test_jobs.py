@@ -18,15 +18,26 @@ from duly.features.jobs import listing
 from duly.features.jobs.service import Jobs
 from duly.features.limits.service import Limits
 from duly.features.queues.service import Queues
-from tests.worker.site import NEVER, SOON, WHY, Site, completed, enqueue, looked, make_orgs, one, working
+from tests.worker.blocking_jobs import (
+    NEVER,
+    SOON,
+    WHY,
+    BlockingJobs,
+    assert_completed,
+    create_orgs,
+    enqueue,
+    fetch_value,
+    running_workers,
+    wait_until_idle,
+)
 
 ANNA = Actor.operator("anna")
 HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def site(app: Duly) -> Site:
-    return Site(app)
+def blocking(app: Duly) -> BlockingJobs:
+    return BlockingJobs(app)
 
 
 @pytest.fixture
@@ -54,18 +65,18 @@ def newest_first(handles: list[Handle[Any]]) -> list[uuid.UUID]:
 
 
 async def test_the_jobs_of_an_org_are_listed_newest_first_each_once(
-    app: Duly, jobs: Jobs, site: Site
+    app: Duly, jobs: Jobs, blocking: BlockingJobs
 ) -> None:
-    mine, theirs = await make_orgs(app, 2)
-    handles = [*await enqueue(site.build, mine, range(4)), *await enqueue(site.ship, mine, range(4))]
-    await enqueue(site.build, theirs, range(4))
+    mine, theirs = await create_orgs(app, 2)
+    handles = [*await enqueue(blocking.build, mine, range(4)), *await enqueue(blocking.ship, mine, range(4))]
+    await enqueue(blocking.build, theirs, range(4))
     assert ids(await walk(jobs, mine)) == newest_first(handles)
     assert len((await jobs.list(str(mine), limit=8)).jobs) == 8
     assert (await jobs.list(mine, limit=8)).after is None
 
 
 async def test_an_org_without_jobs_has_an_empty_list_and_an_unknown_org_is_refused(
-    jobs: Jobs, site: Site, org: uuid.UUID
+    jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
 ) -> None:
     for wanted in ({}, {"status": "queued"}, {"status": "failed"}, {"job_type": "site.dig"}):
         assert await walk(jobs, org, **wanted) == []
@@ -75,21 +86,23 @@ async def test_an_org_without_jobs_has_an_empty_list_and_an_unknown_org_is_refus
 
 
 async def test_jobs_enqueued_while_paging_do_not_shift_the_pages(
-    jobs: Jobs, site: Site, org: uuid.UUID
+    jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
 ) -> None:
-    handles = await enqueue(site.build, org, range(6))
+    handles = await enqueue(blocking.build, org, range(6))
     first = await jobs.list(org, limit=3)
-    await enqueue(site.build, org, range(6, 9))
+    await enqueue(blocking.build, org, range(6, 9))
     second = await jobs.list(org, limit=3, after=first.after)
     assert ids([*first.jobs, *second.jobs]) == newest_first(handles)
 
 
-async def test_jobs_are_found_by_type_and_by_subject(jobs: Jobs, site: Site, org: uuid.UUID) -> None:
-    await enqueue(site.build, org, range(5))
-    rare = await enqueue(site.dig, org, [1, 2])
-    await enqueue(site.build, org, range(5, 10))
-    about = await enqueue(site.build, org, range(10, 14), subject_id="doc-7")
-    dug = await enqueue(site.dig, org, [3], subject_id="doc-7")
+async def test_jobs_are_found_by_type_and_by_subject(
+    jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
+) -> None:
+    await enqueue(blocking.build, org, range(5))
+    rare = await enqueue(blocking.dig, org, [1, 2])
+    await enqueue(blocking.build, org, range(5, 10))
+    about = await enqueue(blocking.build, org, range(10, 14), subject_id="doc-7")
+    dug = await enqueue(blocking.dig, org, [3], subject_id="doc-7")
     assert ids(await walk(jobs, org, job_type="site.dig")) == newest_first([*rare, *dug])
     assert ids(await walk(jobs, org, subject_id="doc-7")) == newest_first([*about, *dug])
     assert ids(await walk(jobs, org, subject_id="doc-7", job_type="site.dig")) == ids(dug)
@@ -97,19 +110,19 @@ async def test_jobs_are_found_by_type_and_by_subject(jobs: Jobs, site: Site, org
 
 
 async def test_a_rare_type_costs_a_bounded_number_of_scans_and_later_pages_find_it(
-    jobs: Jobs, site: Site, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+    jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "_MATCHED_PER_SCAN", 2)
     monkeypatch.setattr(listing, "_MAX_SCANS", 3)
-    rare = await enqueue(site.dig, org, [1])
-    await enqueue(site.build, org, range(20))
+    rare = await enqueue(blocking.dig, org, [1])
+    await enqueue(blocking.build, org, range(20))
     page = await jobs.list(org, job_type="site.dig")
     assert (page.jobs, page.after is None) == ((), False)
     assert ids(await walk(jobs, org, job_type="site.dig")) == ids(rare)
 
 
 async def test_jobs_are_found_by_each_status(
-    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("site.fail")
     async def fail() -> None:
@@ -122,24 +135,24 @@ async def test_jobs_are_found_by_each_status(
         failing = await app.enqueue_many([fail.options(idempotency_key=str(n)).call() for n in range(4)])
         at = datetime.now(UTC) + HOUR
         delayed = await app.enqueue_many([remind.options(scheduled_for=at).call(n) for n in range(4)])
-        canceled = await enqueue(site.ship, org, range(4))
+        canceled = await enqueue(blocking.ship, org, range(4))
         for handle in canceled:
             await jobs.cancel(org, handle.job_id, actor=ANNA, reason="no longer needed")
-    site.doors.set()
-    done = await enqueue(site.dig, org, range(4))
-    async with working(app, poll=SOON):
-        await completed(done)
+    blocking.release.set()
+    done = await enqueue(blocking.dig, org, range(4))
+    async with running_workers(app, poll=SOON):
+        await assert_completed(done)
         for handle in failing:
             await handle.wait(60)
-        site.doors.clear()
-        running = await enqueue(site.build, org, range(4))
-        await site.until_entered(8)
+        blocking.release.clear()
+        running = await enqueue(blocking.build, org, range(4))
+        await blocking.wait_until_started(8)
         await Limits(app).pause(org, **WHY)
-        waiting = await enqueue(site.ship, org, range(10, 14), priority=5)
-        waiting += await enqueue(site.ship, org, range(20, 24))
+        waiting = await enqueue(blocking.ship, org, range(10, 14), priority=5)
+        waiting += await enqueue(blocking.ship, org, range(20, 24))
         held = await walk(jobs, org, status="running")
         queued = await walk(jobs, org, status="queued")
-        site.doors.set()
+        blocking.release.set()
     assert ids(held) == newest_first(running)
     assert ids(queued) == newest_first([*waiting, *delayed])
     assert ids(await walk(jobs, org, status="queued", job_type="site.remind")) == newest_first(delayed)
@@ -154,24 +167,24 @@ async def test_jobs_are_found_by_each_status(
 
 
 async def test_a_partial_job_is_found_by_its_status(
-    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    handles = await enqueue(site.build, org, range(2))
-    async with working(app, poll=NEVER):
-        await site.until_entered(2)
+    handles = await enqueue(blocking.build, org, range(2))
+    async with running_workers(app, poll=NEVER):
+        await blocking.wait_until_started(2)
         sql.execute("update duly.job_states set status = 'partial' where job_id = %s", [handles[0].job_id])
         assert ids(await walk(jobs, org, status="partial")) == [handles[0].job_id]
         assert ids(await walk(jobs, org, status="running")) == [handles[1].job_id]
-        site.doors.set()
+        blocking.release.set()
 
 
 async def test_jobs_that_ended_at_the_same_time_are_listed_each_once(
-    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    handles = await enqueue(site.build, org, range(20))
-    site.doors.set()
-    async with working(app, poll=SOON):
-        await completed(handles)
+    handles = await enqueue(blocking.build, org, range(20))
+    blocking.release.set()
+    async with running_workers(app, poll=SOON):
+        await assert_completed(handles)
     sql.execute("update duly.job_states set finished_at = '2026-01-01'")
     assert ids(await walk(jobs, org, status="completed")) == newest_first(handles)
 
@@ -208,7 +221,7 @@ def test_all_statements_read_the_same_columns_of_a_job() -> None:
 
 
 async def test_a_job_is_submitted_by_the_name_of_its_type(
-    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID
+    app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
 ) -> None:
     said: dict[str, Any] = {"org_id": org, "actor": ANNA, "idempotency_key": "k1", "priority": 7}
     handle = await jobs.submit("site.build", {"org": str(org), "n": 1}, **said)
@@ -225,9 +238,9 @@ async def test_a_job_is_submitted_by_the_name_of_its_type(
 
 
 async def test_a_cancellation_by_an_operator_is_audited_and_ends_a_queued_job(
-    jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+    jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    [handle] = await enqueue(site.build, org, [1])
+    [handle] = await enqueue(blocking.build, org, [1])
     assert await jobs.cancel(org, str(handle.job_id), actor=ANNA, reason="wrong button") == "canceled"
     job = await handle.status()
     assert (job.canceled_by, job.cancel_reason) == ("user", "wrong button")
@@ -240,9 +253,9 @@ async def test_a_cancellation_by_an_operator_is_audited_and_ends_a_queued_job(
 
 
 async def test_of_concurrent_cancellations_only_the_effective_one_is_audited(
-    jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+    jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    [handle] = await enqueue(site.build, org, [1])
+    [handle] = await enqueue(blocking.build, org, [1])
     asking = (jobs.cancel(org, handle.job_id, actor=ANNA, reason=f"reason {n}") for n in range(8))
     assert set(await asyncio.gather(*asking)) == {"canceled"}
     rows = sql.execute("select reason from duly.audit_entries").fetchall()
@@ -250,24 +263,24 @@ async def test_of_concurrent_cancellations_only_the_effective_one_is_audited(
 
 
 async def test_repeated_cancellation_requests_are_audited_once(
-    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    [handle] = await enqueue(site.build, org, [1])
-    async with working(app, poll=NEVER, heartbeat=HOUR, lease=3 * HOUR):
-        await site.until_entered(1)
+    [handle] = await enqueue(blocking.build, org, [1])
+    async with running_workers(app, poll=NEVER, heartbeat=HOUR, lease=3 * HOUR):
+        await blocking.wait_until_started(1)
         for reason in ("stop it", "stop it, please"):
             assert await jobs.cancel(org, handle.job_id, actor=ANNA, reason=reason) == "running"
         rows = sql.execute("select action, reason, detail from duly.audit_entries").fetchall()
-        site.doors.set()
+        blocking.release.set()
     assert rows == [("job.cancel_requested", "stop it", {"answer": "requested"})]
 
 
 async def test_canceling_a_running_job_is_a_request(
-    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID
+    app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
 ) -> None:
-    [handle] = await enqueue(site.build, org, [1])
-    async with working(app, cancel_grace=timedelta(0), heartbeat=SOON):
-        await site.until_entered(1)
+    [handle] = await enqueue(blocking.build, org, [1])
+    async with running_workers(app, cancel_grace=timedelta(0), heartbeat=SOON):
+        await blocking.wait_until_started(1)
         assert await jobs.cancel(org, handle.job_id, actor=ANNA, reason="stop it") in ("running", "canceled")
         assert (await handle.wait(60)).status == "canceled"
     with pytest.raises(errors.UnknownJob):
@@ -275,20 +288,20 @@ async def test_canceling_a_running_job_is_a_request(
 
 
 async def test_an_ended_job_cannot_be_canceled_and_nothing_is_audited(
-    app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    site.doors.set()
-    handles = await enqueue(site.build, org, [1])
-    async with working(app):
-        await completed(handles)
+    blocking.release.set()
+    handles = await enqueue(blocking.build, org, [1])
+    async with running_workers(app):
+        await assert_completed(handles)
     with pytest.raises(errors.AlreadyFinished):
         await jobs.cancel(org, handles[0].job_id, actor=ANNA, reason="too late")
-    assert one(sql, "select count(*) from duly.audit_entries") == 0
+    assert fetch_value(sql, "select count(*) from duly.audit_entries") == 0
 
 
-async def test_a_job_of_another_org_is_unknown(app: Duly, jobs: Jobs, site: Site) -> None:
-    mine, theirs = await make_orgs(app, 2)
-    [handle] = await enqueue(site.build, theirs, [1])
+async def test_a_job_of_another_org_is_unknown(app: Duly, jobs: Jobs, blocking: BlockingJobs) -> None:
+    mine, theirs = await create_orgs(app, 2)
+    [handle] = await enqueue(blocking.build, theirs, [1])
     with pytest.raises(errors.UnknownJob) as foreign:
         await jobs.show(mine, handle.job_id)
     with pytest.raises(errors.UnknownJob) as unknown:
@@ -305,7 +318,7 @@ async def test_a_job_is_shown_with_its_attempts_and_events(app: Duly, jobs: Jobs
 
     with context(org_id=org, actor=ANNA):
         handle = await flaky.enqueue()
-    async with working(app, poll=SOON):
+    async with running_workers(app, poll=SOON):
         await handle.wait(60)
     shown = await jobs.show(org, handle.job_id)
     assert [a.attempt for a in shown.attempts] == [1, 2]
@@ -323,9 +336,9 @@ class TestExplanation:
         return " ".join((await jobs.show(handle.org_id, handle.job_id)).explanation)
 
     async def test_pauses_missing_workers_and_jobs_ahead(
-        self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID
+        self, app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
     ) -> None:
-        [first, second] = sorted(await enqueue(site.build, org, [1, 2]), key=lambda h: h.job_id)
+        [first, second] = sorted(await enqueue(blocking.build, org, [1, 2]), key=lambda h: h.job_id)
         assert "No active worker serves the queue q:default." in await self.said(jobs, first)
         assert "1 job of the same org is ahead in the queue." in await self.said(jobs, second)
         await Queues(app).pause("q:default", actor=ANNA, reason="disk full")
@@ -338,14 +351,14 @@ class TestExplanation:
         assert "site.build in all orgs was paused by operator:anna at" in said
 
     async def test_exhausted_limits(
-        self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID, sql: psycopg.Connection
+        self, app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
     ) -> None:
         await Limits(app).set(org, max_running=1, **WHY)
         await Limits(app).set(org, "site.build", starts_per_second=0.001, **WHY)
-        handles = await enqueue(site.build, org, [1, 2])
-        async with working(app, poll=SOON) as [worker]:
-            await site.until_entered(1)
-            await looked(worker)
+        handles = await enqueue(blocking.build, org, [1, 2])
+        async with running_workers(app, poll=SOON) as [worker]:
+            await blocking.wait_until_started(1)
+            await wait_until_idle(worker)
             by_status = {(await h.status()).status: h for h in handles}
             said = await self.said(jobs, by_status["queued"])
             assert "The org has reached its concurrency limit: 1 of 1 jobs are running." in said
@@ -357,18 +370,20 @@ class TestExplanation:
             assert "it will be declared lost" in await self.said(jobs, by_status["running"])
             await Limits(app).set(org, max_running=None, **WHY)
             await Limits(app).set(org, "site.build", starts_per_second=None, **WHY)
-            site.doors.set()
-            await completed(handles)
+            blocking.release.set()
+            await assert_completed(handles)
         assert "Succeeded at" in await self.said(jobs, handles[0])
 
-    async def test_the_next_job_of_its_org(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
-        async with working(app, slots=1, poll=NEVER):
-            [running] = await enqueue(site.build, org, [1])
-            await site.until_entered(1)
-            [waiting] = await enqueue(site.build, org, [2])
+    async def test_the_next_job_of_its_org(
+        self, app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
+    ) -> None:
+        async with running_workers(app, slots=1, poll=NEVER):
+            [running] = await enqueue(blocking.build, org, [1])
+            await blocking.wait_until_started(1)
+            [waiting] = await enqueue(blocking.build, org, [2])
             assert "Next in line for its org" in await self.said(jobs, waiting)
-            site.doors.set()
-            await completed([running, waiting])
+            blocking.release.set()
+            await assert_completed([running, waiting])
 
     async def test_delays_and_retries(self, app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
         @app.job("site.flaky", category="notification", retry=RetryPolicy(delays=(HOUR,)))
@@ -378,14 +393,16 @@ class TestExplanation:
         with context(org_id=org, actor=ANNA):
             later = await flaky.options(scheduled_for=datetime.now(UTC) + HOUR).enqueue(1)
             tried = await flaky.enqueue(2)
-        async with working(app) as [worker]:
+        async with running_workers(app) as [worker]:
             await worker.loop_events.wait("settled")
         assert "Scheduled for" in await self.said(jobs, later)
         said = await self.said(jobs, tried)
         assert "1 of 5 attempts used" in said
         assert "the line is dead" in said
 
-    async def test_a_cancellation(self, app: Duly, jobs: Jobs, site: Site, org: uuid.UUID) -> None:
-        [waiting] = await enqueue(site.ship, org, [1])
+    async def test_a_cancellation(
+        self, app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
+    ) -> None:
+        [waiting] = await enqueue(blocking.ship, org, [1])
         await jobs.cancel(org, waiting.job_id, actor=ANNA, reason="wrong button")
         assert "by the user: wrong button" in await self.said(jobs, waiting)

@@ -16,7 +16,7 @@ from duly.features.dead_letters.service import DeadLetters
 from duly.features.jobs import status_watcher
 from duly.features.jobs.status_watcher import EventHead, StatusWatcher
 from duly.jobs import store as job_store
-from tests.worker.site import SOON, Site, enqueue, make_orgs, working
+from tests.worker.blocking_jobs import SOON, BlockingJobs, create_orgs, enqueue, running_workers
 
 ANNA = Actor.operator("anna")
 _real = job_store.read_event_heads
@@ -79,9 +79,12 @@ def waiting(watch: StatusWatcher, handle: Handle[Any], after_seq: int) -> asynci
 async def test_one_poll_serves_all_waiters_and_polling_stops_without_waiters(
     app: Duly, watch: StatusWatcher, polls: Polls
 ) -> None:
-    mine, theirs = await make_orgs(app, 2)
-    site = Site(app)
-    handles = [*await enqueue(site.build, mine, range(3)), *await enqueue(site.build, theirs, range(3))]
+    mine, theirs = await create_orgs(app, 2)
+    blocking = BlockingJobs(app)
+    handles = [
+        *await enqueue(blocking.build, mine, range(3)),
+        *await enqueue(blocking.build, theirs, range(3)),
+    ]
     tasks = [waiting(watch, handle, 1) for handle in handles for _ in range(2)]
     await polls.more(3)
     assert set(polls.sizes) == {6}
@@ -115,7 +118,7 @@ async def test_the_head_is_the_last_event_of_a_job_in_every_status(
         tomorrow = datetime.now(UTC) + timedelta(days=1)
         await odd.options(scheduled_for=tomorrow).enqueue("delayed")
         snoozed, dead, done = [await odd.enqueue(what) for what in ("snooze", "die", "end")]
-        async with working(app, poll=SOON) as [worker]:
+        async with running_workers(app, poll=SOON) as [worker]:
             await dead.wait(60)
             await done.wait(60)
             await worker.loop_events.wait("settled", 4)
@@ -136,7 +139,7 @@ async def test_the_head_is_the_last_event_of_a_job_in_every_status(
 async def test_a_waiter_that_arrives_during_a_poll_is_served_by_the_next(
     app: Duly, watch: StatusWatcher, polls: Polls, org: uuid.UUID
 ) -> None:
-    [first, second] = await enqueue(Site(app).build, org, [1, 2])
+    [first, second] = await enqueue(BlockingJobs(app).build, org, [1, 2])
     polls.open.clear()
     early = waiting(watch, first, 1)
     await polls.more()
@@ -151,7 +154,7 @@ async def test_a_waiter_that_arrives_during_a_poll_is_served_by_the_next(
 async def test_a_canceled_waiter_does_not_affect_others(
     app: Duly, watch: StatusWatcher, polls: Polls, org: uuid.UUID
 ) -> None:
-    [handle, left] = await enqueue(Site(app).build, org, [1, 2])
+    [handle, left] = await enqueue(BlockingJobs(app).build, org, [1, 2])
     going, staying, gone = waiting(watch, handle, 1), waiting(watch, handle, 1), waiting(watch, left, 1)
     await polls.more()
     for task in (going, gone):
@@ -166,7 +169,7 @@ async def test_a_canceled_waiter_does_not_affect_others(
 async def test_no_error_ends_the_polling(
     app: Duly, watch: StatusWatcher, polls: Polls, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    [handle] = await enqueue(Site(app).build, org, [1])
+    [handle] = await enqueue(BlockingJobs(app).build, org, [1])
     sql.execute("alter table duly.job_states rename column event_seq to gone")
     task = waiting(watch, handle, 1)
     await polls.more(2)

@@ -15,7 +15,7 @@ from duly.core.job import SYSTEM_ORG
 from duly.features.limits.models import Limit
 from duly.features.limits.service import Limits
 from tests.features.schedules.ticking import NOON, Clock
-from tests.worker.site import make_orgs, one
+from tests.worker.blocking_jobs import create_orgs, fetch_value
 
 ANNA = Actor.operator("anna")
 WHY: dict[str, Any] = {"actor": ANNA, "reason": "because"}
@@ -44,7 +44,7 @@ async def test_an_org_without_a_limit_is_unlimited_and_reading_creates_no_row(
     assert (limit.org_id, limit.job_type) == (org, None)
     assert await limits.resume(org, **WHY) == limit
     assert await limits.set(org, max_running=None, **WHY) == limit
-    assert (one(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
+    assert (fetch_value(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
 
 
 async def test_omitted_fields_stay_and_none_lifts_a_limit(limits: Limits, org: uuid.UUID) -> None:
@@ -123,7 +123,7 @@ async def test_an_invalid_argument_is_named_with_a_fix(
     with pytest.raises(errors.ContractError) as caught:
         await limits.set(**scope, **said, **WHY)
     assert (caught.value.field, bool(caught.value.fix)) == (field, True)
-    assert (one(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
+    assert (fetch_value(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
 
 
 async def test_max_waiting_applies_to_a_whole_org_only(limits: Limits, org: uuid.UUID) -> None:
@@ -163,7 +163,7 @@ async def test_a_new_rate_starts_with_a_full_bucket_and_a_changed_one_with_what_
 
 
 async def test_limits_are_listed_page_by_page(limits: Limits, app: Duly) -> None:
-    made = await make_orgs(app, 5)
+    made = await create_orgs(app, 5)
     for org in made:
         await limits.set(org, max_running=1, **WHY)
         await limits.set(org, "mail.send", max_running=1, **WHY)

@@ -12,12 +12,12 @@ from duly import Actor, Duly, RetryPolicy
 from duly.features.notifications.channels import Message
 from duly.features.notifications.delivery_job import declare
 from duly.features.notifications.dispatcher import NotificationDispatcher
-from tests.worker.working import AT_ONCE, until, working
+from tests.worker.working import RETRY_AT_ONCE, until, working
 
 ANNA = Actor.user("anna")
 
 
-def new_dispatcher(app: Duly, retry: RetryPolicy = AT_ONCE) -> NotificationDispatcher:
+def new_dispatcher(app: Duly, retry: RetryPolicy = RETRY_AT_ONCE) -> NotificationDispatcher:
     """Return a dispatcher, with another retry policy of the delivery jobs."""
     job = declare(app, app.notifications)
     job.policy = job.policy.model_copy(update={"retry": retry})
@@ -30,7 +30,7 @@ async def dispatch(dispatcher: NotificationDispatcher) -> None:
         pass
 
 
-async def deliver(app: Duly, sql: psycopg.Connection[Any], retry: RetryPolicy = AT_ONCE) -> None:
+async def deliver(app: Duly, sql: psycopg.Connection[Any], retry: RetryPolicy = RETRY_AT_ONCE) -> None:
     """Dispatch all due notifications, and wait until none is pending."""
     await dispatch(new_dispatcher(app, retry))
     async with working(app):

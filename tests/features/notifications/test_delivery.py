@@ -31,7 +31,7 @@ from tests.features.notifications.delivering import (
     new_dispatcher,
 )
 from tests.features.notifications.mail_server import start_mail_server
-from tests.worker.working import ONCE, TWICE, until, working
+from tests.worker.working import ONE_ATTEMPT, TWO_ATTEMPTS, until, working
 
 OPERATOR = Actor.operator("otto")
 FACTS = {"job_type": "report.build", "job_id": "j1", "finished_at": "2026-03-17T08:15:00Z"}
@@ -70,7 +70,7 @@ async def test_an_unreachable_mail_server_fails_the_message_without_a_dead_lette
 ) -> None:
     app.notifications.add_channel("email", Email(MailServer.parse("smtp://127.0.0.1:1", "duly@example.com")))
     [sent] = await app.notifications.send(org, "job.failed", FACTS, to="email:a@example.com", actor=ANNA)
-    await deliver(app, sql, TWICE)
+    await deliver(app, sql, TWO_ATTEMPTS)
     found = await app.notifications.show(org, sent.notification_id)
     assert (found.delivery_status, found.attempt_count) == ("failed", 2)
     assert found.last_error
@@ -213,7 +213,7 @@ async def test_a_canceled_or_deleted_delivery_job_leaves_no_notification_pending
 async def test_neither_templates_nor_mail_servers_nor_quotas_keep_a_job_from_ending(
     app: Duly, org: uuid.UUID, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    @app.job("report.build", retry=ONCE)
+    @app.job("report.build", retry=ONE_ATTEMPT)
     async def build(fail: bool) -> int:
         if fail:
             raise ValueError("no")
@@ -227,7 +227,7 @@ async def test_neither_templates_nor_mail_servers_nor_quotas_keep_a_job_from_end
     good, bad = await build.enqueue(False), await build.enqueue(True)
     await app.limits.set(org, actor=ANNA, reason="not one more", max_waiting=0)
     app.settings = app.settings.model_copy(update={"maintenance": True})
-    new_dispatcher(app, ONCE)
+    new_dispatcher(app, ONE_ATTEMPT)
     async with working(app):
         assert (await good.wait(20)).status == "completed"
         assert (await bad.wait(20)).outcome == "dead"
@@ -236,7 +236,7 @@ async def test_neither_templates_nor_mail_servers_nor_quotas_keep_a_job_from_end
     handed = "select count(*), count(delivery_job_id) from duly.notifications"
     assert sql.execute(handed).fetchone() == (6, 0)
     await app.limits.set(org, actor=ANNA, reason="go on", max_waiting=None)
-    await deliver(app, sql, ONCE)
+    await deliver(app, sql, ONE_ATTEMPT)
     found = sql.execute(
         "select template_key, channel, delivery_status from duly.notifications order by 1, 2"
     ).fetchall()

@@ -8,21 +8,21 @@ import pytest
 from duly import Duly
 from duly.features.orgs import fair_shares
 from tests.features.overview.filled import fill
-from tests.worker.site import WHY, Site, enqueue, make_orgs, working
+from tests.worker.blocking_jobs import WHY, BlockingJobs, create_orgs, enqueue, running_workers
 
 
 async def test_active_orgs_have_their_share_their_limits_and_their_oldest_wait(app: Duly) -> None:
-    site = Site(app)
-    busy, limited, paused, idle = await make_orgs(app, 4)
+    blocking = BlockingJobs(app)
+    busy, limited, paused, idle = await create_orgs(app, 4)
     await app.limits.set(limited, max_running=1, max_waiting=50, **WHY)
     await app.limits.pause(paused, **WHY)
     for org, n in ((busy, 5), (limited, 4), (paused, 2)):
-        await enqueue(site.build, org, range(n))
-    async with working(app, slots=6):
-        await site.until_entered(6)
+        await enqueue(blocking.build, org, range(n))
+    async with running_workers(app, slots=6):
+        await blocking.wait_until_started(6)
         seen = await app.overview.shares()
         every = await app.overview.all_shares()
-        site.doors.set()
+        blocking.release.set()
     by_org = {share.org_id: share for share in seen.shares}
     assert set(by_org) == {busy, limited, paused}
     assert (seen.slots, seen.running, seen.active, seen.more) == (6, 6, 3, False)
@@ -48,7 +48,7 @@ async def test_active_orgs_have_their_share_their_limits_and_their_oldest_wait(a
 async def test_an_org_that_waits_with_less_than_its_fair_part_is_short(
     app: Duly, sql: psycopg.Connection
 ) -> None:
-    first, second = await make_orgs(app, 2)
+    first, second = await create_orgs(app, 2)
     fill(sql, first, second)
     sql.execute(
         "update duly.job_states set status = 'queued' where org_id = %s and status in ('running', 'partial')",
@@ -64,7 +64,7 @@ async def test_an_org_that_waits_with_less_than_its_fair_part_is_short(
 async def test_shares_come_in_pages_and_scans_are_bounded(
     app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orgs = await make_orgs(app, 5)
+    orgs = await create_orgs(app, 5)
     fill(sql, *orgs)
     found, after = [], None
     while True:

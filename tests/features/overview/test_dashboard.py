@@ -17,8 +17,8 @@ from duly.features.overview.service import Overview
 from duly.worker import queue_stats as worker_minutes
 from tests.features.jobs.test_job_lists import freshness
 from tests.features.overview.filled import all_of, fill
-from tests.worker.site import ADMIN, make_orgs
-from tests.worker.working import ONCE, working
+from tests.worker.blocking_jobs import ADMIN, create_orgs
+from tests.worker.working import ONE_ATTEMPT, working
 
 _ALERT = """
     insert into duly.alerts (org_id, alert_id, kind, target, severity, summary)
@@ -28,12 +28,12 @@ _ALERT = """
 
 
 async def test_the_activity_of_workers_is_summed_by_queue_and_minute(app: Duly) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
 
     @app.job("board.well", queue="q:exports")
     async def well(n: int) -> None: ...
 
-    @app.job("board.dies", retry=ONCE)
+    @app.job("board.dies", retry=ONE_ATTEMPT)
     async def dies(n: int) -> None:
         raise OSError("no")
 
@@ -66,7 +66,7 @@ async def test_the_activity_of_workers_is_summed_by_queue_and_minute(app: Duly) 
 
 
 async def test_the_dashboard_has_the_counts_and_the_alerts(app: Duly, sql: psycopg.Connection) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
     fill(sql, mine, theirs)
     await app.queues.pause("q:planning", actor=ADMIN, reason="why")
     sql.execute(_ALERT, [mine, ["webhook_failing"]])

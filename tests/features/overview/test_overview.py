@@ -16,13 +16,13 @@ from duly.features.queues import service as queues_service
 from duly.jobs import stale_jobs
 from tests.features.jobs.test_job_lists import freshness
 from tests.features.overview.filled import all_of, fill
-from tests.worker.site import make_orgs, one
+from tests.worker.blocking_jobs import create_orgs, fetch_value
 
 HOUR = timedelta(hours=1)
 
 
 async def test_the_overview_of_an_org_counts_its_own_jobs(app: Duly, sql: psycopg.Connection) -> None:
-    mine, theirs = await make_orgs(app, 2)
+    mine, theirs = await create_orgs(app, 2)
     fill(sql, mine, theirs)
     fill(sql, theirs)
     rows = list(all_of(sql, mine))
@@ -65,7 +65,7 @@ async def test_an_org_without_jobs_has_zero_counts_and_an_unknown_org_is_refused
 
 
 async def test_the_overview_of_the_platform_counts_all_orgs(app: Duly, sql: psycopg.Connection) -> None:
-    orgs = await make_orgs(app, 3)
+    orgs = await create_orgs(app, 3)
     fill(sql, *orgs)
     fill(sql, orgs[0])
     rows = [row for org in orgs for row in all_of(sql, org)]
@@ -86,14 +86,14 @@ async def test_the_overview_of_the_platform_counts_all_orgs(app: Duly, sql: psyc
     )  # fmt: skip
     assert (seen.workers, seen.slots) == (2, 40)
     assert seen.database_bytes == pytest.approx(
-        one(sql, "select pg_database_size(current_database())"), rel=0.1
+        fetch_value(sql, "select pg_database_size(current_database())"), rel=0.1
     )
 
 
 async def test_counts_stop_at_their_limits(
     app: Duly, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orgs = await make_orgs(app, 3)
+    orgs = await create_orgs(app, 3)
     fill(sql, *orgs)
     for name, value in {"MAX_COUNT": 2, "_MAX_HEADS": 1, "_MAX_ASSESSED": 1}.items():
         monkeypatch.setattr(control, name, value)

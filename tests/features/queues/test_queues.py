@@ -18,7 +18,14 @@ from duly.features.queues import service as queues_service
 from duly.features.queues.models import QueueStats
 from duly.features.queues.service import Queues
 from tests.db.tenancy import insert
-from tests.worker.site import WHY, Site, enqueue, looked, make_orgs, working
+from tests.worker.blocking_jobs import (
+    WHY,
+    BlockingJobs,
+    create_orgs,
+    enqueue,
+    running_workers,
+    wait_until_idle,
+)
 
 ANNA = Actor.operator("anna")
 SOON = timedelta(milliseconds=20)
@@ -151,7 +158,7 @@ async def test_an_invalid_argument_is_named_with_a_fix(
 async def test_queued_scheduled_and_running_jobs_are_counted(
     app: Duly, queues: Queues, sql: psycopg.Connection
 ) -> None:
-    site, (one, two) = Site(app), await make_orgs(app, 2)
+    blocking, (one, two) = BlockingJobs(app), await create_orgs(app, 2)
 
     @app.job("site.remind", category="notification")
     async def remind() -> None: ...
@@ -159,28 +166,28 @@ async def test_queued_scheduled_and_running_jobs_are_counted(
     await Limits(app).set(job_type="site.dig", max_running=1, **WHY)
     await Limits(app).pause(two, **WHY)
     for org in (one, two):
-        for job in (site.build, site.dig, site.ship):
+        for job in (blocking.build, blocking.dig, blocking.ship):
             await enqueue(job, org, range(3))
         with context(org_id=org, actor=ANNA):
             tomorrow = datetime.now(UTC) + timedelta(days=1)
             await app.enqueue_many([remind.options(scheduled_for=tomorrow).call()])
-    async with working(app, poll=SOON) as [worker]:
-        await site.until_entered(7)
-        await looked(worker)
+    async with running_workers(app, poll=SOON) as [worker]:
+        await blocking.wait_until_started(7)
+        await wait_until_idle(worker)
         default, exports = await stats(queues, "q:default"), await stats(queues, "q:exports")
         assert (str(default.waiting), str(default.running)) == ("8", "4")
         assert (str(exports.waiting), str(exports.running)) == ("3", "3")
         assert str((await stats(queues, "q:notifications")).scheduled) == "2"
-        site.doors.set()
+        blocking.release.set()
 
 
 async def test_the_oldest_queued_job_is_found_among_all_orgs_and_priorities(
     app: Duly, queues: Queues, sql: psycopg.Connection
 ) -> None:
-    site = Site(app)
-    for n, org in enumerate(await make_orgs(app, 5)):
-        await enqueue(site.build, org, range(3))
-        await enqueue(site.build, org, range(3, 6), priority=n)
+    blocking = BlockingJobs(app)
+    for n, org in enumerate(await create_orgs(app, 5)):
+        await enqueue(blocking.build, org, range(3))
+        await enqueue(blocking.build, org, range(3, 6), priority=n)
     [(job_id,)] = sql.execute(
         "select job_id from duly.ready where rank = -3 order by job_id limit 1"
     ).fetchall()
@@ -195,10 +202,10 @@ async def test_counts_stop_at_the_maximum(
     app: Duly, queues: Queues, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queues_service, "MAX_COUNT", 10)
-    site, [rich] = Site(app), await make_orgs(app, 1)
-    await enqueue(site.build, org, range(8))
-    await enqueue(site.build, rich, range(8))
-    await enqueue(site.ship, rich, range(10))
+    blocking, [rich] = BlockingJobs(app), await create_orgs(app, 1)
+    await enqueue(blocking.build, org, range(8))
+    await enqueue(blocking.build, rich, range(8))
+    await enqueue(blocking.ship, rich, range(10))
     for n in range(12):
         insert(sql, "dead_letters", org, job_id=uuid.UUID(int=n))
     sql.execute(
@@ -224,10 +231,10 @@ async def test_open_dead_letters_are_counted_as_queued_in_their_queue(
 async def test_workers_are_listed_with_their_jobs_and_their_state(
     app: Duly, queues: Queues, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    site = Site(app)
-    await enqueue(site.build, org, range(4))
-    async with working(app, 1, slots=3, name="w1", queues=("q:default",)) as [worker]:
-        await site.until_entered(3)
+    blocking = BlockingJobs(app)
+    await enqueue(blocking.build, org, range(4))
+    async with running_workers(app, 1, slots=3, name="w1", queues=("q:default",)) as [worker]:
+        await blocking.wait_until_started(3)
         [seen] = await queues.workers()
         assert (seen.worker_id, seen.name, seen.slots) == (worker.worker_id, "w1", 3)
         assert (seen.running, seen.queues, seen.state) == (3, ["q:default"], "working")
@@ -235,7 +242,7 @@ async def test_workers_are_listed_with_their_jobs_and_their_state(
         assert (await queues.workers())[0].state == "silent"
         stopping = asyncio.create_task(worker.stop())
         await until_state(queues, worker, "draining")
-        site.doors.set()
+        blocking.release.set()
         await stopping
         assert await queues.workers() == []
     insert_lost(sql)

@@ -17,7 +17,7 @@ from duly.features.webhooks.models import AttemptResult
 from duly.maintenance import retention
 from tests.features.events.relaying import relay_all
 from tests.features.notifications.delivering import ANNA, RecordingChannel, deliver, dispatch, new_dispatcher
-from tests.worker.working import ONCE, PATIENCE, working
+from tests.worker.working import ONE_ATTEMPT, WAIT_TIMEOUT, working
 
 BEN = Actor.user("ben")
 ENDPOINT = """
@@ -27,7 +27,7 @@ ENDPOINT = """
 
 
 def declare(app: Duly) -> Job[..., Any]:
-    @app.job("report.build", retry=ONCE)
+    @app.job("report.build", retry=ONE_ATTEMPT)
     async def build(how: str, number: int = 0) -> int:
         match how:
             case "fail":
@@ -45,7 +45,7 @@ async def end(app: Duly, *handles: Handle[Any]) -> None:
     """Run a worker until these jobs have ended."""
     async with working(app):
         for handle in handles:
-            await handle.wait(PATIENCE)
+            await handle.wait(WAIT_TIMEOUT)
 
 
 def notified(sql: psycopg.Connection[Any]) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from duly.apps.documents.classification.jobs import declare
 from duly.apps.documents.classification.remote_classifier import ChatEndpoint, RemoteClassifierError
 from duly.apps.documents.classification.service import ClassificationService
 from tests.apps.documents.classification.stored_documents import Sql, put, shown, visitor
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 _SECRET = "not-for-logs"
 
@@ -89,11 +89,11 @@ async def test_nothing_is_sent_without_consent(app: Duly, acting: uuid.UUID, sql
         declare(app, service.endpoint)
         classes = ClassificationService(app)
         async with working(app):
-            refused = await (await classes.classify(who, document_id, engine="remote")).wait(PATIENCE)
+            refused = await (await classes.classify(who, document_id, engine="remote")).wait(WAIT_TIMEOUT)
             assert (refused.status, refused.outcome) == (Status.FAILED, Outcome.BLOCKED)
             assert (refused.error_code, service.asked) == ("classification.no_consent", [])
             asked = await classes.classify(who, document_id, engine="remote", consent=True)
-            said = await asked.result(PATIENCE)
+            said = await asked.result(WAIT_TIMEOUT)
     assert (said.doc_type, said.model_version, said.consent_given_by) == ("invoice", "remote-tiny", "user:u1")
     assert shown(sql, document_id) == ("invoice", False)
     assert len(service.asked) == 1

@@ -20,7 +20,7 @@ from duly.apps.documents.errors import UnknownDocument, UnknownFolder
 from duly.blobs import BlobStore, TenantFile
 from tests.apps.documents.classification.samples import Sample, samples
 from tests.apps.documents.classification.stored_documents import Sql, folder, put, shown, visitor
-from tests.worker.working import PATIENCE, done, until, working
+from tests.worker.working import WAIT_TIMEOUT, run_until_ended, until, working
 
 _A_SESSION_WAITS = """
     select exists (select from pg_locks l join pg_database d on d.oid = l.database
@@ -40,7 +40,7 @@ def _some(*doc_types: str, seed: int = 1) -> Sequence[Sample]:
 
 
 async def _trained(classes: ClassificationService, org: uuid.UUID) -> Training:
-    return await (await classes.train(visitor(org))).result(PATIENCE)
+    return await (await classes.train(visitor(org))).result(WAIT_TIMEOUT)
 
 
 async def _teach(
@@ -58,7 +58,7 @@ async def test_a_document_is_classified_with_evidence_and_a_suggested_folder(
     await classes.set_filing(visitor(acting), "invoice", node)
     document_id = put(sql, acting, _INVOICE.pages)
     handle = await classes.classify(visitor(acting), document_id)
-    assert (await done(app, handle)).outcome is Outcome.SUCCEEDED
+    assert (await run_until_ended(app, handle)).outcome is Outcome.SUCCEEDED
     said = await handle.result()
     assert (said.doc_type, said.review, said.suggested_node) == ("invoice", False, node)
     assert said.model_version == "rules-1"
@@ -79,7 +79,7 @@ async def test_the_result_of_a_job_names_no_restricted_folder(
     await classes.set_filing(boss, "invoice", node)
     document_id = put(sql, acting, _INVOICE.pages)
     handle = await classes.classify(boss, document_id)
-    await done(app, handle)
+    await run_until_ended(app, handle)
     assert (await handle.result()).suggested_node is None
     for who, suggested in ((boss, node), (visitor(acting), None)):
         [said] = (await classes.history(who, document_id)).classifications
@@ -143,7 +143,7 @@ async def test_a_job_has_only_the_permissions_of_its_actor(
         await job.enqueue(document_id=uuid.uuid4()): "document.unknown",
     }
     async with working(app):
-        ended = {handle: await handle.wait(PATIENCE) for handle in expected}
+        ended = {handle: await handle.wait(WAIT_TIMEOUT) for handle in expected}
     assert {handle: one.error_code for handle, one in ended.items()} == expected
     assert sql.execute("select count(*) from documents.classifications").fetchone() == (0,)
 
@@ -160,9 +160,9 @@ async def test_a_model_is_trained_on_its_org_and_used_by_no_other(
     mine, theirs = put(sql, acting, letter.pages), put(sql, other, letter.pages)
     async with working(app):
         trained = await _trained(classes, acting)
-        refused = await (await classes.train(visitor(other))).wait(PATIENCE)
-        said = await (await classes.classify(visitor(acting), mine)).result(PATIENCE)
-        plain = await (await classes.classify(visitor(other), theirs)).result(PATIENCE)
+        refused = await (await classes.train(visitor(other))).wait(WAIT_TIMEOUT)
+        said = await (await classes.classify(visitor(acting), mine)).result(WAIT_TIMEOUT)
+        plain = await (await classes.classify(visitor(other), theirs)).result(WAIT_TIMEOUT)
     assert (trained.active, trained.examples) == (True, 48)
     assert trained.labels == ["house_notice", "invoice", "reminder"]
     assert trained.accuracy > trained.rules_accuracy
@@ -189,7 +189,7 @@ async def test_a_model_with_a_wrong_checksum_is_not_used(
         trained = await _trained(classes, acting)
         [file] = (tmp_path / "blobs").rglob(f"{trained.model_version}.json")
         file.write_bytes(file.read_bytes().replace(b'"temperature":', b'"temperature": '))
-        said = await (await classes.classify(visitor(acting), document_id)).result(PATIENCE)
+        said = await (await classes.classify(visitor(acting), document_id)).result(WAIT_TIMEOUT)
     assert (said.doc_type, said.model_version) == ("invoice", "rules-1")
     assert "the checksum does not match" in caplog.text
 
@@ -228,7 +228,7 @@ async def test_concurrent_trainings_leave_an_active_model_with_its_file(
     monkeypatch.setattr(BlobStore, "write_file", slow)
     async with working(app):
         for handle in [await classes.train(visitor(acting)) for _ in range(2)]:
-            assert (await handle.wait(PATIENCE)).outcome is Outcome.SUCCEEDED
+            assert (await handle.wait(WAIT_TIMEOUT)).outcome is Outcome.SUCCEEDED
     async with app.tenant_session(acting) as conn:
         assert await classifier.load_active_model(conn, (await app.resources()).blobs, acting) is not None
 
@@ -237,12 +237,12 @@ async def test_an_evaluation_stores_confusion_matrices(
     app: Duly, acting: uuid.UUID, sql: Sql, classes: ClassificationService
 ) -> None:
     async with working(app):
-        nothing = await (await classes.evaluate(visitor(acting))).wait(PATIENCE)
+        nothing = await (await classes.evaluate(visitor(acting))).wait(WAIT_TIMEOUT)
         await classes.confirm(visitor(acting), put(sql, acting, _INVOICE.pages), "letter")
-        early = await (await classes.evaluate(visitor(acting))).result(PATIENCE)
+        early = await (await classes.evaluate(visitor(acting))).result(WAIT_TIMEOUT)
         await _teach(classes, sql, acting)
         handle = await classes.evaluate(visitor(acting))
-        report = await handle.result(PATIENCE)
+        report = await handle.result(WAIT_TIMEOUT)
     assert (nothing.outcome, nothing.error_code) == (Outcome.BLOCKED, "classes.too_few")
     assert early.rules.matrix == {"letter": {"invoice": 1}}
     assert early.model is None

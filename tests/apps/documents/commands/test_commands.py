@@ -19,7 +19,7 @@ from tests.apps.documents.files import pdf
 from tests.apps.documents.stage import add, pieces
 from tests.architecture.pages import commands
 from tests.cli.conftest import Run
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 WHY = ("--reason", "because")
 LINES = """
@@ -103,7 +103,7 @@ async def read(library: Duly, org: uuid.UUID) -> uuid.UUID:
     [extraction] = await library.documents.extractions(who, made)
     assert extraction.job_id is not None
     async with working(library):
-        await library.handle(extraction.job_id, org_id=org).wait(PATIENCE)
+        await library.handle(extraction.job_id, org_id=org).wait(WAIT_TIMEOUT)
     return made
 
 

@@ -28,7 +28,14 @@ from duly.apps.documents.search.models import Filters
 from duly.blobs import BlobStore
 from tests.apps.documents.classification.stored_documents import Sql, folder, put, visitor
 from tests.apps.documents.exports.test_file_formats import pdf
-from tests.worker.working import PATIENCE, brief, deaf, done, lose_everything, working
+from tests.worker.working import (
+    WAIT_TIMEOUT,
+    lose_all_workers,
+    run_until_ended,
+    seconds,
+    silent_worker,
+    working,
+)
 
 
 @pytest.fixture
@@ -68,13 +75,13 @@ async def test_documents_are_exported_as_csv_as_far_as_they_are_visible(
     foreign = put(sql, other, ["fremd"], name="fremd.pdf")
     async with working(app):
         handle = await exports.documents(visitor(acting), bom=True)
-        made = await handle.result(PATIENCE)
-        boss = await (await exports.documents(visitor(acting, "boss"))).result(PATIENCE)
-        in_folder = await (await exports.documents(visitor(acting), node_id=below)).result(PATIENCE)
+        made = await handle.result(WAIT_TIMEOUT)
+        boss = await (await exports.documents(visitor(acting, "boss"))).result(WAIT_TIMEOUT)
+        in_folder = await (await exports.documents(visitor(acting), node_id=below)).result(WAIT_TIMEOUT)
         asked = await exports.documents(visitor(acting), document_ids=[foreign, uuid.uuid4()])
-        nothing = await asked.result(PATIENCE)
+        nothing = await asked.result(WAIT_TIMEOUT)
         plain = app.registry.get("export_documents")
-        public = await (await plain.options(subject_id="everybody").enqueue()).wait(PATIENCE)
+        public = await (await plain.options(subject_id="everybody").enqueue()).wait(WAIT_TIMEOUT)
     assert (made.format, made.documents, made.rows, made.left_out) == ("csv", 2, 2, 0)
     [file] = made.artifacts
     data = await handle.read(file.name)
@@ -97,7 +104,7 @@ async def test_documents_are_exported_as_jsonl_with_their_text(
     ids = {put(sql, acting, [f"Seite {n} ä", "zwei"], name=f"{n}.pdf") for n in range(3)}
     async with working(app):
         handle = await exports.documents(visitor(acting), format="jsonl", document_ids=list(ids))
-        made = await handle.result(PATIENCE)
+        made = await handle.result(WAIT_TIMEOUT)
     assert [file.name for file in made.artifacts] == ["documents-0001.jsonl", "documents-0002.jsonl"]
     lines = [
         json.loads(line) for file in made.artifacts for line in (await handle.read(file.name)).splitlines()
@@ -118,7 +125,7 @@ async def test_documents_are_exported_as_pdf_with_images_and_text(
     put(sql, acting, ["ohne Datei"], name="weg.pdf")
     async with working(app):
         handle = await exports.documents(visitor(acting), format="pdf")
-        made = await handle.result(PATIENCE)
+        made = await handle.result(WAIT_TIMEOUT)
     [file] = made.artifacts
     read = pypdfium2.PdfDocument(await handle.read(file.name))
     texts = [" ".join(page.get_textpage().get_text_range().split()) for page in read]
@@ -153,9 +160,9 @@ async def test_a_search_comes_in_every_format(
     async with working(app):
         for form in ("csv", "jsonl", "pdf"):
             handles[form] = await exports.search(visitor(acting), "Kaution", format=form)
-        made = {form: await handle.result(PATIENCE) for form, handle in handles.items()}
+        made = {form: await handle.result(WAIT_TIMEOUT) for form, handle in handles.items()}
         later = await exports.search(visitor(acting), "Kaution", Filters(page_from=3))
-        filtered = await later.result(PATIENCE)
+        filtered = await later.result(WAIT_TIMEOUT)
     assert {form: (one.documents, one.rows) for form, one in made.items()} == dict.fromkeys(handles, (1, 2))
     rows = _table(await handles["csv"].read("search.csv"))
     assert [row["rank"] for row in rows] == ["1", "2"]
@@ -186,13 +193,13 @@ async def test_after_a_crash_only_what_was_not_done_is_done(
 
     monkeypatch.setattr(ExportWriter, "write", write)
     handle = await exports.documents(visitor(acting))
-    async with deaf(app, sql, drain=brief(0)):
-        await asyncio.wait_for(second.wait(), PATIENCE)
-        await lose_everything(app, sql)
+    async with silent_worker(app, sql, drain=seconds(0)):
+        await asyncio.wait_for(second.wait(), WAIT_TIMEOUT)
+        await lose_all_workers(app, sql)
         put(sql, acting, ["x"], name="came later.pdf")
     sql.execute("delete from documents.documents where document_id = %s", [last])
     never.set()
-    ended = await done(app, handle)
+    ended = await run_until_ended(app, handle)
     made = await handle.result()
     assert ended.outcome is Outcome.SUCCEEDED
     assert begun == [f"documents-000{n}.csv" for n in (1, 2, 2, 3)]

@@ -15,7 +15,7 @@ from duly.testing import FreshDatabase
 from tests.apps.documents.classification.stored_documents import put, visitor
 from tests.apps.documents.killing import doomed
 from tests.apps.documents.reading_process import make_app
-from tests.worker.working import done, lose_everything, until
+from tests.worker.working import lose_all_workers, run_until_ended, until
 
 FILES = 5
 STOP = """
@@ -44,11 +44,11 @@ async def test_an_export_survives_a_kill_and_every_file_is_whole_and_there_once(
     async with doomed(*where):
         await until(sql, "select exists (select from pg_locks where locktype = 'advisory' and not granted)")
     sql.execute("select pg_advisory_unlock(4711, 1)")
-    await lose_everything(app, sql)
+    await lose_all_workers(app, sql)
     kept = sql.execute("select count(*) from duly.artifacts").fetchone()
     assert kept in ((2,), (3,)), "it was killed in the middle"
 
-    job, made = await done(app, handle), await handle.result()
+    job, made = await run_until_ended(app, handle), await handle.result()
     assert (job.status, job.attempt) == (Status.COMPLETED, 2)
     assert (made.documents, made.rows, made.left_out) == (FILES, FILES, 0)
     names = [f"documents-000{n}.jsonl" for n in range(1, FILES + 1)]

@@ -11,7 +11,7 @@ import httpx
 from duly import Duly
 from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.http.conftest import caller, key_of
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 EXPORTS = f"{DOCUMENTS}/exports"
 
@@ -28,14 +28,14 @@ async def test_documents_and_hits_are_exported_for_their_requester(
     ]
     async with working(library):
         for one in sent:
-            await library.handle(one["job_id"], org_id=org).wait(PATIENCE)
+            await library.handle(one["job_id"], org_id=org).wait(WAIT_TIMEOUT)
         asked: list[dict[str, Any]] = [
             {"format": "jsonl"},
             {"format": "csv", "query": "Miete", "filters": {"doc_types": None}},
             {"document_ids": [one["document"]["document_id"] for one in sent] + [str(uuid.uuid4())]},
         ]
         begun = [(await clerk.post(EXPORTS, json=body)).json() for body in asked]
-        results = [await library.handle(one["job_id"], org_id=org).wait(PATIENCE) for one in begun]
+        results = [await library.handle(one["job_id"], org_id=org).wait(WAIT_TIMEOUT) for one in begun]
     assert [one.status for one in results] == ["completed"] * 3
     for job in begun:
         [file] = (await clerk.get(f"{job['status_url']}/artifacts")).json()["artifacts"]

@@ -15,7 +15,7 @@ from duly.testing import FreshDatabase
 from tests.apps.documents.engines.unstructured_fake import KEY, Fake, fake_unstructured
 from tests.apps.documents.files import pdf
 from tests.apps.documents.stage import add
-from tests.worker.working import done
+from tests.worker.working import run_until_ended
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def test_without_consent_nothing_is_sent_and_the_job_is_blocked(
     docs = connected.documents
     filed = await add(connected, anna, pdf(["confidential"]), "a.pdf")
     begun = await docs.extract(anna, filed.document_id, "unstructured_hires")
-    job = await done(connected, connected.handle(begun.job_id, org_id=anna.org_id))
+    job = await run_until_ended(connected, connected.handle(begun.job_id, org_id=anna.org_id))
     assert (job.outcome, job.error_code, job.attempt) == (Outcome.BLOCKED, "extraction.no_consent", 1)
     [row] = await docs.extractions(anna, filed.document_id)
     assert (row.status, row.consent_given_by, row.error_code) == ("blocked", None, "extraction.no_consent")
@@ -56,7 +56,7 @@ async def test_without_consent_nothing_is_sent_and_the_job_is_blocked(
 
     by_hand = connected.registry.get("extract_document").options(org_id=anna.org_id, actor=anna.actor)
     handle = await by_hand.enqueue(document_id=filed.document_id, engine="unstructured_fast")
-    assert (await done(connected, handle)).error_code == "extraction.no_consent"
+    assert (await run_until_ended(connected, handle)).error_code == "extraction.no_consent"
     assert service.files == []
 
 
@@ -66,7 +66,7 @@ async def test_with_consent_the_file_is_sent_and_its_cost_recorded(
     docs = connected.documents
     filed = await add(connected, anna, pdf(["one", "two", "three"]), "a.pdf")
     begun = await docs.extract(anna, filed.document_id, "unstructured_hires", consent=True)
-    job = await done(connected, connected.handle(begun.job_id, org_id=anna.org_id))
+    job = await run_until_ended(connected, connected.handle(begun.job_id, org_id=anna.org_id))
     assert (job.status, len(service.files)) == (Status.COMPLETED, 1)
     [row] = await docs.extractions(anna, filed.document_id)
     assert (row.status, row.consent_given_by) == ("done", "user:anna")
@@ -82,7 +82,7 @@ async def test_with_consent_the_file_is_sent_and_its_cost_recorded(
 async def test_without_a_service_consent_is_not_enough(library: Duly, anna: DocumentPrincipal) -> None:
     filed = await add(library, anna, "text")
     begun = await library.documents.extract(anna, filed.document_id, "unstructured_fast", consent=True)
-    job = await done(library, library.handle(begun.job_id, org_id=anna.org_id))
+    job = await run_until_ended(library, library.handle(begun.job_id, org_id=anna.org_id))
     assert (job.outcome, job.error_code) == (Outcome.BLOCKED, "extraction.not_configured")
 
 
@@ -93,7 +93,7 @@ async def test_consent_is_for_one_extraction(
     filed = await add(connected, anna, pdf(["one"]), "a.pdf")
     for consent, outcome in ((True, Outcome.SUCCEEDED), (False, Outcome.BLOCKED)):
         begun = await docs.extract(anna, filed.document_id, "unstructured_fast", consent=consent)
-        job = await done(connected, connected.handle(begun.job_id, org_id=anna.org_id))
+        job = await run_until_ended(connected, connected.handle(begun.job_id, org_id=anna.org_id))
         assert job.outcome is outcome
     assert len(service.files) == 1
     assert (await docs.get(anna, filed.document_id)).status == "extracted", "the earlier text stays"

@@ -15,7 +15,7 @@ from duly.apps.documents.models import Extraction
 from duly.maintenance.adapter_sync import AdapterSync
 from tests.apps.documents.files import pdf
 from tests.apps.documents.stage import add, visitor
-from tests.worker.working import done, work_off
+from tests.worker.working import run_until_ended, settle_attempts
 
 LETTER = "Mietvertrag über die Wohnung Hauptstraße 7\nDer Mieter zahlt die Miete monatlich im Voraus."
 
@@ -28,7 +28,7 @@ async def read(
     app: Duly, who: DocumentPrincipal, document_id: uuid.UUID, engine: str = "fast", **how: Any
 ) -> Any:
     begun = await app.documents.extract(who, document_id, engine, **how)  # type: ignore[arg-type]
-    return await done(app, app.handle(begun.job_id, org_id=who.org_id))
+    return await run_until_ended(app, app.handle(begun.job_id, org_id=who.org_id))
 
 
 async def test_pages_are_partial_results_and_the_document_becomes_searchable(
@@ -38,7 +38,7 @@ async def test_pages_are_partial_results_and_the_document_becomes_searchable(
     begun = await extraction(library, anna, filed.document_id)
     assert (begun.status, begun.engine) == ("queued", "fast")
     assert begun.job_id is not None
-    job = await done(library, library.handle(begun.job_id, org_id=anna.org_id))
+    job = await run_until_ended(library, library.handle(begun.job_id, org_id=anna.org_id))
     assert (job.status, job.partial_count) == (Status.COMPLETED, 3)
     result = await library.handle(begun.job_id, org_id=anna.org_id).result()
     assert (result["page_count"], result["needs_ocr"]) == (3, [3])
@@ -129,7 +129,7 @@ async def test_deleting_a_document_fails_its_extraction(
     row = await extraction(library, anna, filed.document_id)
     assert row.job_id is not None
     await library.documents.remove(anna, filed.document_id)
-    await work_off(library, 2)
+    await settle_attempts(library, 2)
     job = await library.handle(row.job_id, org_id=anna.org_id).status()
     assert (job.status, job.error_code) == (Status.FAILED, "document.unknown")
 
@@ -139,7 +139,7 @@ async def test_a_job_enqueued_directly_creates_its_extraction(
 ) -> None:
     filed = await add(library, anna, "Guten Tag, ein Brief.")
     handle = await library.registry.get("extract_document").enqueue(document_id=filed.document_id)
-    assert (await done(library, handle)).status is Status.COMPLETED
+    assert (await run_until_ended(library, handle)).status is Status.COMPLETED
     assert (await extraction(library, anna, filed.document_id)).job_id == handle.job_id
 
 
@@ -155,13 +155,13 @@ async def test_a_document_in_a_restricted_folder_is_extracted_only_with_write_ac
     )
     by_hand = library.registry.get("extract_document")
     # u1 acts in these tests, and is not ben.
-    assert (await done(library, await by_hand.enqueue(document_id=filed.document_id))).error_code == (
-        "document.unknown"
-    )
+    assert (
+        await run_until_ended(library, await by_hand.enqueue(document_id=filed.document_id))
+    ).error_code == ("document.unknown")
     ben = visitor(anna.org_id, "ben")
     bens = by_hand.options(actor=ben.actor, idempotency_key="bens", subject_id="for everybody")
     elsewhere = await bens.enqueue(document_id=filed.document_id)
-    assert (await done(library, elsewhere)).error_code == "document.subject_missing"
+    assert (await run_until_ended(library, elsewhere)).error_code == "document.subject_missing"
     assert (await read(library, ben, filed.document_id)).status is Status.COMPLETED
 
 
@@ -173,7 +173,7 @@ async def test_an_extraction_is_canceled_when_its_version_is_replaced(
     old = await extraction(library, anna, filed.document_id)
     assert old.job_id is not None
     await add(library, anna, pdf(["Zweite Fassung"]), document_id=filed.document_id, engine="fast")
-    await work_off(library, 2)
+    await settle_attempts(library, 2)
     job = await library.handle(old.job_id, org_id=anna.org_id).status()
     assert (job.status, job.cancel_reason) == (Status.CANCELED, "the document has a newer version")
     new, before = await library.documents.extractions(anna, filed.document_id)

@@ -15,7 +15,7 @@ from tests.apps.documents.files import pdf
 from tests.apps.documents.killing import doomed
 from tests.apps.documents.reading_process import make_app
 from tests.apps.documents.stage import add
-from tests.worker.working import done, until
+from tests.worker.working import run_until_ended, until
 
 PAGES = 300
 
@@ -41,7 +41,7 @@ async def test_a_long_document_survives_a_kill_and_no_page_is_read_twice(
     await until(sql, "select heartbeat_at < now() - interval '1 second' from duly.workers")
     while sql.execute("select exists (select from duly.claims)").fetchone() == (True,):
         await Reaper(app).once()
-    job = await done(app, app.handle(row.job_id, org_id=org))
+    job = await run_until_ended(app, app.handle(row.job_id, org_id=org))
     assert (job.status, job.attempt) == (Status.COMPLETED, 2)
     partials = sql.execute(
         "select count(*), count(distinct attempt) from duly.event_log where event_type = 'job.partial'"

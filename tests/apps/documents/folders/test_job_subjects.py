@@ -18,7 +18,7 @@ from duly.core.principal import Principal
 from duly.features.events.relay import Relay
 from tests.apps.documents.http_requests import DOCUMENTS, folder
 from tests.apps.documents.stage import add
-from tests.db.settling import settle
+from tests.db.open_transactions import wait_for_transactions
 from tests.features.notifications.delivering import (
     RecordingChannel,
     delivery_results,
@@ -41,7 +41,7 @@ async def test_private_jobs_are_not_in_the_feed_of_others(
 ) -> None:
     own = (await clerk.post(EXPORTS, json={"format": "csv"})).json()["job_id"]
     others = (await http.post(EXPORTS, json={"format": "csv"})).json()["job_id"]
-    settle(sql)
+    wait_for_transactions(sql)
 
     async def told(client: httpx.AsyncClient) -> set[str]:
         return {event["job_id"] for event in (await client.get("/v1/feed")).json()["events"]}
@@ -104,7 +104,7 @@ async def test_a_subscription_does_not_notify_after_access_was_revoked(
         await library.subscriptions.subscribe(anna.org_id, to, job_id=handle.job_id, actor=actor)
     async with working(library):
         await handle.wait()
-    settle(sql)
+    wait_for_transactions(sql)
     await Relay(library).once()
     sql.execute(
         "update duly.notifications set scheduled_at = scheduled_at + '1 hour' where channel = 'in_app'"

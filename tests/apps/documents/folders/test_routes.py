@@ -10,7 +10,7 @@ import pytest
 
 from duly import Duly
 from tests.apps.documents.http_requests import DOCUMENTS, folder, id_of, send
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 FOLDERS = f"{DOCUMENTS}/folders"
 
@@ -67,7 +67,7 @@ async def closed(http: httpx.AsyncClient, library: Duly, org: uuid.UUID) -> dict
     await _close(http, node_id)
     sent = await send(http, "Gehalt von Ada", node_id=node_id, engine="fast")
     async with working(library):
-        ended = await library.handle(sent["job_id"], org_id=org).wait(PATIENCE)
+        ended = await library.handle(sent["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     ids = {"document_id": sent["document"]["document_id"], "job_id": sent["job_id"], "node_id": node_id}
     return {**ids, "result_id": str(ended.result_id)}
 
@@ -138,7 +138,7 @@ async def test_a_job_enqueued_without_a_subject_gets_that_of_its_document(
     }
     async with working(library):
         for job_id, code in jobs.items():
-            assert (await library.handle(job_id, org_id=org).wait(PATIENCE)).error_code == code
+            assert (await library.handle(job_id, org_id=org).wait(WAIT_TIMEOUT)).error_code == code
     seen = [(await clerk.get(f"/v1/jobs/{job_id}")).status_code for job_id in jobs]
     assert seen == [404, 200, 404]
 

@@ -26,7 +26,7 @@ from tests.apps.documents.imports.fakes.dropbox import FakeDropbox
 from tests.apps.documents.imports.fakes.gdrive import FakeGDrive
 from tests.apps.documents.imports.fakes.onedrive import FakeOneDrive
 from tests.apps.documents.imports.fakes.server import Fake
-from tests.worker.working import done
+from tests.worker.working import run_until_ended
 
 FAKES: dict[Provider, type[Fake]] = {
     "dropbox": FakeDropbox,
@@ -76,7 +76,7 @@ class Site:
     async def bring(self, remote_path: str = "", *files: str, **how: Any) -> tuple[JobSnapshot, ImportResult]:
         """Import, and what came of it."""
         handle = await self.ask(remote_path, *files, **how)
-        job = await done(self.app, handle)
+        job = await run_until_ended(self.app, handle)
         assert job.status == "completed", (job.error_code, job.error_message)
         return job, await handle.result()
 

@@ -16,7 +16,15 @@ from duly.apps.documents.library import removal
 from duly.apps.documents.library.quotas import Quotas
 from duly.apps.documents.options import DocumentOptions
 from tests.apps.documents.imports.importing import GRANT, SYSTEM, Site
-from tests.worker.working import brief, deaf, done, lose_everything, until, work_off, working
+from tests.worker.working import (
+    lose_all_workers,
+    run_until_ended,
+    seconds,
+    settle_attempts,
+    silent_worker,
+    until,
+    working,
+)
 
 A, B, C = b"%PDF-1.7 alpha", b"beta " * 1000, b"gamma"
 
@@ -62,7 +70,7 @@ async def test_an_exceeded_quota_blocks_the_import_and_leaves_no_content(site: S
     fill(site)
     removal.declare(site.app)
     site.app.included["documents"] = DocumentOptions(quotas=Quotas(documents_max=1))
-    job = await done(site.app, await site.ask("/Post"))
+    job = await run_until_ended(site.app, await site.ask("/Post"))
     assert (job.outcome, job.error_code, job.attempt) == ("blocked", "document.quota", 1)
     async with working(site.app):
         await until(site.sql, "select status = 'completed' from duly.jobs where job_type = 'remove_files'")
@@ -89,7 +97,7 @@ async def test_an_import_waits_for_a_busy_provider_and_keeps_imported_files(site
     site.fake.busy = ["list"]
     site.fake.retry_after = "3000"
     handle = await site.ask("/Post")
-    await work_off(site.app)
+    await settle_attempts(site.app)
     waits = site.sql.execute("select run_at - now() from duly.scheduled").fetchone()
     assert waits is not None
     assert timedelta(minutes=45) < waits[0] < timedelta(minutes=55)
@@ -100,11 +108,11 @@ async def test_an_import_waits_for_a_busy_provider_and_keeps_imported_files(site
 
     site.fake.on_download = busy_after_one
     site.now()
-    await work_off(site.app)
+    await settle_attempts(site.app)
     assert len(site.documents()) == 1
     assert site.sql.execute("select count(*) from documents.connector_cursors").fetchone() == (0,)
     site.now()
-    job = await done(site.app, handle)
+    job = await run_until_ended(site.app, handle)
     assert (await handle.result()).imported_count == 3
     assert (job.attempt, len(site.documents()), len(site.fake.downloads)) == (2, 3, 3), (
         "progress costs no try"
@@ -117,7 +125,7 @@ async def test_an_expired_token_is_refreshed_once_and_saved(site: Site) -> None:
     site.fake.tokens = {"access-9"}
     handles = [await site.ask("/Post"), await site.ask("/Privat")]
     for handle in handles:
-        await done(site.app, handle)
+        await run_until_ended(site.app, handle)
     assert (site.fake.renewals, len(site.documents())) == (1, 4)
     kept = json.loads(await site.secrets.of(site.org).get("file:account"))
     assert (kept["access_token"], kept["refresh_token"]) == ("access-1", "refresh-1")
@@ -139,10 +147,10 @@ async def test_two_workers_refresh_a_token_once(site: Site) -> None:
 async def test_a_revoked_access_blocks_the_import(site: Site) -> None:
     fill(site)
     site.fake.tokens, site.fake.revoked = set(), True
-    job = await done(site.app, await site.ask("/Post"))
+    job = await run_until_ended(site.app, await site.ask("/Post"))
     assert (job.outcome, job.error_code, job.attempt) == ("blocked", "connector.unauthorized", 1)
     await site.secrets.of(site.org).put("file:account", "an access token without anything else")
-    job = await done(site.app, await site.ask("/Post"))
+    job = await run_until_ended(site.app, await site.ask("/Post"))
     assert (job.outcome, job.error_code) == ("blocked", "connector.unauthorized")
     assert site.documents() == []
 
@@ -190,14 +198,14 @@ async def test_a_later_attempt_downloads_only_missing_files(site: Site) -> None:
 
     site.fake.on_download = hang
     handle = await site.ask("/Post")
-    async with deaf(site.app, site.sql, drain=brief(0)):
+    async with silent_worker(site.app, site.sql, drain=seconds(0)):
         await reached.wait()
-        await lose_everything(site.app, site.sql)
+        await lose_all_workers(site.app, site.sql)
     # As if the worker had died between filing the file and saying so.
     assert site.sql.execute("delete from duly.result_snapshots").rowcount == 1
     site.sql.execute("update duly.job_states set partial_count = 0")
     site.now()
-    await done(site.app, handle)
+    await run_until_ended(site.app, handle)
     said = await handle.result()
     assert (said.imported_count, said.skipped_count, len(site.documents())) == (3, 0, 3)
     assert len(site.fake.downloads) == 4, "the one that was cut off is fetched again, the finished one is not"
@@ -277,12 +285,12 @@ async def test_an_import_needs_write_access_to_the_connectors_folder(site: Site)
         " values (%s, %s, 'user:boss', 'write', 'x')",
         [site.org, node[0]],
     )
-    job = await done(site.app, handle)
+    job = await run_until_ended(site.app, handle)
     assert (job.outcome, job.error_code) == ("blocked", "connector.unknown")
-    await done(site.app, await Connectors(site.app).begin_import(boss, other.connector_id))
+    await run_until_ended(site.app, await Connectors(site.app).begin_import(boss, other.connector_id))
     assert len(site.documents()) == 4
     await Connectors(site.app).disable(admin, other.connector_id)
-    job = await done(
+    job = await run_until_ended(
         site.app, await kind.options(actor=boss.actor, idempotency_key="2").enqueue(other.connector_id)
     )
     assert (job.outcome, job.error_code) == ("blocked", "connector.disabled")
@@ -295,7 +303,7 @@ async def test_secrets_appear_in_no_row_payload_or_log(site: Site, caplog: pytes
     site.fake.damage = {"/Post/a.pdf": ["cut"] * 3}
     await site.bring("/Post")
     site.fake.tokens, site.fake.revoked = set(), True
-    await done(site.app, await site.ask("/Post"))
+    await run_until_ended(site.app, await site.ask("/Post"))
     tables = site.sql.execute(
         "select format('%I.%I', schemaname, tablename) from pg_tables"
         " where schemaname in ('duly', 'documents')"

@@ -20,7 +20,7 @@ from tests.apps.documents.imports.fakes.dropbox import FakeDropbox
 from tests.apps.documents.imports.importing import GRANT, SYSTEM
 from tests.apps.documents.killing import doomed
 from tests.apps.documents.reading_process import make_app
-from tests.worker.working import PATIENCE, brief, done, lose_everything
+from tests.worker.working import WAIT_TIMEOUT, lose_all_workers, run_until_ended, seconds
 
 FILES = {f"{letter}.txt": f"Brief {letter} ".encode() * 200 for letter in "abcde"}
 
@@ -51,12 +51,12 @@ async def test_an_import_survives_a_kill_and_every_file_comes_in_once(
         handle = await Connectors(app).begin_import(who, connector.connector_id, remote_path="/Post")
 
         async with doomed(*where):
-            await asyncio.wait_for(asked.wait(), PATIENCE)
+            await asyncio.wait_for(asked.wait(), WAIT_TIMEOUT)
         found = sql.execute("select name from documents.documents order by name").fetchall()
         assert found == [("a.txt",), ("b.txt",)], "it was killed in the middle"
 
-        await lose_everything(app, sql)
-        job, said = await done(app, handle, drain=brief(0)), await handle.result()
+        await lose_all_workers(app, sql)
+        job, said = await run_until_ended(app, handle, drain=seconds(0)), await handle.result()
         assert (job.status, job.attempt, said.imported_count) == (Status.COMPLETED, 2, len(FILES))
         assert [path[-5] for path in fake.downloads] == ["a", "b", "c", "c", "d", "e"]
 

@@ -16,7 +16,7 @@ from duly.apps.documents.schema import statement
 from duly.core.errors import ConfigurationError
 from duly.testing import FreshDatabase
 from tests.apps.documents.imports.importing import GRANT, Site, site_of
-from tests.worker.working import done, until, work_off, working
+from tests.worker.working import run_until_ended, settle_attempts, until, working
 
 _TAKEN = """
     with made as (
@@ -72,7 +72,7 @@ async def test_onedrive_redirects_to_unknown_hosts_are_refused(site: Site) -> No
         site.fake.put("/b.txt", b"beta")
         site.fake.page, site.fake.next_host = 1, elsewhere.url
         handle = await site.ask("/b.txt")
-        await work_off(site.app)
+        await settle_attempts(site.app)
         assert elsewhere.calls == []
         assert (await handle.status()).error_code == "provider.unreachable"
 
@@ -196,7 +196,7 @@ async def test_gdrive_exports_that_turn_out_too_large_are_refused(site: Site) ->
 
 
 async def test_an_unknown_dropbox_folder_fails_at_once(site: Site) -> None:
-    job = await done(site.app, await site.ask("/Nowhere"))
+    job = await run_until_ended(site.app, await site.ask("/Nowhere"))
     assert (job.status, job.error_code, job.attempt) == ("failed", "import.not_found", 1)
 
 

@@ -9,7 +9,7 @@ from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.folders.service import Folders
 from duly.apps.documents.models import Grant
 from tests.apps.documents.imports.importing import SYSTEM, Site
-from tests.worker.working import done
+from tests.worker.working import run_until_ended
 
 
 def move(site: Site, path: str, to: str) -> None:
@@ -121,7 +121,7 @@ async def test_files_for_a_hidden_folder_are_imported_when_it_becomes_visible(si
     assert await site.paths() == ["Offen/Unten/Offen.txt"]
     assert [name for name in site.fake.downloads if "Offen" not in name] == [], "nothing is even fetched"
     boss = DocumentPrincipal(site.org, Actor.user("boss"))
-    assert (await done(site.app, await site.ask(who=boss))).outcome == "succeeded"
+    assert (await run_until_ended(site.app, await site.ask(who=boss))).outcome == "succeeded"
     assert await site.paths() == [
         "Boss/Unten/Boss.txt", "Boss/oben.txt", "Lesen/Unten/Lesen.txt", "Offen/Unten/Offen.txt",
     ]  # fmt: skip

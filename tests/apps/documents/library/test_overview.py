@@ -12,7 +12,7 @@ from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.library import overview as room
 from duly.apps.documents.models import Grant
 from tests.apps.documents.stage import add, visitor
-from tests.worker.working import work_off
+from tests.worker.working import settle_attempts
 
 
 async def test_the_overview_counts_visible_reviews_and_extractions(
@@ -29,9 +29,9 @@ async def test_the_overview_counts_visible_reviews_and_extractions(
     await add(library, anna, b"%PDF-1.7 nor here", "hidden.pdf", engine="fast", node_id=closed.node_id)
     assert (await documents.overview(anna)).extracting == 2
     assert [one.extraction.status for one in await documents.recent_extractions(anna)] == ["queued", "queued"]
-    await work_off(library, 2)
+    await settle_attempts(library, 2)
     await add(library, anna, "zzz qqq", "words.txt", engine="fast")
-    await work_off(library, 1)
+    await settle_attempts(library, 1)
     eve = visitor(anna.org_id, "eve")
     mine, theirs = await documents.overview(anna), await documents.overview(eve)
     assert (mine.review, mine.extracting, mine.ended, mine.at_least) == (

@@ -16,7 +16,7 @@ from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.library.quotas import Quotas
 from duly.apps.documents.uploads.service import PART_SIZE
 from tests.apps.documents.stage import add, pieces
-from tests.worker.working import work_off
+from tests.worker.working import settle_attempts
 
 Sql = psycopg.Connection[Any]
 
@@ -55,7 +55,7 @@ async def test_an_org_stores_up_to_its_quota_and_deletions_free_it(
         await add(narrow, anna, text)
     with pytest.raises(QuotaExceeded, match="3 documents"):
         await add(narrow, anna, "h")
-    await work_off(narrow, 2)
+    await settle_attempts(narrow, 2)
     files = [path for path in (tmp_path / "blobs" / "tenant").rglob("*") if path.is_file()]
     assert sorted(path.stat().st_size for path in files) == [1, 1, 1], "what was refused is not kept"
 

@@ -17,7 +17,7 @@ from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.library.file_store import elements_file_name
 from duly.apps.documents.library.removal import schedule_file_removal
 from tests.apps.documents.stage import add
-from tests.worker.working import done, work_off
+from tests.worker.working import run_until_ended, settle_attempts
 
 
 def files(tmp_path: Path) -> list[str]:
@@ -33,7 +33,7 @@ async def test_a_deleted_document_leaves_nothing_but_its_entry_in_the_audit_trai
     await file_store.save_derived(filed.document_id, "elements.json", b"[]")
     assert len(files(tmp_path)) == 3
     await library.documents.remove(anna, filed.document_id, reason="asked by the customer")
-    await work_off(library)
+    await settle_attempts(library)
     assert files(tmp_path) == []
     for table in ("documents", "document_versions", "extractions"):
         assert sql.execute(f"select count(*) from documents.{table}").fetchone() == (0,)  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ async def test_content_that_another_document_still_is_stays(
     second = await add(library, anna, "first")
     await add(library, anna, "shared", document_id=second.document_id)
     await library.documents.remove(anna, first.document_id)
-    await work_off(library)
+    await settle_attempts(library)
     _, stream = await library.documents.content(anna, second.document_id)
     assert [piece async for piece in stream] == [b"shared"]
 
@@ -66,7 +66,7 @@ async def test_files_of_existing_documents_are_never_removed(
     sha256 = (await library.documents.get(anna, filed.document_id)).sha256
     job = library.registry.get("remove_files")
     await job.enqueue(documents=[filed.document_id], uploads=[], originals=[sha256])
-    await work_off(library)
+    await settle_attempts(library)
     assert len(files(tmp_path)) == 2
 
 
@@ -76,11 +76,11 @@ async def test_job_results_with_the_text_are_erased_with_the_document(
     filed = await add(library, anna, "Ganz geheimer Text, den keiner mehr lesen soll.", engine="fast")
     [row] = await library.documents.extractions(anna, filed.document_id)
     assert row.job_id is not None
-    await done(library, library.handle(row.job_id, org_id=anna.org_id))
+    await run_until_ended(library, library.handle(row.job_id, org_id=anna.org_id))
     kept = "select count(*) from duly.result_snapshots where payload::text like '%geheimer%'"
     assert sql.execute(kept).fetchone() == (1,)
     await library.documents.remove(anna, filed.document_id, reason="asked by the customer")
-    await work_off(library)
+    await settle_attempts(library)
     assert sql.execute(kept).fetchone() == (0,)
     assert files(tmp_path) == []
     entry = (await library.audit.list(anna.org_id, action="result.erased")).entries[0]
@@ -95,7 +95,7 @@ async def test_an_earlier_removal_job_does_not_replace_a_later_one(
     job = library.registry.get("remove_files")
     await job.enqueue(documents=[filed.document_id], uploads=[], originals=[sha256])
     await library.documents.remove(anna, filed.document_id)
-    await work_off(library, 2)
+    await settle_attempts(library, 2)
     assert files(tmp_path) == []
 
 
@@ -111,7 +111,7 @@ async def test_a_file_refused_after_its_upload_leaves_no_content(
 
     with pytest.raises(UnknownFolder):
         await library.documents.add(anna, "a.txt", slow(), node_id=folder.node_id, engine=None)
-    await work_off(library)
+    await settle_attempts(library)
     assert files(tmp_path) == []
 
 
@@ -119,9 +119,9 @@ async def test_files_of_an_older_extraction_are_removed_after_a_newer_one(
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "Ein Brief", engine="fast")
-    await work_off(library)
+    await settle_attempts(library)
     begun = await library.documents.extract(anna, filed.document_id)
-    await work_off(library, 2)  # it is read, and what was read before is cleared away
+    await settle_attempts(library, 2)  # it is read, and what was read before is cleared away
     left = {path.stem for path in (tmp_path / "blobs" / "tenant").rglob("*.json")}
     assert left == {str(begun.extraction_id)}
     newest, oldest = await library.documents.extractions(anna, filed.document_id)
@@ -140,7 +140,7 @@ async def test_an_extraction_that_is_about_to_publish_keeps_its_file_and_a_crash
     library: Duly, anna: DocumentPrincipal, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     filed = await add(library, anna, "Ein Brief", engine="fast")
-    await work_off(library)
+    await settle_attempts(library)
     names = {}
     file_store = await library.documents.file_store(anna.org_id)
     for status in ("running", "failed"):  # the failed one died after its file was there
@@ -153,7 +153,7 @@ async def test_an_extraction_that_is_about_to_publish_keeps_its_file_and_a_crash
         await file_store.save_derived(filed.document_id, elements_file_name(names[status]), b"[]")
     async with library.tenant_session(anna.org_id) as conn:
         await schedule_file_removal(library, conn, anna, outdated=[filed.document_id])
-    await work_off(library)
+    await settle_attempts(library)
     left = {path.stem for path in (tmp_path / "blobs" / "tenant").rglob("*.json")}
     current = (await library.documents.get(anna, filed.document_id)).extraction_id
     assert left == {str(current), str(names["running"])}
@@ -170,5 +170,5 @@ async def test_half_written_files_of_a_crash_are_swept_when_they_are_old(
         at = (datetime.now(UTC) - age).timestamp()
         os.utime(folder / name, (at, at))
     await library.documents.remove(anna, filed.document_id)
-    await work_off(library)
+    await settle_attempts(library)
     assert files(tmp_path) == ["new"]

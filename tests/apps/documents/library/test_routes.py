@@ -12,7 +12,7 @@ from duly import Duly
 from tests.apps.documents.files import pdf
 from tests.apps.documents.http_requests import DOCUMENTS, folder, send
 from tests.http.conftest import caller, key_of
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 
 async def test_a_file_is_sent_once_and_gets_versions(http: httpx.AsyncClient) -> None:
@@ -101,7 +101,7 @@ async def test_a_job_extracts_a_document_and_its_text_is_returned(
     assert (running.status_code, running.json()["job_id"]) == (202, sent["job_id"])
     assert running.headers["idempotency-replayed"] == "true"
     async with working(library):
-        await library.handle(sent["job_id"], org_id=org).wait(PATIENCE)
+        await library.handle(sent["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     elements = (await http.get(f"{where}/elements")).json()
     assert [page["number"] for page in elements["pages"]] == [1, 2]
     assert "Rechnung Nummer 17" in str(elements["pages"][0])

@@ -11,7 +11,7 @@ import pytest
 from duly import Duly
 from tests.apps.documents.files import pdf
 from tests.apps.documents.http_requests import DOCUMENTS, folder, send
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 SEARCH = f"{DOCUMENTS}/search"
 PAGES = pdf(["Rechnung vom Mai", "Mietvertrag und Hausordnung"])
@@ -33,7 +33,7 @@ async def ids(http: httpx.AsyncClient, library: Duly, org: uuid.UUID) -> dict[st
     }
     async with working(library):
         for one in sent.values():
-            await library.handle(one["job_id"], org_id=org).wait(PATIENCE)
+            await library.handle(one["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     return {name: one["document"]["document_id"] for name, one in sent.items()} | {"folder": open_id}
 
 

@@ -12,7 +12,7 @@ from duly.apps.documents.errors import UnknownUpload, UploadIncomplete
 from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.uploads import service as room
 from tests.apps.documents.stage import add, pieces, visitor
-from tests.worker.working import work_off
+from tests.worker.working import settle_attempts
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ async def test_an_upload_in_parts_resumes_after_an_interruption(
     assert (found.sha256, found.size) == (HASH, len(DATA))
     with pytest.raises(UnknownUpload):
         await uploads.get(anna, begun.upload_id)
-    await work_off(library)
+    await settle_attempts(library)
     left = {path.name for path in (tmp_path / "blobs" / "tenant").rglob("*") if path.is_file()}
     assert left == {HASH}
 

@@ -1,4 +1,4 @@
-"""Migrations that a test adds to those of the engine."""
+"""Add a migration to those of the engine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from duly.db import migrate
 from duly.db.migrate import ENGINE, Migration
 
 
-def add(monkeypatch: pytest.MonkeyPatch, added: Migration) -> None:
-    """Let the engine have one more migration, or another one of the same number."""
+def add_migration(monkeypatch: pytest.MonkeyPatch, added: Migration) -> None:
+    """Patch the migrations of the engine: append one, or replace the one of the same number."""
     shipped = migrate.migrations
 
     def migrations(schema: Schema = ENGINE) -> list[Migration]:
