@@ -1,4 +1,4 @@
-"""The demo's additions to the console: a bar with the invariants, and a page to kill a worker."""
+"""The demo's additions to the console: a bar with the promises, and a page to kill a worker."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from duly.console.visit import ConsolePage, Visit
 from duly.core.principal import Scope
 
 from .fault_injection import Fault, FaultInjector
-from .invariant_checker import Checker, InvariantState
 from .messages import MESSAGES
+from .promise_checker import Checker, PromiseState
 
 _HERE = Path(__file__).parent
-BAR_INVARIANTS = ("I1", "I7", "I6", "I3", "I16")
+BAR_PROMISES = ("I1", "I7", "I6", "I3", "I16")
 """The promises on the strip, in words that fit there."""
 
 
@@ -44,7 +44,7 @@ def extras(injector: FaultInjector, checker: Checker) -> Extras:
         )
 
     async def strip(visit: Visit) -> Markup:
-        states = [checker.states[name] for name in BAR_INVARIANTS]
+        states = [checker.states[name] for name in BAR_PROMISES]
         return visit.fill(
             "strip.html", states=states, error=checker.error, **_totals(list(checker.states.values()))
         )
@@ -61,7 +61,7 @@ def extras(injector: FaultInjector, checker: Checker) -> Extras:
     )
 
 
-def _totals(every: list[InvariantState]) -> dict[str, int]:
+def _totals(every: list[PromiseState]) -> dict[str, int]:
     return {
         "held": sum(one.verdict == "held" for one in every),
         "broken": sum(one.verdict == "broken" for one in every),

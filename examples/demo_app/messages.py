@@ -1,6 +1,6 @@
 """The texts of the demo's own pages, in English and German."""
 
-INVARIANTS = {
+PROMISES = {
     "I1": (
         "Every accepted job exists: ended or active",
         "Jeder angenommene Auftrag existiert: beendet oder aktiv",
@@ -53,7 +53,7 @@ INVARIANTS = {
 }
 
 MESSAGES = {
-    **{f"demo.invariant.{name}": text for name, text in INVARIANTS.items()},
+    **{f"demo.promise.{name}": text for name, text in PROMISES.items()},
     "demo.title": ("Demo", "Demo"),
     "demo.kill": ("Kill a worker", "Worker abschießen"),
     "demo.kill.hint": (
@@ -98,29 +98,29 @@ MESSAGES = {
     "demo.refused": ("Late write refused", "Später Schreibversuch abgelehnt"),
     "demo.after": ("after {seconds} s", "nach {seconds} s"),
     "demo.waits": ("…", "…"),
-    "demo.invariants": ("Invariants", "Invarianten"),
-    "demo.invariants.hint": (
+    "demo.promises": ("Promises", "Zusagen"),
+    "demo.promises.hint": (
         "Checked for every job after its end, and for the answers to clients, readers and other orgs. "
         "{jobs} jobs so far.",
         "Geprüft für jeden Auftrag nach seinem Ende und für die Antworten an Clients, Leser und andere "
         "Organisationen. Bisher {jobs} Aufträge.",
     ),
-    "demo.invariant": ("Invariant", "Invariante"),
+    "demo.promise": ("Promise", "Zusage"),
     "demo.checked": ("Checked", "Geprüft"),
     "demo.verdict": ("Verdict", "Ergebnis"),
     "demo.verdict.held": ("holds", "erfüllt"),
     "demo.verdict.broken": ("violated: {n}", "verletzt: {n}"),
     "demo.verdict.unseen": ("no evidence yet", "noch kein Beleg"),
-    "demo.strip": ("Invariants checked so far", "Bisher geprüfte Invarianten"),
+    "demo.strip": ("Promises checked so far", "Bisher geprüfte Zusagen"),
     "demo.strip.all": (
-        "{held} invariants hold",
-        "{held} Invarianten erfüllt",
+        "{held} promises hold",
+        "{held} Zusagen erfüllt",
     ),
     "demo.strip.error": (
-        "Invariants cannot be checked at the moment: {why}",
-        "Invarianten können gerade nicht geprüft werden: {why}",
+        "Promises cannot be checked at the moment: {why}",
+        "Zusagen können gerade nicht geprüft werden: {why}",
     ),
-    "demo.strip.broken": ("{broken} invariants violated", "{broken} Invarianten verletzt"),
+    "demo.strip.broken": ("{broken} promises broken", "{broken} Zusagen gebrochen"),
     "demo.short.I1": ("no job lost", "kein Auftrag verloren"),
     "demo.short.I7": ("exactly once", "genau einmal"),
     "demo.short.I6": ("no stale write", "kein später Schreibzugriff"),

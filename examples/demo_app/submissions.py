@@ -1,4 +1,4 @@
-"""Records of requests and answers: half of the history that the invariants are checked against."""
+"""Records of requests and answers: half of the history that the promises are checked against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole demo system: service, workers, customers and the invariant checker."""
+"""The whole demo system: service, workers, customers and the promise checker."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from . import billing
 from .console_extras import extras
 from .customers import Keys, create_customers
 from .fault_injection import FaultInjector
-from .invariant_checker import Checker
 from .load import Load
 from .probes import HttpProbes
+from .promise_checker import Checker
 from .submissions import SubmissionLog
 from .webhook_endpoint import receiving
 from .worker_pool import WorkerPool

@@ -109,7 +109,7 @@ async def test_a_frozen_worker_is_taken_over_and_what_it_still_writes_is_refused
     await page.get_by_role("link", name="Demo", exact=True).click()
     times = r"after \S+ s\s+after \S+ s by worker-\d\s+after \S+ s\s+after \S+ s"
     await expect(page.locator("tr[id^=incident]")).to_contain_text(re.compile(times))
-    strip = page.get_by_label("Invariants checked so far")
+    strip = page.get_by_label("Promises checked so far")
     await expect(strip.locator("[data-verdict=held]")).to_have_count(5)
     assert await page.locator("[data-verdict=broken]").count() == 0
     await visitor.shoot("console-demo")
@@ -117,7 +117,7 @@ async def test_a_frozen_worker_is_taken_over_and_what_it_still_writes_is_refused
 
 async def test_a_customer_sees_the_promises_and_cannot_kill(visitor: Visitor, stage: Town) -> None:
     await visitor.operate(stage.key)
-    await expect(visitor.page.get_by_label("Invariants checked so far")).to_be_visible()
+    await expect(visitor.page.get_by_label("Promises checked so far")).to_be_visible()
     await expect(visitor.page.get_by_role("link", name="Kill a worker")).to_have_count(0)
     visitor.expected = ("403",)
     answer = await visitor.page.goto(stage.url + "/console/demo")

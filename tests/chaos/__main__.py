@@ -1,4 +1,4 @@
-"""python -m tests.chaos --seed N --minutes M: exit 0 only if every invariant holds, with evidence."""
+"""python -m tests.chaos --seed N --minutes M: exit 0 only if every promise holds, with evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a run as text; and, if an invariant is violated, its history."""
+"""The result of a run as text; and, If a promise is broken, its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to violate each invariant at one point of a valid history. Each returns the job to be reported."""
+"""Ways to break each promise at one point of a valid history. Each returns the job to be reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BREAKS: dict[str, tuple[str, Break]] = {}
 
 
 def breaks(promise: str) -> Callable[[Break], Break]:
-    """Register a way to violate an invariant."""
+    """Register a way to break a promise."""
 
     def keep(way: Break) -> Break:
         BREAKS[f"{promise}: {way.__name__}"] = (promise, way)

@@ -1,4 +1,4 @@
-"""Violations of the invariants about what surrounds a job: I10 to I19."""
+"""Broken promises about what surrounds a job: I10 to I19."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Violations of the invariants about a job itself: I1 to I9."""
+"""Broken promises about a job itself: I1 to I9."""
 
 from __future__ import annotations
 

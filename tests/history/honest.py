@@ -1,4 +1,4 @@
-"""A valid history with evidence for every invariant."""
+"""A valid history with evidence for every promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many jobs on real workers, with clients, observers and readers: every invariant holds, with evidence."""
+"""Many jobs on real workers, with clients, observers and readers: every promise holds, with evidence."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def observed(url: str, path: Path) -> AsyncIterator[None]:
             await asyncio.to_thread(thread.join)
 
 
-async def test_a_correct_run_violates_no_invariant_and_has_evidence_for_each(
+async def test_a_correct_run_violates_no_promise_and_has_evidence_for_each(
     fresh: FreshDatabase, sql: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
     pooled = fresh.direct_url if fresh.url != fresh.direct_url else None

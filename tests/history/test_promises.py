@@ -1,4 +1,4 @@
-"""Each invariant holds for a valid history, finds evidence in it, and reports each violation."""
+"""Each promise holds for a valid history, finds evidence in it, and reports each violation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ assert breaks_within, breaks_around  # they fill the registry
 NAMES = {promise.__name__.upper() for promise in PROMISES}
 
 
-def test_every_invariant_holds_in_a_valid_history_with_evidence() -> None:
+def test_every_promise_holds_in_a_valid_history_with_evidence() -> None:
     verdict = check(Honest().history)
     assert verdict.holds, verdict.table()
     assert verdict.without_evidence == set()
@@ -43,7 +43,7 @@ def test_every_violation_is_found_and_names_its_job(name: str) -> None:
     assert all(violation.job_id or violation.evidence for violation in found), "no evidence is given"
 
 
-def test_every_invariant_has_a_violation() -> None:
+def test_every_promise_has_a_violation() -> None:
     assert {promise for promise, _ in BREAKS.values()} == NAMES
 
 

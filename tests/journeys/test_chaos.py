@@ -1,4 +1,4 @@
-"""A minute of chaos: every kind of fault on a real cluster, and every invariant holds."""
+"""A minute of chaos: every kind of fault on a real cluster, and every promise holds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEED, MINUTES = 11, 1.0
 
 
 @pytest.mark.timeout(600)
-def test_every_invariant_holds_under_every_fault() -> None:
+def test_every_promise_holds_under_every_fault() -> None:
     command = [sys.executable, "-m", "tests.chaos", "--seed", str(SEED), "--minutes", str(MINUTES)]
     done = subprocess.run(
         [*command, "--rate", "30"], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False

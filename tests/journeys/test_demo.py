@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 from demo_app.customers import ORGS
-from demo_app.invariant_checker import Checker
+from demo_app.promise_checker import Checker
 from demo_app.submissions import SubmissionLog
 
 from duly import Actor, Duly, context
@@ -54,7 +54,7 @@ def _permalink(output: str) -> str:
     return line.rpartition("/")[2]
 
 
-async def test_a_violated_invariant_is_reported(app: Duly, sql: psycopg.Connection[Any]) -> None:
+async def test_a_violated_promise_is_reported(app: Duly, sql: psycopg.Connection[Any]) -> None:
     sql.execute("create schema shop; create table shop.bookings (org_id uuid, job_id uuid, attempt integer)")
     org, checker = ORGS[0].org_id, Checker(app, SubmissionLog())
     for one in ORGS:

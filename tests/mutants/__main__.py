@@ -1,4 +1,4 @@
-"""Run every mutant and print which invariant caught it: `./dev mutants [words of a name]`."""
+"""Run every mutant and print which promise caught it: `./dev mutants [words of a name]`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.mutants.trial import play
 
 
 async def tell(cluster: DatabaseCluster, mutant: Mutant) -> bool:
-    """Print one line of the table; return whether the expected invariant caught the mutant."""
+    """Print one line of the table; return whether the expected promise caught the mutant."""
     verdict = await play(cluster, mutant.scenario, mutant.patch)
     caught = mutant.breaks in verdict.broken
     others = " ".join(sorted(verdict.broken - {mutant.breaks}, key=lambda name: int(name[1:])))

@@ -1,4 +1,4 @@
-"""The mutants: each a small bug, the scenario that reveals it, and the invariant that it violates."""
+"""The mutants: each a small bug, the scenario that reveals it, and the promise that it violates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mutant:
 
     name: str
     breaks: str
-    """The invariant that must be reported."""
+    """The promise that must be reported."""
     scenario: Scenario
     patch: Patch
 

@@ -1,4 +1,4 @@
-"""Short deterministic scenarios. Without a bug every invariant holds in each of them."""
+"""Short deterministic scenarios. Without a bug every promise holds in each of them."""
 
 from __future__ import annotations
 

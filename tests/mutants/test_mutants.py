@@ -1,4 +1,4 @@
-"""Without a bug every invariant holds; with each seeded bug the checker reports the violated invariant."""
+"""Without a bug every promise holds; with each seeded bug the checker reports the broken promise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.mutants.trial import play
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_without_a_bug_every_invariant_holds(cluster: DatabaseCluster, name: str) -> None:
+async def test_without_a_bug_every_promise_holds(cluster: DatabaseCluster, name: str) -> None:
     verdict = await play(cluster, SCENARIOS[name])
     assert verdict.holds, verdict.table()
 
@@ -33,7 +33,7 @@ async def test_a_mutation_without_an_effect_is_not_reported(
     assert "SURVIVED" in capsys.readouterr().out
 
 
-def test_every_invariant_has_a_mutant_and_every_mutant_a_scenario() -> None:
+def test_every_promise_has_a_mutant_and_every_mutant_a_scenario() -> None:
     assert {mutant.breaks for mutant in MUTANTS} == {promise.__name__.upper() for promise in PROMISES}
     assert {mutant.scenario for mutant in MUTANTS} == set(SCENARIOS.values())
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 12

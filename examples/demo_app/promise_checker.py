@@ -1,6 +1,6 @@
-"""Check the invariants every few seconds on the jobs that have ended.
+"""Check the promises every few seconds on the jobs that have ended.
 
-The invariants are those of `duly.testing.history`, which the chaos tests use too. A job is checked once,
+The promises are those of `duly.testing.history`, which the chaos tests use too. A job is checked once,
 after it has ended, with its events, results and effects, against the client's records and the events feed.
 """
 
@@ -53,10 +53,10 @@ Key = tuple[UUID, UUID]
 
 
 @dataclass
-class InvariantState:
-    """The state of one invariant: the number of examined facts, and the violations."""
+class PromiseState:
+    """The state of one promise: the number of examined facts, and the violations."""
 
-    invariant: str
+    promise: str
     description: str
     facts: int = 0
     broken: int = 0
@@ -77,12 +77,10 @@ class InvariantState:
 
 
 class Checker:
-    """Checks ended jobs and keeps the state of every invariant."""
+    """Checks ended jobs and keeps the state of every promise."""
 
     def __init__(self, app: Duly, submissions: SubmissionLog) -> None:
-        self.states = {
-            name: InvariantState(name, description) for name, description in _descriptions().items()
-        }
+        self.states = {name: PromiseState(name, description) for name, description in _descriptions().items()}
         self.error = ""
         """Why the last look failed, if it did."""
         self.jobs = 0
@@ -183,8 +181,8 @@ class Checker:
             conn, keys, effects=effects, feeds=list(by_org.values()), required_effects=REQUIRED_EFFECTS
         )
 
-    def _check(self, history: History, *invariants: str) -> None:
-        for name in invariants:
+    def _check(self, history: History, *promises: str) -> None:
+        for name in promises:
             found = _BY_NAME[name](self._with_client_records(history) if name in _OF_CLIENTS else history)
             self.states[name].add(found.facts, found)
 
