@@ -1,1 +1,1 @@
-"""What people see, in a real browser."""
+"""The pages in a real browser."""

@@ -1,4 +1,4 @@
-"""What axe-core finds on a page that keeps people out."""
+"""Accessibility checks by axe-core."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from duly.apps.documents.schema import SCHEMA
 from duly.testing import DatabaseCluster
 from tests.browser.stage import WIDE, Stage, Visitor, staged
 
-PATIENCE = 20_000
-"""Milliseconds: others may be at work on the same machine."""
+TIMEOUT = 20_000
+"""Milliseconds: the machine may be under load."""
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -58,8 +58,8 @@ async def stage(
 async def visitor(browser: Browser, stage: Stage) -> AsyncIterator[Visitor]:
     """A visitor with a browser window; at the end the window must have no errors."""
     context = await browser.new_context(locale="en-GB", viewport=WIDE, reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE)
-    expect.set_options(timeout=PATIENCE)
+    context.set_default_timeout(TIMEOUT)
+    expect.set_options(timeout=TIMEOUT)
     made = Visitor(stage, await context.new_page())
     made.watch(context)
     yield made

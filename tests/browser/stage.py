@@ -1,4 +1,4 @@
-"""The service, a worker and job types that wait for the test; and a visitor who notices what goes wrong."""
+"""The service, a worker and job types that wait for the test; and a visitor that records errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PREFIX = "/tools/duly"
 SHOTS = os.environ.get("DULY_SCREENSHOTS")
 NARROW = {"width": 360, "height": 740}
 EXACT = {"year": 1999, "order_number": 20260418, "ratio": 0.12345, "whole": 1.0, "huge": 2**64 + 1}
-"""Numbers that a page must not dress up."""
+"""Numbers that a page must show unchanged."""
 WIDE = {"width": 1180, "height": 800}
 WIDE_FONT = "* { font-family: monospace !important; letter-spacing: 0.25em !important; }"
 """Wider than any font that a system has for pages."""

@@ -85,9 +85,7 @@ async def stage(cluster: DatabaseCluster, tmp_path_factory: pytest.TempPathFacto
                 yield town
 
 
-async def test_a_frozen_worker_is_taken_over_and_what_it_still_writes_is_refused(
-    visitor: Visitor, stage: Town
-) -> None:
+async def test_a_frozen_worker_is_replaced_and_its_late_write_rejected(visitor: Visitor, stage: Town) -> None:
     page = visitor.page
     await visitor.operate(stage.platform_key, "/console/demo")
     await page.get_by_role("button", name="Freeze a worker").click()

@@ -1,4 +1,4 @@
-"""From a failure to its cause and its replay; a payload that is fixed; and a zombie that is seen."""
+"""A failure, its cause and its replay; a fixed payload; and a lost worker."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def declare_build(app: Duly, world: World) -> Any:
     return build
 
 
-async def test_from_a_failure_to_its_cause_and_its_replay_and_a_payload_is_fixed(
-    stage: Stage, visitor: Visitor
-) -> None:
+async def test_a_failure_is_traced_replayed_and_its_payload_fixed(stage: Stage, visitor: Visitor) -> None:
     world, page = World(), visitor.page
     send = declare_send(stage.app, world)
     choices = {"org_id": stage.org, "actor": Actor.user("u1")}
@@ -117,7 +115,9 @@ async def test_from_a_failure_to_its_cause_and_its_replay_and_a_payload_is_fixed
     await expect(page.locator("#curl-text")).to_contain_text("$DULY_KEY")
 
 
-async def test_a_lost_worker_is_seen_taken_over_and_refused(stage: Stage, visitor: Visitor) -> None:
+async def test_the_timeline_shows_a_lost_worker_the_takeover_and_the_rejected_write(
+    stage: Stage, visitor: Visitor
+) -> None:
     world, page, app = World(), visitor.page, stage.app
     await app.queues.create("q:zombies", actor=Actor.operator("op"), reason="a worker of their own")
     build = declare_build(app, world)

@@ -1,4 +1,4 @@
-"""An operator finds jobs by what stands in their payload, selects them, and has all of them changed."""
+"""An operator finds jobs by their payload, selects them, and changes all of them."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ async def test_jobs_are_found_by_their_payload_and_all_of_them_canceled(
     stage.steps["busy/two"].set()
 
 
-async def test_who_operates_the_installation_sees_the_jobs_of_all_orgs(
-    stage: Stage, visitor: Visitor
-) -> None:
+async def test_a_platform_operator_sees_the_jobs_of_all_orgs(stage: Stage, visitor: Visitor) -> None:
     with context(org_id=stage.org, actor=Actor.user("u1")):
         failed = await stage.app.jobs.submit("demo.fails", {"passing": False})
     await failed.wait(30)

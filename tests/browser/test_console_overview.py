@@ -1,4 +1,4 @@
-"""The overview, the workers and the orgs of the console, as an operator looks at them."""
+"""The overview, the workers and the orgs of the console."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def _trouble(app: Duly, org: uuid.UUID) -> uuid.UUID:
     return other
 
 
-async def test_an_operator_sees_what_is_wrong_where_and_who_works(visitor: Visitor, stage: Stage) -> None:
+async def test_the_overview_shows_alerts_queues_and_workers(visitor: Visitor, stage: Stage) -> None:
     page = visitor.page
     other = await _trouble(stage.app, stage.org)
     with context(org_id=stage.org, actor=ANNA):
@@ -102,7 +102,7 @@ async def test_an_operator_sees_what_is_wrong_where_and_who_works(visitor: Visit
     await expect(page.locator(".whose")).to_contain_text("Globex Logistics")
 
 
-async def test_all_is_well_is_one_look_in_german_too(visitor: Visitor, stage: Stage) -> None:
+async def test_the_overview_without_alerts_in_german(visitor: Visitor, stage: Stage) -> None:
     page = visitor.page
     await visitor.operate()
     await page.get_by_role("link", name="Deutsch").click()

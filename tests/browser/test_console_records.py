@@ -1,4 +1,4 @@
-"""What happened by itself, and what people did: schedules, deliveries, documents and the audit trail."""
+"""Schedules, deliveries, documents and the audit trail in the console."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def act(page: Page, which: str, button: str, reason: str | None = "because
     await form.get_by_role("button", name=button).click()
 
 
-async def test_schedules_are_looked_at_run_paused_and_resumed(visitor: Visitor) -> None:
+async def test_schedules_are_opened_run_paused_and_resumed(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     said = {"cron": "* * * * * *", "job_type": "demo.later", "timezone": "Europe/Berlin", "actor": ANNA}
     await stage.app.schedules.create(stage.org, "heartbeat", **said)
@@ -65,7 +65,7 @@ async def test_schedules_are_looked_at_run_paused_and_resumed(visitor: Visitor) 
     await expect(page.get_by_text("heartbeat started: this is the job.")).to_be_visible()
 
 
-async def test_what_was_not_delivered_is_sent_again(visitor: Visitor) -> None:
+async def test_a_failed_notification_is_resent(visitor: Visitor) -> None:
     page, stage, line = visitor.page, visitor.stage, Line()
     stage.app.notifications.add_channel("sms", line)
     job = declare(stage.app, stage.app.notifications)
@@ -98,7 +98,7 @@ async def test_what_was_not_delivered_is_sent_again(visitor: Visitor) -> None:
     await expect(page.get_by_text("email:eve@example.com")).to_be_visible()
 
 
-async def test_webhooks_are_tested_switched_off_and_on(visitor: Visitor) -> None:
+async def test_webhooks_are_tested_disabled_and_enabled(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     why = {"actor": ANNA, "reason": "a test"}
     url = "https://hooks.example.com/T0K3N"
@@ -120,7 +120,7 @@ async def test_webhooks_are_tested_switched_off_and_on(visitor: Visitor) -> None
     assert (await stage.app.webhooks.get(stage.org, made.endpoint.endpoint_id)).disabled_at is None
 
 
-async def test_the_trail_is_filtered_and_verified(visitor: Visitor) -> None:
+async def test_the_audit_trail_is_filtered_and_verified(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     for name in ("eve", "bob"):
         await stage.app.members.set(
@@ -138,7 +138,7 @@ async def test_the_trail_is_filtered_and_verified(visitor: Visitor) -> None:
     await visitor.shoot("console-verified")
 
 
-async def test_how_documents_stand_and_the_way_to_them_and_back(visitor: Visitor) -> None:
+async def test_the_documents_page_links_to_the_customer_pages_and_back(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     anna = Reader(stage.org, ANNA)
     await visitor.operate(path="/console/documents")

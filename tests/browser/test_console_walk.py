@@ -21,7 +21,7 @@ async def _pages(url: str, key: str) -> dict[str, str]:
     return {route_of(link): link for link in reversed(found.links)}
 
 
-async def test_every_page_is_for_everybody(visitor: Visitor) -> None:
+async def test_every_page_is_accessible_and_fits_a_narrow_screen(visitor: Visitor) -> None:
     stage, page = visitor.stage, visitor.page
     org = await create_sample_org(stage.app, "Verwaltungsgemeinschaft")
     platform = await key_of(stage.app, SYSTEM_ORG, "platform")

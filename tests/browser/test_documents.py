@@ -1,4 +1,4 @@
-"""Documents as people handle them: brought in, watched while they are read, confirmed, found, deleted."""
+"""Documents: uploaded, extracted, confirmed, found, deleted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def files(folder: Path) -> list[Path]:
     return [folder / name for name in contents]
 
 
-async def test_a_file_is_filed_read_confirmed_and_found(visitor: Visitor, tmp_path: Path) -> None:
+async def test_a_file_is_uploaded_extracted_confirmed_and_found(visitor: Visitor, tmp_path: Path) -> None:
     page, stage = visitor.page, visitor.stage
     await visitor.log_in()
     await page.get_by_role("link", name="Documents").click()

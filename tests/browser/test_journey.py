@@ -1,4 +1,4 @@
-"""From the form to the permanent page, as people walk it: also if they close it, cancel, or it fails."""
+"""From the form to the result: also with a closed page, a cancellation or a failure."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def _as_it_was_before_its_end(visitor: Visitor) -> None:
     await visitor.page.route(re.compile(r"/v1/results/[^/]+$"), older)
 
 
-async def test_partial_results_come_and_the_page_may_be_closed(visitor: Visitor) -> None:
+async def test_partial_results_appear_and_the_page_can_be_closed(visitor: Visitor) -> None:
     page, steps = visitor.page, visitor.stage.steps
     await visitor.log_in()
     await visitor.ask("demo.steps", json.dumps({"name": "a", "parts": PARTS}))
@@ -143,7 +143,7 @@ async def test_partial_results_come_and_the_page_may_be_closed(visitor: Visitor)
     assert "/jobs/" not in page.url
 
 
-async def test_canceling_keeps_what_there_is(visitor: Visitor) -> None:
+async def test_a_canceled_job_keeps_its_partial_results(visitor: Visitor) -> None:
     page, steps = visitor.page, visitor.stage.steps
     await visitor.log_in()
     await visitor.ask("demo.steps", json.dumps({"name": "b", "parts": PARTS}))
@@ -177,7 +177,7 @@ async def test_canceling_keeps_what_there_is(visitor: Visitor) -> None:
     assert first != page.url
 
 
-async def test_a_failure_says_what_to_do(visitor: Visitor) -> None:
+async def test_a_failed_job_shows_advice(visitor: Visitor) -> None:
     page = visitor.page
     await visitor.log_in()
     await visitor.ask("demo.fails", '{"passing": true}')
@@ -216,7 +216,7 @@ async def _try_again(visitor: Visitor) -> None:
     await expect(page.locator("#status")).to_have_text("Failed")
 
 
-async def test_why_an_attempt_failed_is_said_while_others_follow(visitor: Visitor) -> None:
+async def test_the_error_of_an_attempt_is_shown_while_the_job_is_retried(visitor: Visitor) -> None:
     page = visitor.page
     await visitor.log_in()
     await visitor.ask("demo.flaky", '{"name": "f"}')
@@ -229,7 +229,7 @@ async def test_why_an_attempt_failed_is_said_while_others_follow(visitor: Visito
     await visitor.shoot("job-retrying")
 
 
-async def test_what_is_wrong_with_a_request_is_shown(visitor: Visitor) -> None:
+async def test_an_invalid_request_shows_its_error(visitor: Visitor) -> None:
     page = visitor.page
     visitor.expected = ("422",)
     await visitor.log_in()

@@ -1,4 +1,4 @@
-"""Documents as people look after them: changed, shared, reviewed, filed, brought in and given out."""
+"""Documents: changed, shared, reviewed, filed, imported and exported."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_a_document_is_renamed_moved_and_gets_a_new_version(visitor: Visit
     await visitor.shoot("document-version")
 
 
-async def test_a_folder_is_for_some_is_moved_and_removed(visitor: Visitor) -> None:
+async def test_a_folder_is_shared_moved_and_deleted(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     who = Asker(stage.org, Actor.operator("test"))
     await stage.app.documents.folders.create(who, "Archiv")
@@ -92,7 +92,7 @@ async def test_a_folder_is_for_some_is_moved_and_removed(visitor: Visitor) -> No
     await expect(page.get_by_role("link", name="Personal")).to_have_count(0)
 
 
-async def test_what_nobody_is_sure_of_is_said_and_where_it_belongs(visitor: Visitor) -> None:
+async def test_a_document_is_reviewed_and_its_type_gets_a_folder(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     await stage.app.documents.folders.create(Asker(stage.org, Actor.operator("test")), "Briefe")
     await document(stage, VAGUE, "Anschreiben <i>.txt")
@@ -117,7 +117,7 @@ async def test_what_nobody_is_sure_of_is_said_and_where_it_belongs(visitor: Visi
     await expect(page.get_by_text("No filing rules yet.")).to_be_visible()
 
 
-async def test_documents_are_brought_in_and_given_out(visitor: Visitor) -> None:
+async def test_documents_are_imported_and_exported(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     await visitor.log_in()
     await visitor.open("/documents/connectors")

@@ -1,4 +1,4 @@
-"""Logging in at the identity provider, as people do it."""
+"""Sign-in with the identity provider."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.http.conftest import ANNA
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_somebody_logs_in_elsewhere_and_out_everywhere(visitor: Visitor) -> None:
+async def test_a_member_signs_in_with_the_provider_and_out_of_all_sessions(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     stage.issuer.person = {"sub": "anna", "org_id": str(stage.org)}
     visitor.expected = ("403",)
@@ -36,7 +36,7 @@ async def test_somebody_logs_in_elsewhere_and_out_everywhere(visitor: Visitor) -
     await page.wait_for_url("**/login")
 
 
-async def test_an_operator_of_the_installation_comes_to_the_console_wherever_it_is(visitor: Visitor) -> None:
+async def test_a_platform_operator_is_redirected_to_a_mounted_console(visitor: Visitor) -> None:
     page = visitor.page
     visitor.stage.issuer.person = {"sub": "ops-1", "ops": True}
     await visitor.open(f"{PREFIX}/login")

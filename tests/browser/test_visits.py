@@ -1,4 +1,4 @@
-"""Coming and going: log-ins, languages, a prefix, no stream, no sign of life, nothing there."""
+"""Sign-in, languages, a prefix, polling, stale jobs and missing pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.http.conftest import key_of
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_in_and_out(visitor: Visitor) -> None:
+async def test_a_customer_signs_in_and_out(visitor: Visitor) -> None:
     page = visitor.page
     visitor.expected = ("401",)
     await visitor.open("/jobs?status=failed")
@@ -35,7 +35,7 @@ async def test_in_and_out(visitor: Visitor) -> None:
     await page.wait_for_url("**/login?next=*")
 
 
-async def test_a_link_with_a_key_logs_nobody_in_without_a_click(visitor: Visitor) -> None:
+async def test_a_link_with_a_key_needs_a_click_to_sign_in(visitor: Visitor) -> None:
     page, app = visitor.page, visitor.stage.app
     other = uuid.uuid4()
     await app.create_org(other, "Elsewhere")
@@ -89,7 +89,7 @@ async def test_in_german_from_the_first_page_to_the_last(visitor: Visitor) -> No
     await expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
 
 
-async def test_mounted_under_a_prefix_it_is_the_same(visitor: Visitor) -> None:
+async def test_the_pages_work_under_a_prefix(visitor: Visitor) -> None:
     page = visitor.page
     visitor.stage.steps["p/one"].set()
     await visitor.log_in(PREFIX)
@@ -106,7 +106,7 @@ async def test_mounted_under_a_prefix_it_is_the_same(visitor: Visitor) -> None:
     await page.wait_for_url(f"**{PREFIX}/results/*")
 
 
-async def test_without_a_stream_it_polls(visitor: Visitor) -> None:
+async def test_the_page_polls_without_a_stream(visitor: Visitor) -> None:
     page, steps = visitor.page, visitor.stage.steps
     visitor.expected = ("429",)
 
@@ -129,7 +129,7 @@ async def test_without_a_stream_it_polls(visitor: Visitor) -> None:
     await page.wait_for_url("**/results/*")
 
 
-async def test_no_sign_of_life_and_no_connection_are_said(visitor: Visitor) -> None:
+async def test_a_stale_job_and_a_lost_connection_are_shown(visitor: Visitor) -> None:
     page = visitor.page
     visitor.expected = ("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK")
     stage = visitor.stage
@@ -154,7 +154,7 @@ async def test_no_sign_of_life_and_no_connection_are_said(visitor: Visitor) -> N
     await expect(page.get_by_text("Disconnected. Reconnecting")).to_be_hidden()
 
 
-async def test_nothing_there_looks_the_same_whatever_the_reason(visitor: Visitor) -> None:
+async def test_unknown_and_foreign_resources_look_the_same(visitor: Visitor) -> None:
     page, app = visitor.page, visitor.stage.app
     visitor.expected = ("404",)
     other = uuid.uuid4()
@@ -171,7 +171,7 @@ async def test_nothing_there_looks_the_same_whatever_the_reason(visitor: Visitor
     await visitor.shoot("missing")
 
 
-async def test_a_reader_sees_and_does_nothing(visitor: Visitor) -> None:
+async def test_a_reader_cannot_change_anything(visitor: Visitor) -> None:
     page, stage = visitor.page, visitor.stage
     await visitor.log_in(key=await key_of(stage.app, stage.org, "jobs:read"))
     await expect(page.get_by_text("has read-only access and cannot submit jobs")).to_be_visible()
@@ -184,7 +184,7 @@ async def test_a_reader_sees_and_does_nothing(visitor: Visitor) -> None:
     await page.wait_for_url("**/results/*")
 
 
-async def test_the_keyboard_is_enough(visitor: Visitor) -> None:
+async def test_the_pages_can_be_used_with_the_keyboard_alone(visitor: Visitor) -> None:
     page = visitor.page
     await visitor.log_in()
     await page.keyboard.press("Tab")
