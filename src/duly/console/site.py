@@ -40,10 +40,10 @@ def install(api: FastAPI, extras: Extras | None = None) -> None:
     """Add the console to a service of `duly.http`."""
     service: Service = api.state.service
     service.console = PREFIX
-    api.router.routes.extend(_Site(service, extras or Extras()).routes().routes)
+    api.router.routes.extend(_ConsoleSite(service, extras or Extras()).routes().routes)
 
 
-class _Site:
+class _ConsoleSite:
     """The console of one service."""
 
     def __init__(self, service: Service, extras: Extras) -> None:

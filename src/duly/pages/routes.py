@@ -33,7 +33,7 @@ PageFunction = Callable[[Pages, Request, Service, Requester], Awaitable[Response
 def routes(service: Service) -> APIRouter:
     """Return the routes of all pages and of their static files."""
     api = APIRouter(include_in_schema=False)
-    site = _Site(service)
+    site = _CustomerSite(service)
     sign_in = SignInPages(service, site.pages)
     handlers: dict[str, Callable[..., Awaitable[Response]]] = {
         "/": site.home,
@@ -49,7 +49,7 @@ def routes(service: Service) -> APIRouter:
     return api
 
 
-class _Site:
+class _CustomerSite:
     """The pages of one service."""
 
     def __init__(self, service: Service) -> None:
