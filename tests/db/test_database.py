@@ -39,7 +39,7 @@ async def test_a_connection_that_died_while_idle_is_replaced(
         assert await _backend(database) != before
 
 
-async def test_plans_are_made_anew_now_and_then_and_nobody_watches_it(
+async def test_cached_plans_are_discarded_after_their_lifetime_without_a_traced_statement(
     fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched: list[str] = []
@@ -70,7 +70,9 @@ async def test_plans_are_made_anew_now_and_then_and_nobody_watches_it(
         assert watched == ["begin", "explain", "commit"]
 
 
-async def test_a_connection_that_dies_at_work_is_told(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+async def test_a_connection_that_dies_in_use_raises_store_unavailable(
+    fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
     async with Database(fresh.direct_url) as database:
         with pytest.raises(StoreUnavailable, match="try again"):
             async with database.engine() as conn:
@@ -79,7 +81,7 @@ async def test_a_connection_that_dies_at_work_is_told(fresh: FreshDatabase, sql:
         assert await _backend(database)
 
 
-async def test_nothing_of_a_failed_session_stays(database: Database) -> None:
+async def test_a_failed_session_is_rolled_back(database: Database) -> None:
     org = uuid.uuid4()
     with pytest.raises(RuntimeError):
         async with database.engine() as conn:
@@ -90,7 +92,7 @@ async def test_nothing_of_a_failed_session_stays(database: Database) -> None:
         assert await found.fetchone() is None
 
 
-async def test_a_full_pool_says_so(fresh: FreshDatabase) -> None:
+async def test_an_exhausted_pool_raises_with_the_setting_to_change(fresh: FreshDatabase) -> None:
     size = PoolSize(min_size=1, max_size=1, timeout=0.1)
     async with Database(fresh.direct_url, size=size) as database, database.engine():
         with pytest.raises(StoreUnavailable, match="DULY_POOL_MAX"):
@@ -98,7 +100,7 @@ async def test_a_full_pool_says_so(fresh: FreshDatabase) -> None:
                 pass
 
 
-async def test_a_canceled_session_gives_its_connection_back(fresh: FreshDatabase) -> None:
+async def test_a_canceled_session_returns_its_connection_to_the_pool(fresh: FreshDatabase) -> None:
     size = PoolSize(min_size=1, max_size=1, timeout=5)
     async with Database(fresh.direct_url, size=size) as database:
         inside = asyncio.Event()
@@ -116,14 +118,14 @@ async def test_a_canceled_session_gives_its_connection_back(fresh: FreshDatabase
         assert await _backend(database)
 
 
-async def test_an_unreachable_database_is_told_with_what_to_check() -> None:
+async def test_an_unreachable_database_raises_with_the_setting_to_check() -> None:
     size = PoolSize(timeout=0.1)
     with pytest.raises(StoreUnavailable, match="DULY_DATABASE_URL"):
         async with Database("postgresql://nobody@127.0.0.1:1/none", size=size):
             pass
 
 
-async def test_a_deadlock_is_tried_again_and_other_errors_are_not() -> None:
+async def test_a_deadlock_is_retried_and_other_errors_are_not() -> None:
     tries: list[int] = []
 
     async def deadlocked_twice() -> str:
@@ -144,13 +146,15 @@ async def test_a_deadlock_is_tried_again_and_other_errors_are_not() -> None:
 
 
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
-async def test_a_session_ends_when_it_is_left_and_not_before(database: Database, ending: str) -> None:
+async def test_a_session_cannot_be_committed_or_rolled_back_by_its_user(
+    database: Database, ending: str
+) -> None:
     with pytest.raises(StoreError, match="session"):
         async with database.tenant(uuid.uuid4()) as conn:
             await getattr(conn, ending)()
 
 
-async def test_a_transaction_that_ended_within_is_told(database: Database) -> None:
+async def test_a_transaction_that_ended_inside_the_session_raises(database: Database) -> None:
     with pytest.raises(StoreError, match="already ended"):
         async with database.tenant(uuid.uuid4()) as conn:
             await conn.execute("commit")
@@ -162,7 +166,7 @@ async def test_a_transaction_that_ended_within_is_told(database: Database) -> No
         assert (await (await conn.execute("select current_user")).fetchone()) == ("duly_engine",)
 
 
-async def test_savepoints_are_the_callers(database: Database) -> None:
+async def test_a_caller_may_use_savepoints(database: Database) -> None:
     org = uuid.uuid4()
     async with database.engine() as conn:
         with pytest.raises(psycopg.errors.UniqueViolation):
@@ -175,7 +179,7 @@ async def test_savepoints_are_the_callers(database: Database) -> None:
         assert await cursor.fetchone() == (0,)
 
 
-async def test_a_connection_that_leads_nowhere_keeps_nobody_who_leaves_it(
+async def test_leaving_a_session_on_an_unresponsive_connection_does_not_block(
     fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duly.db.database._ROLLBACK_TIMEOUT", 0.1)
@@ -191,7 +195,9 @@ async def test_a_connection_that_leads_nowhere_keeps_nobody_who_leaves_it(
         assert await _backend(database)
 
 
-async def test_the_engines_own_connections_keep_its_role_and_nobody_elses(fresh: FreshDatabase) -> None:
+async def test_engine_connections_keep_the_engine_role_and_refuse_tenant_sessions(
+    fresh: FreshDatabase,
+) -> None:
     """They are not used as a tenant: after an early commit of a handler they would continue as the engine."""
     who = "select current_user::text, current_setting('duly.org_id', true), current_setting('enable_seqscan')"
     org, size = uuid.uuid4(), PoolSize(1, 1)
@@ -212,14 +218,14 @@ async def test_the_engines_own_connections_keep_its_role_and_nobody_elses(fresh:
                 await database.tenant_statement(org, who, {})
 
 
-async def test_a_refused_statement_leaves_its_connection_usable(database: Database) -> None:
+async def test_a_failed_statement_leaves_its_connection_usable(database: Database) -> None:
     org = uuid.uuid4()
     with pytest.raises(psycopg.errors.UndefinedTable):
         await database.tenant_statement(org, "select * from nowhere", {})
     assert await database.tenant_statement(org, "select %(n)s::text", {"n": "it's; 1"}) == [("it's; 1",)]
 
 
-async def test_a_statement_of_the_engine_survives_a_restart_of_its_connection(
+async def test_an_engine_statement_runs_on_a_replaced_connection(
     fresh: FreshDatabase, sql: psycopg.Connection
 ) -> None:
     async with Database(fresh.direct_url, engine_only=True) as database:
@@ -229,7 +235,7 @@ async def test_a_statement_of_the_engine_survives_a_restart_of_its_connection(
             sql.execute(KILL)
 
 
-async def test_a_canceled_wait_for_new_plans_loses_no_connection(
+async def test_canceling_during_discard_plans_leaks_no_connection(
     fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duly.db.database._PLAN_LIFETIME", -1.0)
@@ -253,7 +259,7 @@ async def test_a_canceled_wait_for_new_plans_loses_no_connection(
         assert await _backend(database)
 
 
-async def test_who_waits_for_a_connection_gets_the_next_one(fresh: FreshDatabase) -> None:
+async def test_a_waiting_caller_gets_the_next_free_connection(fresh: FreshDatabase) -> None:
     size = PoolSize(min_size=2, max_size=2, timeout=20)
     async with Database(fresh.direct_url, size=size, engine_only=True) as database:
         async with database.engine(), database.engine():

@@ -30,12 +30,12 @@ def furnished(cluster: DatabaseCluster) -> Iterator[Conn]:
         conn.rollback()
 
 
-def test_every_tenant_table_is_tried(furnished: Conn) -> None:
+def test_every_tenant_table_is_covered(furnished: Conn) -> None:
     tables = {name for (name,) in furnished.execute(f"{TENANT_TABLES} and not c.relispartition")}
     assert tables == set(ROWS)
 
 
-def test_row_level_security_is_forced_everywhere(furnished: Conn) -> None:
+def test_row_level_security_is_forced_on_every_tenant_table(furnished: Conn) -> None:
     query = f"{TENANT_TABLES} and not (c.relrowsecurity and c.relforcerowsecurity)"
     assert furnished.execute(query).fetchall() == []
 
@@ -52,7 +52,7 @@ def _policies(conn: Conn) -> list[tuple[str, str]]:
     return [(table, policy) for table, policy in conn.execute(query)]
 
 
-def test_dropping_any_one_policy_is_noticed(furnished: Conn) -> None:
+def test_dropping_any_policy_is_detected(furnished: Conn) -> None:
     policies = _policies(furnished)
     assert len(policies) == 3 * len(ROWS) + 1  # the auditor's
     for table, policy in policies:
@@ -61,7 +61,7 @@ def test_dropping_any_one_policy_is_noticed(furnished: Conn) -> None:
             assert list(findings(furnished, A, B, table)), f"{policy} on {table}"
 
 
-def test_opening_any_one_policy_is_noticed(furnished: Conn) -> None:
+def test_opening_any_policy_is_detected(furnished: Conn) -> None:
     for table in ROWS:
         with furnished.transaction(force_rollback=True):
             furnished.execute(f"alter policy tenant_isolation on duly.{table} using (true) with check (true)")
@@ -73,7 +73,7 @@ def test_opening_any_one_policy_is_noticed(furnished: Conn) -> None:
     [("job_records", {"job_id": uuid.uuid4(), "project_id": uuid.uuid4()}),
      ("schedule_ticks", {"schedule_id": uuid.uuid4()})],
 )  # fmt: skip
-def test_a_foreign_key_does_not_tell_another_orgs_row_from_none(
+def test_a_foreign_key_error_does_not_reveal_rows_of_another_org(
     furnished: Conn, table: str, reference: dict[str, uuid.UUID]
 ) -> None:
     said = []
@@ -92,7 +92,7 @@ def _without_job(reference: dict[str, uuid.UUID]) -> dict[str, uuid.UUID]:
     return {name: value for name, value in reference.items() if name != "job_id"}
 
 
-def test_partitions_cannot_be_read_around_their_parent(furnished: Conn) -> None:
+def test_row_level_security_applies_to_direct_reads_of_partitions(furnished: Conn) -> None:
     names = [name for (name,) in furnished.execute(f"{TENANT_TABLES} and c.relispartition")]
     assert len(names) > 20
     for name in names:
@@ -113,14 +113,14 @@ def test_every_unique_key_begins_with_the_org(furnished: Conn) -> None:
     assert {name for (name,) in furnished.execute(query)} == {"duly.ready_pkey", "duly.scheduled_pkey"}
 
 
-async def test_a_tenant_session_has_no_rights_but_to_read(database: Database) -> None:
+async def test_a_tenant_session_can_only_read(database: Database) -> None:
     for table in ROWS:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             async with database.tenant(A) as conn:
                 await conn.execute(f"delete from duly.{table}")
 
 
-async def test_the_org_does_not_outlive_its_session(database: Database) -> None:
+async def test_the_org_of_a_session_is_reset_at_its_end(database: Database) -> None:
     async with database.tenant(A) as conn:
         pass
     async with database.engine() as conn:
@@ -146,7 +146,7 @@ async def test_a_key_hash_is_readable_to_the_engine_only(database: Database) -> 
         await conn.execute("select secret_hash from duly.api_keys")
 
 
-def test_nobody_may_execute_a_function_who_was_not_named(furnished: Conn) -> None:
+def test_functions_are_executable_only_by_the_listed_roles(furnished: Conn) -> None:
     query = """
         select p.oid::regprocedure::text, a.grantee::regrole::text
         from pg_proc p cross join aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
@@ -166,7 +166,7 @@ def test_nobody_may_execute_a_function_who_was_not_named(furnished: Conn) -> Non
 @pytest.mark.parametrize(
     "call", ["duly.cancel(%s, %s, 'user', 'no', 'user', 'u')", "duly.enqueue_jobs(%s, '[]', '[]')"]
 )
-def test_an_operator_reads_and_does_not_act(furnished: Conn, call: str) -> None:
+def test_an_operator_role_cannot_enqueue_or_cancel(furnished: Conn, call: str) -> None:
     with furnished.transaction(force_rollback=True), pytest.raises(psycopg.errors.InsufficientPrivilege):
         furnished.execute("set local role duly_operator")
         furnished.execute(f"select {call}", [B, uuid.uuid4()][: call.count("%s")])

@@ -24,7 +24,7 @@ BASELINE = 26
 """The number of the last migration of 0.9.0, which the baseline has taken over."""
 
 
-def test_the_schema_is_the_one_that_was_reviewed(sql: psycopg.Connection) -> None:
+def test_the_schema_equals_the_reviewed_snapshot(sql: psycopg.Connection) -> None:
     """Regenerate with `./dev snapshot`, and read the difference."""
     assert snapshot(sql).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
 
@@ -49,7 +49,7 @@ def test_every_version_can_be_reached_step_by_step(cluster: DatabaseCluster) -> 
             assert snapshot(conn).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
 
 
-def test_no_statement_of_a_migration_is_without_effect(cluster: DatabaseCluster) -> None:
+def test_no_migration_raises_a_warning(cluster: DatabaseCluster) -> None:
     """PostgreSQL only warns when a grant gives or takes nothing."""
     with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url) as conn:
         said: list[str] = []
@@ -73,7 +73,7 @@ def test_many_processes_may_migrate_at_once(cluster: DatabaseCluster) -> None:
         assert sorted(applied) == [0, 0, 0, 0, 0, len(migrations())]
 
 
-def test_a_failed_migration_leaves_nothing(
+def test_a_failed_migration_is_rolled_back(
     fresh: FreshDatabase, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last = migrations()[-1].version
@@ -88,7 +88,7 @@ def test_a_failed_migration_leaves_nothing(
     assert migrate(fresh.direct_url) == [added]
 
 
-def test_a_failed_baseline_leaves_nothing(cluster: DatabaseCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_baseline_is_rolled_back(cluster: DatabaseCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
         with monkeypatch.context() as patched:
             add_migration(patched, Migration(BASELINE, "broken", f"{migrations()[0].text}select 1 / 0;"))
@@ -98,7 +98,7 @@ def test_a_failed_baseline_leaves_nothing(cluster: DatabaseCluster, monkeypatch:
         assert migrate(made.direct_url) == migrations()
 
 
-def test_a_migration_that_waits_for_a_lock_lets_go_and_tries_again(
+def test_a_migration_that_times_out_on_a_lock_is_retried(
     fresh: FreshDatabase, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "set local lock_timeout = '10ms'; alter table duly.queues add column added integer"
@@ -117,7 +117,7 @@ def test_a_migration_that_waits_for_a_lock_lets_go_and_tries_again(
     assert len(waits) == 1
 
 
-def test_an_empty_database_is_refused_by_name(cluster: DatabaseCluster) -> None:
+def test_a_database_without_migrations_is_refused(cluster: DatabaseCluster) -> None:
     with cluster.fresh(migrated=False) as made, pytest.raises(SchemaMismatch, match="migrations are missing"):
         check(made.direct_url)
 
@@ -128,7 +128,7 @@ def test_a_newer_database_is_refused(fresh: FreshDatabase, sql: psycopg.Connecti
         check(fresh.direct_url)
 
 
-def test_a_rewritten_migration_is_refused(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+def test_an_edited_migration_is_refused(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
     sql.execute("update duly.schema_versions set checksum = 'x' where version = %s", [BASELINE])
     with pytest.raises(SchemaMismatch, match=f"migration {BASELINE} of duly was edited"):
         migrate(fresh.direct_url)

@@ -16,7 +16,7 @@ def _partitions(sql: psycopg.Connection, parent: str) -> list[str]:
     return [name for (name,) in sql.execute(query, [f"duly.{parent}"])]
 
 
-def test_partitions_reach_ahead_of_the_clock(sql: psycopg.Connection) -> None:
+def test_partitions_exist_ahead_of_time(sql: psycopg.Connection) -> None:
     for parent, step, ahead in sql.execute(
         "select parent, step, ahead from duly.partitioned_tables"
     ).fetchall():
@@ -27,11 +27,11 @@ def test_partitions_reach_ahead_of_the_clock(sql: psycopg.Connection) -> None:
         assert f"duly.{parent}_{last}" in _partitions(sql, parent)
 
 
-def test_making_them_again_makes_none(sql: psycopg.Connection) -> None:
+def test_ensure_partitions_is_idempotent(sql: psycopg.Connection) -> None:
     assert sql.execute("select duly.ensure_partitions()").fetchone() == (0,)
 
 
-def test_time_passes_and_new_ones_are_made(sql: psycopg.Connection) -> None:
+def test_ensure_partitions_creates_partitions_for_a_later_time(sql: psycopg.Connection) -> None:
     sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
     sql.execute("set role duly_engine")
     [made] = sql.execute("select duly.ensure_partitions()").fetchone()
@@ -39,7 +39,7 @@ def test_time_passes_and_new_ones_are_made(sql: psycopg.Connection) -> None:
     assert "duly.job_records_20310601" in _partitions(sql, "job_records")
 
 
-def test_rows_without_a_partition_are_kept_and_move_when_it_is_made(sql: psycopg.Connection) -> None:
+def test_rows_of_the_default_partition_move_to_a_new_partition(sql: psycopg.Connection) -> None:
     sql.execute("""
         insert into duly.event_log
             (org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
@@ -58,7 +58,7 @@ def test_rows_without_a_partition_are_kept_and_move_when_it_is_made(sql: psycopg
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Kiritimati"])
-def test_the_session_time_zone_does_not_move_the_bounds(sql: psycopg.Connection, zone: str) -> None:
+def test_partition_bounds_do_not_depend_on_the_session_time_zone(sql: psycopg.Connection, zone: str) -> None:
     sql.execute(f"set timezone = '{zone}'")
     sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
     sql.execute("select duly.ensure_partitions()")
@@ -75,14 +75,14 @@ def test_the_session_time_zone_does_not_move_the_bounds(sql: psycopg.Connection,
     assert states[1] == f"FOR VALUES FROM ('{low}') TO ('{high}')"
 
 
-def test_a_uuid7_knows_its_time(sql: psycopg.Connection) -> None:
+def test_a_uuid7_contains_its_creation_time(sql: psycopg.Connection) -> None:
     query = "select abs(extract(epoch from duly.uuid7_time(duly.uuid7()) - clock_timestamp())) < 5"
     assert sql.execute(query).fetchone() == (True,)
     [made] = sql.execute("select duly.uuid7()").fetchone()
     assert (made.version, made.variant) == (7, "specified in RFC 4122")
 
 
-def test_uuid7s_sort_in_the_order_in_which_they_were_made(sql: psycopg.Connection) -> None:
+def test_uuid7s_sort_by_creation(sql: psycopg.Connection) -> None:
     made = [row[0] for _ in range(300) for row in sql.execute("select duly.uuid7()")]
     assert made == sorted(made)
     assert len({each.int >> 80 for each in made}) < len(made), (
@@ -105,7 +105,7 @@ def _made(conn: psycopg.Connection) -> int:
             return conn.execute("select duly.ensure_partitions()").fetchone()[0]
 
 
-def test_many_processes_may_make_them_at_once(fresh: FreshDatabase) -> None:
+def test_concurrent_calls_create_each_partition_once(fresh: FreshDatabase) -> None:
     made: list[int] = []
 
     def make() -> None:
@@ -121,7 +121,9 @@ def test_many_processes_may_make_them_at_once(fresh: FreshDatabase) -> None:
     assert sorted(made) == [0, 0, 0, 65]
 
 
-def test_a_reader_in_the_way_is_not_waited_for_long(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+def test_ensure_partitions_gives_up_on_a_table_lock_quickly(
+    fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
     sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
     with psycopg.connect(fresh.direct_url) as reader:
         reader.execute("select count(*) from duly.event_log")

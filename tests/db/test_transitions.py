@@ -180,7 +180,7 @@ def status(sql: psycopg.Connection) -> tuple[str, str]:
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("verb", VERBS, ids=lambda v: f"{v[0]}:{v[1]}")
-async def test_only_the_tables_steps_succeed(
+async def test_only_legal_transitions_succeed(
     stage: Stage, sql: psycopg.Connection, situation: str, verb: tuple[str, Trigger]
 ) -> None:
     start, way = SITUATIONS[situation]
@@ -287,7 +287,7 @@ async def test_a_promoted_job_becomes_runnable_by_the_databases_clock(
     assert await stage.claim()
 
 
-async def test_a_stale_attempt_in_a_batch_does_not_take_the_others_with_it(
+async def test_a_stale_attempt_in_a_batch_does_not_affect_the_others(
     stage: Stage, sql: psycopg.Connection
 ) -> None:
     await stage.claim()
@@ -300,7 +300,7 @@ async def test_a_stale_attempt_in_a_batch_does_not_take_the_others_with_it(
     _history_is_sound(sql, stage)
 
 
-async def test_a_stale_attempt_among_completions_is_told_and_the_others_are_written(
+async def test_a_stale_attempt_among_completions_is_reported_and_the_others_are_written(
     stage: Stage, sql: psycopg.Connection
 ) -> None:
     await stage.claim()
@@ -313,7 +313,7 @@ async def test_a_stale_attempt_among_completions_is_told_and_the_others_are_writ
     _history_is_sound(sql, stage)
 
 
-async def test_a_completion_leaves_what_a_settlement_leaves(stage: Stage, sql: psycopg.Connection) -> None:
+async def test_complete_and_settle_write_the_same_rows(stage: Stage, sql: psycopg.Connection) -> None:
     seen: list[Any] = []
     for end in (stage.complete, lambda: stage.settle(Completed({"ok": True}))):
         await stage.claim()
@@ -336,7 +336,7 @@ def _what_is_left(sql: psycopg.Connection) -> list[Any]:
 
 
 @pytest.mark.parametrize("ending", [Retried(ERROR), Snoozed(timedelta(hours=1)), Lost()])
-async def test_a_cancel_requested_after_the_decision_is_kept(
+async def test_a_cancel_requested_after_the_decision_is_applied(
     stage: Stage, sql: psycopg.Connection, ending: AttemptOutcome
 ) -> None:
     await stage.claim()
@@ -351,7 +351,7 @@ def _headers() -> dict[str, str]:
     return {name: text.split("\nwith", 1)[0] for name, text in statement_sources().items()}
 
 
-def test_the_headers_of_the_statements_name_the_tables_triggers() -> None:
+def test_statement_headers_name_the_triggers_of_the_transition_table() -> None:
     said = {
         (name.removeprefix("jobs/"), Trigger(word))
         for name, header in _headers().items()
@@ -366,13 +366,13 @@ def test_the_headers_of_the_statements_name_the_tables_triggers() -> None:
     assert said == {*VERBS, ("enqueue", Trigger.ENQUEUE)}
 
 
-def test_every_trigger_of_the_table_has_a_statement() -> None:
+def test_every_trigger_of_the_transition_table_has_a_statement() -> None:
     assert {trigger for _, trigger in TRANSITIONS} == {t for _, t in VERBS} | {Trigger.ENQUEUE}
     assert sources(Trigger.RECONCILE) == {Status.QUEUED}
 
 
 @pytest.mark.parametrize("name", all_statements())
-def test_a_statement_says_why_it_is_there(name: str) -> None:
+def test_every_statement_has_a_header(name: str) -> None:
     noun, _, verb = name.partition("/")
     header = _headers()[name]
     shared = any(f"-- name: {verb}\n" in path.read_text() for path in PACKAGE.rglob(f"queries/{noun}.sql"))

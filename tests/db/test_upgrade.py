@@ -93,7 +93,7 @@ def test_the_baseline_counts_as_applied(fresh: FreshDatabase) -> None:
     assert upgrade(fresh) == []
 
 
-def test_the_schema_is_that_of_a_new_database(
+def test_an_upgraded_schema_equals_that_of_a_new_database(
     cluster: DatabaseCluster, fresh: FreshDatabase, sql: psycopg.Connection
 ) -> None:
     upgrade(fresh)
@@ -105,7 +105,7 @@ def test_the_schema_is_that_of_a_new_database(
             assert catalog(sql, schema.name) == catalog(conn, schema.name)
 
 
-def test_a_new_database_has_the_rows_of_a_new_one_of_the_release(cluster: DatabaseCluster) -> None:
+def test_a_new_database_has_the_same_seed_rows_as_an_upgraded_one(cluster: DatabaseCluster) -> None:
     with empty(cluster) as (old, before), empty(cluster) as (new, after):
         for schema in SCHEMAS:
             restore_older(before, migrations(schema)[0].version, schema)
@@ -118,7 +118,7 @@ def test_a_new_database_has_the_rows_of_a_new_one_of_the_release(cluster: Databa
         }
 
 
-def test_every_row_is_still_there(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
+def test_an_upgrade_keeps_every_row(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
     then = columns(sql)
     before = rows(sql, then)
     assert [table for table in before if not before[table]] == []
@@ -142,7 +142,7 @@ def test_later_migrations_apply_on_top(
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
-def test_a_rewritten_migration_of_the_release_is_refused(
+def test_an_edited_migration_of_the_release_is_refused(
     fresh: FreshDatabase, sql: psycopg.Connection, schema: Schema
 ) -> None:
     sql.execute(f"update {schema.name}.schema_versions set checksum = 'x' where version = 3")
@@ -152,7 +152,7 @@ def test_a_rewritten_migration_of_the_release_is_refused(
 
 
 @pytest.mark.parametrize("release", RELEASED)
-def test_an_older_database_is_told_to_upgrade_to_the_release_first(
+def test_a_database_older_than_the_release_must_upgrade_to_it_first(
     cluster: DatabaseCluster, release: str
 ) -> None:
     with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
@@ -165,7 +165,7 @@ def test_an_older_database_is_told_to_upgrade_to_the_release_first(
         )
 
 
-def test_older_documents_are_told_to_upgrade_to_the_release_first(cluster: DatabaseCluster) -> None:
+def test_a_documents_schema_older_than_the_release_must_upgrade_to_it_first(cluster: DatabaseCluster) -> None:
     with cluster.fresh() as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
         restore_older(conn, 5, SCHEMA)
         with pytest.raises(SchemaMismatch, match=r"at version 5 of documents, older than 0\.9\.0"):
@@ -210,7 +210,9 @@ def declare(app: Duly) -> None:
     async def bring_in(n: int) -> None: ...
 
 
-async def test_a_worker_finishes_its_jobs(fresh: FreshDatabase, sql: psycopg.Connection, app: Duly) -> None:
+async def test_a_worker_finishes_the_jobs_of_an_upgraded_database(
+    fresh: FreshDatabase, sql: psycopg.Connection, app: Duly
+) -> None:
     upgrade(fresh)
     declare(app)
     app.include_documents()
@@ -237,7 +239,7 @@ async def test_a_worker_finishes_its_jobs(fresh: FreshDatabase, sql: psycopg.Con
     assert [mail.recipient for mail in postbox.mails] == ["ops@example.com"]
 
 
-async def test_the_audit_chain_is_whole_and_goes_on(
+async def test_the_audit_chain_verifies_and_continues_after_an_upgrade(
     fresh: FreshDatabase, sql: psycopg.Connection, app: Duly
 ) -> None:
     upgrade(fresh)
@@ -253,7 +255,9 @@ async def test_the_audit_chain_is_whole_and_goes_on(
     assert sum(report.sealed for report in after) == 54
 
 
-async def test_what_people_see_is_as_before(fresh: FreshDatabase, sql: psycopg.Connection, app: Duly) -> None:
+async def test_search_dead_letters_webhooks_and_schedules_work_after_an_upgrade(
+    fresh: FreshDatabase, sql: psycopg.Connection, app: Duly
+) -> None:
     upgrade(fresh)
     declare(app)
     app.include_documents()

@@ -36,14 +36,14 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("view", FIELDS)
-def test_every_named_field_is_readable(sql: psycopg.Connection, view: str) -> None:
+def test_every_documented_field_is_a_column_of_its_view(sql: psycopg.Connection, view: str) -> None:
     found = sql.execute(f"select * from duly.{view}").description
     assert found
     assert set(FIELDS[view].split()) - {column.name for column in found} == set()
 
 
 @pytest.mark.parametrize("view", FIELDS)
-async def test_a_view_shows_a_tenant_its_own_rows(
+async def test_a_view_returns_only_rows_of_the_tenant(
     app: Duly, acting: uuid.UUID, database: Database, view: str
 ) -> None:
     @app.job("step.take")
@@ -58,7 +58,7 @@ async def test_a_view_shows_a_tenant_its_own_rows(
     assert list(seen.values()) == [expected, 0]
 
 
-def test_snapshots_and_events_are_made_of_what_the_views_have(sql: psycopg.Connection) -> None:
+def test_models_of_jobs_and_events_use_only_columns_of_their_views(sql: psycopg.Connection) -> None:
     for view, shape in (("jobs", JobSnapshot), ("job_events", JobEvent)):
         columns = {column.name for column in sql.execute(f"select * from duly.{view}").description or []}
         assert set(shape.model_fields) <= columns

@@ -74,7 +74,7 @@ def nested(depth: int) -> Any:
     ("args", "kwargs"),
     [(("DE",), {}), ((), {"region": "DE"}), (("DE", 2026), {}), ((), {"year": 2026, "region": "DE"})],
 )
-def test_every_way_to_say_the_same_is_the_same_payload(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def test_equal_calls_encode_to_the_same_payload(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     assert encode(*args, **kwargs) == '{"region":"DE","year":2026}'
 
 
@@ -82,7 +82,7 @@ def test_a_payload_is_compact_and_readable() -> None:
     assert encode("Köln 🚲") == '{"region":"Köln 🚲","year":2026}'
 
 
-def test_nested_models_come_back_as_they_were() -> None:
+def test_nested_models_round_trip() -> None:
     codec = Codec(ship)
     order = Order(
         number=UUID(int=7),
@@ -130,7 +130,7 @@ def test_a_wrong_type_deep_inside_names_its_path() -> None:
         (("DE",), {"month": 1}, "unexpected keyword argument 'month'"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(
+def test_arguments_that_do_not_match_the_signature_are_refused(
     args: tuple[Any, ...], kwargs: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(errors.ContractError, match=words) as caught:
@@ -138,7 +138,7 @@ def test_arguments_that_do_not_fit_are_refused(
     assert caught.value.field == "payload"
 
 
-def test_a_stored_payload_is_checked_again() -> None:
+def test_a_stored_payload_is_validated_when_decoded() -> None:
     with pytest.raises(errors.ContractError) as caught:
         Codec(build).decode('{"region": "DE", "month": 1}')
     assert caught.value.field == "payload.month"
@@ -152,7 +152,7 @@ def test_a_default_of_the_wrong_type_is_refused_before_it_is_stored() -> None:
     assert caught.value.field == "payload.year"
 
 
-def test_handlers_whose_arguments_have_no_names_are_refused() -> None:
+def test_handlers_with_positional_only_or_variadic_arguments_are_refused() -> None:
     def listed(*regions: str) -> None: ...
     def mapped(**regions: str) -> None: ...
     def positional(region: str, /) -> None: ...
@@ -176,7 +176,7 @@ def test_an_argument_without_a_type_is_refused() -> None:
         Codec(untyped)
 
 
-def test_a_type_that_cannot_be_found_is_refused() -> None:
+def test_an_unresolvable_type_is_refused() -> None:
     def lost(region: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
     with pytest.raises(errors.ConfigurationError, match="'Nowhere' is not defined") as caught:
@@ -185,7 +185,7 @@ def test_a_type_that_cannot_be_found_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_numbers_that_json_does_not_know_are_refused(value: float) -> None:
+def test_nan_and_infinity_are_refused(value: float) -> None:
     assert (refusal(value).code, refusal({"a": [1, value]}).field) == (
         "payload.refused",
         "payload.value.a[1]",
@@ -201,7 +201,7 @@ def test_nul_is_refused(value: Any, field: str) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), "\ud800", {"\ud800": 1}, b"\xff", nested(300), nested(5000)])
-def test_what_cannot_be_written_as_json_is_refused(value: Any) -> None:
+def test_values_that_json_cannot_represent_are_refused(value: Any) -> None:
     assert refusal(value).code == "payload.refused"
     assert (refusal(value).field or "").startswith("payload")
 
@@ -229,7 +229,7 @@ def test_size_is_bounded_in_bytes() -> None:
         (["ghp_" + "a" * 36], "[0]"),
     ],
 )
-def test_a_secret_is_refused_and_the_way_out_named(value: Any, path: str) -> None:
+def test_a_secret_is_refused_with_an_alternative(value: Any, path: str) -> None:
     error = refusal(value)
     assert isinstance(error, errors.SecretInPayload)
     assert error.field == f"payload.value{path}"
@@ -247,7 +247,7 @@ def test_an_argument_that_is_named_like_a_secret_is_refused() -> None:
 @pytest.mark.parametrize(
     "value", [{"secret_ref": "vault:smtp"}, {"password": ""}, {"token": 7}, {"tokens": "a b"}]
 )
-def test_references_to_secrets_are_welcome(value: Any) -> None:
+def test_references_to_secrets_are_accepted(value: Any) -> None:
     assert Codec(anything).decode(Codec(anything).encode((value,), {})) == {"value": value}
 
 

@@ -24,7 +24,7 @@ def declare(app: Duly):
     return build
 
 
-async def test_an_enqueued_job_carries_the_whole_contract(app: Duly, acting: uuid.UUID) -> None:
+async def test_an_enqueued_job_has_every_field_of_the_contract(app: Duly, acting: uuid.UUID) -> None:
     handle = await declare(app).options(subject_id="doc-7").enqueue("DE", year=2025)
     job = await handle.status()
     assert (job.job_id, job.org_id, job.job_type) == (handle.job_id, acting, "report.build")
@@ -86,14 +86,14 @@ async def test_timestamps_of_the_same_instant_are_the_same_input(app: Duly, acti
     assert first.job_id == second.job_id == shifted.job_id
 
 
-async def test_a_given_key_decides_alone(app: Duly, acting: uuid.UUID) -> None:
+async def test_an_explicit_idempotency_key_overrides_the_payload(app: Duly, acting: uuid.UUID) -> None:
     build = declare(app)
     first = await build.options(idempotency_key="order-1").enqueue("DE")
     second = await build.options(idempotency_key="order-1").enqueue("FR")
     assert second.job_id == first.job_id
 
 
-async def test_keys_of_different_orgs_do_not_meet(app: Duly, acting: uuid.UUID) -> None:
+async def test_idempotency_keys_are_separate_per_org(app: Duly, acting: uuid.UUID) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     build = declare(app).options(idempotency_key="order-1")
@@ -107,7 +107,7 @@ def declare_again(job):
     return job.app.registry.get(job.name)
 
 
-async def test_an_expired_key_is_free_again(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
+async def test_an_expired_key_can_be_reused(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
     build = declare(app)
     first = await build.enqueue("DE")
     sql.execute("update duly.ledger set expires_at = now() - interval '1 second'")
@@ -116,7 +116,7 @@ async def test_an_expired_key_is_free_again(app: Duly, acting: uuid.UUID, sql: p
     assert second.job_id != first.job_id
 
 
-async def test_a_batch_keeps_its_order_and_finds_its_own_duplicates(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_batch_keeps_its_order_and_deduplicates_within_itself(app: Duly, acting: uuid.UUID) -> None:
     build = declare(app)
     earlier = await build.enqueue("FR")
     handles = await app.enqueue_many([build.call(region) for region in ("DE", "FR", "DE", "IT")])
@@ -162,7 +162,7 @@ async def test_a_batch_with_one_identity_twice_runs_once(app: Duly, acting: uuid
     assert handles[0].job_id == handles[1].job_id
 
 
-async def test_racing_enqueues_of_one_identity_make_one_run(
+async def test_concurrent_enqueues_of_one_identity_create_one_run(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     build = declare(app).options(run_identity="nightly")
@@ -171,14 +171,14 @@ async def test_racing_enqueues_of_one_identity_make_one_run(
     assert sql.execute("select count(*) from duly.job_records").fetchone() == (1,)
 
 
-def test_job_ids_are_uuid7s_that_sort_in_the_order_in_which_they_were_made() -> None:
+def test_job_ids_are_uuid7s_that_sort_by_creation() -> None:
     made = [new_job_id() for _ in range(300)]
     assert made == sorted(made)
     assert {(each.version, each.variant) for each in made} == {(7, uuid.RFC_4122)}
     assert abs((made[0].int >> 80) / 1000 - time.time()) < 60
 
 
-async def test_a_job_whose_id_comes_from_a_wrong_clock_is_stored_under_a_right_one(
+async def test_a_job_id_from_a_wrong_clock_is_replaced(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duly.jobs.job.new_job_id", lambda: uuid.UUID(int=0x7000_8000_0000_0000_0001))
@@ -187,7 +187,7 @@ async def test_a_job_whose_id_comes_from_a_wrong_clock_is_stored_under_a_right_o
     assert (await handle.status()).job_id.int >> 80 > 0
 
 
-async def test_a_large_payload_goes_to_the_blobs(
+async def test_a_large_payload_is_stored_as_a_blob(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("text.count")
@@ -270,7 +270,7 @@ async def test_nothing_is_written_when_one_job_of_a_batch_is_refused(
 
 
 @pytest.mark.parametrize("size", [10, 50_000])
-async def test_order_of_keys_and_spelling_of_instants_make_no_other_job(
+async def test_key_order_and_spelling_of_timestamps_do_not_change_the_idempotency_key(
     app: Duly, acting: uuid.UUID, size: int
 ) -> None:
     @app.job("text.count")
@@ -284,12 +284,14 @@ async def test_order_of_keys_and_spelling_of_instants_make_no_other_job(
 
 
 @pytest.mark.parametrize("text", ["2026-01-01T00:00:00+16:00", "2026-13-45T99:99:99Z", "aT12:30"])
-async def test_what_only_looks_like_an_instant_is_a_text(app: Duly, acting: uuid.UUID, text: str) -> None:
+async def test_a_text_that_only_resembles_a_timestamp_is_not_normalized(
+    app: Duly, acting: uuid.UUID, text: str
+) -> None:
     assert (await declare(app).enqueue(text)).created
     assert (await declare_again(app.registry.get("report.build")).enqueue(text + "x")).created
 
 
-async def test_subject_and_time_are_told_apart_in_the_key(app: Duly, acting: uuid.UUID) -> None:
+async def test_subject_and_time_are_distinct_parts_of_the_key(app: Duly, acting: uuid.UUID) -> None:
     @app.job("mail.send", category="notification")
     def send(to: str) -> None: ...
 
@@ -315,7 +317,7 @@ async def test_a_duplicate_within_the_batch_reserves_no_run(app: Duly, acting: u
     ).created
 
 
-async def test_a_reused_key_forgets_the_references_of_its_first_job(
+async def test_a_reused_key_drops_the_references_of_its_first_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     await declare(app).enqueue("DE")
@@ -326,7 +328,7 @@ async def test_a_reused_key_forgets_the_references_of_its_first_job(
     assert sql.execute("select result_ref, error_ref from duly.ledger").fetchone() == (None, None)
 
 
-async def test_the_same_job_sent_again_is_answered_not_doubled(
+async def test_resending_a_job_returns_the_stored_one(
     app: Duly, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     specs = [declare(app).options(run_identity="nightly").call("DE").spec()]
@@ -339,7 +341,7 @@ async def test_the_same_job_sent_again_is_answered_not_doubled(
         assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (1,), table
 
 
-async def test_identities_cost_no_look_at_the_orgs_other_jobs(
+async def test_a_run_identity_is_checked_without_scanning_other_jobs(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     build = declare(app)
@@ -358,11 +360,11 @@ async def test_identities_cost_no_look_at_the_orgs_other_jobs(
     await asyncio.to_thread(app.close_sync)
 
 
-async def test_enqueue_many_of_nothing_is_nothing(app: Duly) -> None:
+async def test_enqueue_many_of_no_calls_returns_no_handles(app: Duly) -> None:
     assert await app.enqueue_many([]) == []
 
 
-async def test_who_lost_the_answer_may_ask_again_when_the_time_has_come(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_delayed_job_can_be_resent_after_its_time_has_come(app: Duly, acting: uuid.UUID) -> None:
     @app.job("step.later", schedulable=True)
     async def later(n: int) -> None: ...
 

@@ -38,7 +38,7 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-async def test_calls_that_meet_are_few_statements_and_each_gets_its_own_answer(
+async def test_concurrent_calls_share_few_statements_and_each_gets_its_own_handle(
     take: Job[[int], int], acting: uuid.UUID, batches: list[int], sql: psycopg.Connection
 ) -> None:
     handles = await asyncio.gather(*(take.enqueue(n) for n in range(40)))
@@ -56,7 +56,7 @@ async def test_the_same_key_in_one_batch_is_one_job(take: Job[[int], int], actin
     assert sorted(handle.created for handle in handles) == [False] * 4 + [True]
 
 
-async def test_one_that_is_refused_fails_alone(
+async def test_a_refused_job_of_a_batch_fails_alone(
     app: Duly, take: Job[[int], int], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     lost = take.options(project_id=uuid.uuid4())
@@ -83,7 +83,7 @@ async def test_orgs_do_not_share_a_statement(
     assert sql.execute("select count(distinct org_id) from duly.job_records").fetchone() == (3,)
 
 
-async def test_who_leaves_takes_nobody_along(
+async def test_a_canceled_caller_does_not_affect_others_of_its_batch(
     take: Job[[int], int], acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = asyncio.Event()
@@ -102,7 +102,7 @@ async def test_who_leaves_takes_nobody_along(
     assert len({handle.job_id for handle in others if not isinstance(handle, BaseException)}) == 2
 
 
-async def test_everybody_is_told_when_the_database_is_away(
+async def test_every_caller_of_a_batch_gets_the_error_of_an_unavailable_database(
     take: Job[[int], int], acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: object, **__: object) -> Any:
@@ -113,7 +113,7 @@ async def test_everybody_is_told_when_the_database_is_away(
     assert [type(error) for error in told] == [StoreUnavailable] * 3
 
 
-async def test_who_waits_for_a_locked_key_keeps_nobody_else(
+async def test_a_call_that_waits_for_a_locked_key_does_not_delay_others(
     app: Duly, take: Job[[int], int], acting: uuid.UUID
 ) -> None:
     """Not the holder either: it may enqueue more before it commits."""
@@ -127,7 +127,7 @@ async def test_who_waits_for_a_locked_key_keeps_nobody_else(
     assert (await second).job_id == first.job_id
 
 
-async def test_who_gives_up_waiting_for_a_locked_key_leaves_nothing_behind(
+async def test_a_call_that_times_out_on_a_locked_key_writes_nothing(
     app: Duly, take: Job[[int], int], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     same = take.options(idempotency_key="k")

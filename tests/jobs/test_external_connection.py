@@ -192,7 +192,7 @@ async def test_the_job_rolls_back_with_the_callers_row(
     assert (await again.status()).job_id == again.job_id != lost.job_id
 
 
-async def test_a_batch_keeps_its_order_and_finds_duplicates(
+async def test_a_batch_keeps_its_order_and_deduplicates(
     app: Duly, build: Job[[str], None], conn: Any
 ) -> None:
     first = await build.enqueue("FR")
@@ -203,7 +203,7 @@ async def test_a_batch_keeps_its_order_and_finds_duplicates(
     assert (await handles[0].status()).status == "queued"
 
 
-async def test_a_refusal_is_told_in_our_words(build: Job[[str], None], conn: Any) -> None:
+async def test_a_refusal_raises_an_error_of_duly(build: Job[[str], None], conn: Any) -> None:
     with pytest.raises(errors.UnknownOrg) as caught:
         async with transaction(conn):
             await build.options(conn=conn, org_id=uuid.uuid4()).enqueue("DE")
@@ -211,7 +211,7 @@ async def test_a_refusal_is_told_in_our_words(build: Job[[str], None], conn: Any
     assert caught.value.fix == "create the org first"
 
 
-async def test_an_unknown_project_is_told_in_our_words(build: Job[[str], None], conn: Any) -> None:
+async def test_an_unknown_project_raises_an_error_of_duly(build: Job[[str], None], conn: Any) -> None:
     with pytest.raises(errors.UnknownProject):
         async with transaction(conn):
             await build.options(conn=conn, project_id=uuid.uuid4()).enqueue("DE")
@@ -250,19 +250,21 @@ def test_a_batch_without_async(app: Duly, build: Job[[str], None], plain: Any) -
     assert handles[1].status().status == "queued"
 
 
-def test_a_refusal_is_told_in_our_words_without_async(build: Job[[str], None], plain: Any) -> None:
+def test_a_refusal_raises_an_error_of_duly_without_async(build: Job[[str], None], plain: Any) -> None:
     with pytest.raises(errors.UnknownOrg) as caught, transaction(plain):
         build.options(conn=plain, org_id=uuid.uuid4()).enqueue_sync("DE")
     assert (caught.value.field, caught.value.fix) == ("org_id", "create the org first")
 
 
-async def test_a_plain_connection_cannot_be_awaited(build: Job[[str], None], sql: psycopg.Connection) -> None:
+async def test_enqueueing_on_a_sync_connection_cannot_be_awaited(
+    build: Job[[str], None], sql: psycopg.Connection
+) -> None:
     with pytest.raises(errors.ContractError, match="psycopg Connection") as caught:
         await build.options(conn=sql).enqueue("DE")
     assert (caught.value.field, caught.value.fix) == ("conn", "use enqueue_sync")
 
 
-async def test_an_async_connection_needs_await(
+async def test_enqueueing_on_an_async_connection_must_be_awaited(
     app: Duly, build: Job[[str], None], fresh: FreshDatabase
 ) -> None:
     async with _psycopg(fresh.direct_url) as conn:
@@ -272,7 +274,7 @@ async def test_an_async_connection_needs_await(
     assert (caught.value.field, caught.value.fix) == ("conn", "use await enqueue")
 
 
-async def test_what_is_no_connection_is_refused(
+async def test_a_value_that_is_not_a_connection_is_refused(
     app: Duly, build: Job[[str], None], fresh: FreshDatabase
 ) -> None:
     engine = create_async_engine("postgresql+psycopg://", connect_args=conninfo_to_dict(fresh.direct_url))
@@ -289,13 +291,13 @@ async def test_what_is_no_connection_is_refused(
     app.close_sync()
 
 
-async def test_a_large_payload_goes_to_the_blobs(build: Job[[str], None], conn: Any) -> None:
+async def test_a_large_payload_is_stored_as_a_blob(build: Job[[str], None], conn: Any) -> None:
     async with transaction(conn):
         handle = await build.options(conn=conn).enqueue("x" * 40_000)
     assert (await handle.status()).request_payload_ref
 
 
-async def test_the_wake_up_goes_out_with_the_commit(build: Job[[str], None], fresh: FreshDatabase) -> None:
+async def test_workers_are_notified_at_the_commit(build: Job[[str], None], fresh: FreshDatabase) -> None:
     def heard(listener: psycopg.Connection, patience: float) -> list[str]:
         return [n.channel for n in listener.notifies(timeout=patience, stop_after=1)]
 

@@ -72,7 +72,7 @@ async def finish(database: Database, handle: Handle[Any], result: Any, **more: A
     await settle(database, handle, "completed", "succeeded", result=result, **more)
 
 
-async def test_an_unknown_job_is_unknown_to_every_question(app: Duly, acting: uuid.UUID) -> None:
+async def test_every_method_of_a_handle_raises_for_an_unknown_job(app: Duly, acting: uuid.UUID) -> None:
     handle = app.handle(uuid.uuid4())
     for ask in (
         handle.status,
@@ -86,7 +86,7 @@ async def test_an_unknown_job_is_unknown_to_every_question(app: Duly, acting: uu
         assert (caught.value.field, caught.value.fix) == ("job_id", "check the id and the org")
 
 
-async def test_a_job_of_another_org_looks_like_none(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_job_of_another_org_is_unknown(app: Duly, acting: uuid.UUID) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     theirs = await declare(app).options(org_id=other).enqueue("DE")
@@ -106,7 +106,7 @@ async def test_a_handle_needs_an_org_and_an_id(app: Duly) -> None:
     assert wrong.value.field == "job_id"
 
 
-async def test_canceling_a_waiting_job_ends_it_at_once(
+async def test_canceling_a_queued_job_ends_it_at_once(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     handle = await declare(app).enqueue("DE")
@@ -125,7 +125,7 @@ async def test_canceling_a_waiting_job_ends_it_at_once(
     assert events[1].payload_json == {"canceled_by": "user", "cancel_reason": "no longer needed"}
 
 
-async def test_canceling_twice_changes_nothing_more(app: Duly, acting: uuid.UUID) -> None:
+async def test_canceling_twice_has_no_further_effect(app: Duly, acting: uuid.UUID) -> None:
     handle = await declare(app).enqueue("DE")
     await handle.cancel("first")
     before = await handle.status()
@@ -133,7 +133,7 @@ async def test_canceling_twice_changes_nothing_more(app: Duly, acting: uuid.UUID
     assert await handle.status() == before
 
 
-async def test_canceling_a_running_job_asks_its_worker_once(
+async def test_canceling_a_running_job_records_one_request(
     app: Duly, acting: uuid.UUID, database: Database
 ) -> None:
     handle = await declare(app).enqueue("DE")
@@ -154,7 +154,7 @@ async def test_canceling_a_running_job_asks_its_worker_once(
     ("actor", "by"),
     [(Actor.user("u2"), "user"), (Actor.api_key("k1"), "user"), (Actor.system("cron"), "system")],
 )
-async def test_it_is_known_who_canceled(app: Duly, acting: uuid.UUID, actor: Actor, by: str) -> None:
+async def test_a_cancellation_records_its_actor(app: Duly, acting: uuid.UUID, actor: Actor, by: str) -> None:
     handle = await declare(app).enqueue("DE")
     with context(actor=actor):
         await handle.cancel("enough")
@@ -162,14 +162,14 @@ async def test_it_is_known_who_canceled(app: Duly, acting: uuid.UUID, actor: Act
     assert ((await handle.status()).canceled_by, last.actor_type, last.actor_id) == (by, actor.type, actor.id)
 
 
-async def test_nobody_cannot_cancel(app: Duly, org: uuid.UUID) -> None:
+async def test_a_cancellation_requires_an_actor(app: Duly, org: uuid.UUID) -> None:
     with pytest.raises(errors.MissingField) as caught:
         await app.handle(uuid.uuid4(), org_id=org).cancel("enough")
     assert caught.value.field == "actor"
 
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
-async def test_an_ended_job_stays_as_it_is(
+async def test_an_ended_job_cannot_be_canceled(
     app: Duly, acting: uuid.UUID, database: Database, status: str
 ) -> None:
     handle = await declare(app).enqueue("DE")
@@ -234,7 +234,7 @@ async def test_a_canceled_job_raises_its_reason(app: Duly, acting: uuid.UUID) ->
         await handle.result()
 
 
-async def test_a_result_that_was_pruned_is_said_to_be_gone(
+async def test_a_result_deleted_by_retention_raises(
     app: Duly, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     handle = await declare(app).enqueue("DE")
@@ -245,7 +245,7 @@ async def test_a_result_that_was_pruned_is_said_to_be_gone(
 
 
 @pytest.mark.parametrize("timeout", [0.05, timedelta(milliseconds=50), 0])
-async def test_waiting_ends_when_the_time_is_over(
+async def test_waiting_beyond_the_timeout_raises(
     app: Duly, acting: uuid.UUID, timeout: timedelta | float
 ) -> None:
     handle = await declare(app).enqueue("DE")
@@ -256,13 +256,13 @@ async def test_waiting_ends_when_the_time_is_over(
     assert (await handle.status()).status == "queued"
 
 
-async def test_an_ended_job_is_never_called_active(app: Duly, acting: uuid.UUID) -> None:
+async def test_waiting_for_an_ended_job_returns_with_a_timeout_of_zero(app: Duly, acting: uuid.UUID) -> None:
     handle = await declare(app).enqueue("DE")
     await handle.cancel("enough")
     assert (await handle.wait(0)).status == "canceled"
 
 
-async def test_events_come_once_in_order_and_stop_after_the_last(
+async def test_events_are_yielded_once_in_order_until_the_terminal_event(
     app: Duly, acting: uuid.UUID, database: Database
 ) -> None:
     handle = await declare(app).enqueue("DE")
@@ -283,7 +283,9 @@ async def test_events_come_once_in_order_and_stop_after_the_last(
     assert [e.event_seq async for e in handle.events(after=3)] == []
 
 
-async def test_many_watchers_see_the_same(app: Duly, acting: uuid.UUID, database: Database) -> None:
+async def test_concurrent_readers_receive_the_same_events(
+    app: Duly, acting: uuid.UUID, database: Database
+) -> None:
     handle = await declare(app).enqueue("DE")
     watching = asyncio.Barrier(4)
 
@@ -300,7 +302,7 @@ async def test_many_watchers_see_the_same(app: Duly, acting: uuid.UUID, database
     assert [w.result() for w in watchers] == [[1, 2, 3]] * 3
 
 
-async def test_more_events_than_a_page_holds(
+async def test_events_are_read_across_pages(
     app: Duly, acting: uuid.UUID, database: Database, sql: psycopg.Connection
 ) -> None:
     handle = await declare(app).enqueue("DE")

@@ -9,7 +9,7 @@ import pytest
 from duly import Context, Duly, SyncContext, errors
 
 
-def test_a_context_whose_calls_would_block_the_loop_is_refused(app: Duly) -> None:
+def test_an_async_handler_cannot_declare_a_sync_context(app: Duly) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
 
         @app.job("ctx.wrong")
@@ -18,7 +18,7 @@ def test_a_context_whose_calls_would_block_the_loop_is_refused(app: Duly) -> Non
     assert str(caught.value) == "ctx: SyncContext is for handlers that are not async (annotate it as Context)"
 
 
-def test_a_context_whose_calls_nobody_would_await_is_refused(app: Duly) -> None:
+def test_a_sync_handler_cannot_declare_an_async_context(app: Duly) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
 
         @app.job("ctx.wrong")
@@ -38,7 +38,7 @@ def test_a_context_whose_calls_nobody_would_await_is_refused(app: Duly) -> None:
         ({"memory_limit": 2**30}, "memory_limit"),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(app: Duly, options: dict[str, Any], field: str) -> None:
+def test_an_invalid_handler_option_is_refused_by_name(app: Duly, options: dict[str, Any], field: str) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
 
         @app.job("handling.wrong", **options)

@@ -33,7 +33,7 @@ async def test_a_category_gives_queue_and_defaults(app: Duly) -> None:
     assert policy.retry.delays[0] == timedelta(minutes=1)
 
 
-async def test_what_a_declaration_says_wins_over_its_category(app: Duly) -> None:
+async def test_options_of_a_declaration_override_its_category(app: Duly) -> None:
     own = declare(app, category="planning", queue="q:reports", priority=7, retry=RetryPolicy(max_attempts=9))
     assert (own.policy.queue, own.policy.priority, own.policy.retry.max_attempts) == ("q:reports", 7, 9)
     assert own.policy.ledger_ttl == timedelta(days=30)
@@ -52,7 +52,7 @@ async def test_what_a_declaration_says_wins_over_its_category(app: Duly) -> None
         ({"name": "report..build"}, "name", "lower_case.words"),
     ],
 )
-async def test_a_declaration_that_cannot_work_is_refused(
+async def test_an_invalid_declaration_is_refused(
     app: Duly, options: dict[str, Any], field: str, words: str
 ) -> None:
     with pytest.raises(errors.ConfigurationError, match=words) as caught:
@@ -61,12 +61,12 @@ async def test_a_declaration_that_cannot_work_is_refused(
     assert caught.value.fix
 
 
-async def test_the_critical_queue_is_for_those_who_say_so(app: Duly) -> None:
+async def test_the_critical_queue_must_be_requested_explicitly(app: Duly) -> None:
     assert declare(app, critical=True).policy.queue == "q:critical"
     assert declare(app, name="other.build", critical=True, queue="q:critical").policy.queue == "q:critical"
 
 
-async def test_a_name_is_declared_once(app: Duly) -> None:
+async def test_declaring_a_name_twice_is_refused(app: Duly) -> None:
     first = declare(app)
     with pytest.raises(errors.ConfigurationError, match="is declared twice"):
         declare(app)
@@ -86,7 +86,7 @@ async def test_an_unknown_option_is_named(app: Duly) -> None:
     assert "'priority'" in (caught.value.fix or "")
 
 
-async def test_options_do_not_stick_to_the_job_type(app: Duly, acting: uuid.UUID) -> None:
+async def test_options_of_a_call_do_not_change_the_job_type(app: Duly, acting: uuid.UUID) -> None:
     build = declare(app)
     await build.options(priority=9).enqueue("DE")
     assert (await (await build.enqueue("FR")).status()).priority == 0
@@ -152,7 +152,7 @@ async def test_the_same_payload_at_another_time_is_another_job(app: Duly, acting
 
 
 @pytest.mark.parametrize("wrong", ["", "00-abc-def-01", _TRACE.upper(), f"{_TRACE}-00"])
-def test_a_traceparent_that_is_none_is_refused(wrong: str) -> None:
+def test_an_invalid_traceparent_is_refused(wrong: str) -> None:
     with pytest.raises(errors.ContractError, match="not a W3C traceparent") as caught:
         EnqueueOptions.of(traceparent=wrong)
     assert caught.value.field == "traceparent"
@@ -161,13 +161,13 @@ def test_a_traceparent_that_is_none_is_refused(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["org_id", "project_id"])
-def test_an_id_that_is_none_is_refused(field: str) -> None:
+def test_an_invalid_id_is_refused(field: str) -> None:
     with pytest.raises(errors.ContractError, match="'acme' is not a uuid") as caught:
         EnqueueOptions.of(**{field: "acme"})  # type: ignore[arg-type]
     assert caught.value.field == field
 
 
-async def test_a_call_completes_its_surroundings(
+async def test_options_of_a_call_are_merged_with_the_context(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     options = {"actor": Actor.api_key("k1"), "correlation_id": "c-1", "metadata": {"source": "import"}}
@@ -212,7 +212,7 @@ def test_a_run_identity_does_not_depend_on_the_order_within_a_set() -> None:
     assert identity(first) != identity({0, 16})
 
 
-def test_no_run_identity_is_no_identity() -> None:
+def test_a_job_without_run_identity_has_no_identity_hash() -> None:
     assert identity(None) is None
     assert identity(0) == identity(0)
     assert identity(0) != identity("")
@@ -224,6 +224,6 @@ def test_a_run_identity_takes_ids_and_dates() -> None:
     )
 
 
-def test_a_category_can_be_used_again_after_its_defaults_were_written_down(app: Duly) -> None:
+def test_a_category_can_be_reused_after_its_defaults_were_dumped(app: Duly) -> None:
     assert CATEGORY_POLICIES[Category.AUDIT].as_json
     assert app.job("audit.again", category="audit")(lambda: None).policy == CATEGORY_POLICIES[Category.AUDIT]

@@ -95,7 +95,7 @@ async def test_the_same_payload_is_the_same_job_from_either_side(
     assert sql.execute("select count(*) from duly.job_records").fetchone() == (2,)
 
 
-async def test_every_field_arrives(
+async def test_every_argument_of_sql_enqueue_is_stored(
     app: Duly, build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     project, at = uuid.uuid4(), datetime(2099, 1, 1, tzinfo=UTC)
@@ -115,7 +115,7 @@ async def test_every_field_arrives(
     assert found == (*rest.values(), project, at, {"source": "sql"})
 
 
-async def test_the_request_correlates_unless_said_otherwise(
+async def test_the_correlation_id_defaults_to_the_request_id(
     app: Duly, build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     job = await app.handle(call(sql, org_id=acting, **_WHOLE)).status()
@@ -131,7 +131,7 @@ async def test_each_missing_field_is_named(
     assert refusal(sql, **whole) == ("DU422", field, "missing")
 
 
-async def test_each_field_that_is_left_out_is_named(
+async def test_each_omitted_field_is_named(
     build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     for field in ("actor_type", "actor_id", "request_id"):
@@ -172,7 +172,7 @@ async def test_only_declared_types_may_be_delayed(
     assert found == ("DU422", "scheduled_for", "'report.build' may not be delayed")
 
 
-async def test_a_refused_job_leaves_nothing(
+async def test_a_refused_job_writes_nothing(
     build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     refusal(sql, org_id=acting, **{**_WHOLE, "payload": "[]"})
@@ -235,11 +235,11 @@ async def test_a_tenant_writes_through_the_functions_only(
             sql.execute("delete from duly.ledger")
 
 
-async def test_canceling_an_unknown_job_answers_null(acting: uuid.UUID, sql: psycopg.Connection) -> None:
+async def test_canceling_an_unknown_job_returns_null(acting: uuid.UUID, sql: psycopg.Connection) -> None:
     assert cancel(sql, acting, uuid.uuid4()) is None
 
 
-async def test_canceling_for_no_org_is_refused(sql: psycopg.Connection) -> None:
+async def test_canceling_without_an_org_is_refused(sql: psycopg.Connection) -> None:
     with pytest.raises(psycopg.Error) as caught:
         sql.execute("select duly.cancel(null, gen_random_uuid(), 'user', 'enough', 'user', 'u1')")
     assert (caught.value.sqlstate, caught.value.diag.message_detail) == ("DU422", "org_id")

@@ -42,25 +42,27 @@ def build(app: Duly) -> Job[[str], None]:
         ("metadata", ["a"], "metadata"),
     ],
 )
-def test_a_wrong_option_is_named(build: Job[[str], None], option: str, value: Any, field: str) -> None:
+def test_an_invalid_option_is_named(build: Job[[str], None], option: str, value: Any, field: str) -> None:
     with pytest.raises(errors.ContractError) as caught:
         build.options(**{option: value})
     assert caught.value.field == field
     assert caught.value.fix
 
 
-async def test_a_time_is_a_time(app: Duly, acting: uuid.UUID, build: Job[[str], None]) -> None:
+async def test_a_scheduled_time_must_be_a_datetime(
+    app: Duly, acting: uuid.UUID, build: Job[[str], None]
+) -> None:
     with pytest.raises(errors.ContractError) as caught:
         await build.options(scheduled_for="2099").enqueue("DE")
     assert caught.value.field == "scheduled_for"
 
 
-def test_surroundings_are_checked_like_options() -> None:
+def test_context_values_are_validated_like_options() -> None:
     with pytest.raises(errors.ContractError, match="request_id"), context(request_id="\0"):
         pass
 
 
-async def test_options_add_up(acting: uuid.UUID, build: Job[[str], None]) -> None:
+async def test_chained_options_are_merged(acting: uuid.UUID, build: Job[[str], None]) -> None:
     job = await (await build.options(subject_id="s").options(priority=7).enqueue("DE")).status()
     assert (job.subject_id, job.priority) == ("s", 7)
 
@@ -89,7 +91,7 @@ def test_an_argument_may_have_the_name_of_a_models_method(app: Duly, name: str) 
     assert job.codec.decode(json.dumps({name: "x"})) == {name: "x"}
 
 
-def test_a_result_of_another_type_is_told(app: Duly) -> None:
+def test_decoding_a_result_of_another_type_raises(app: Duly) -> None:
     @app.job("count.it")
     def count() -> int: ...
 
@@ -111,7 +113,7 @@ def test_a_result_of_another_type_is_told(app: Duly) -> None:
         (f"actor_type => 'user', payload => '{{\"a\": {'[' * 33}{']' * 33}}}'", "payload"),
     ],
 )
-async def test_plain_sql_refuses_the_same(
+async def test_sql_enqueue_refuses_the_same_values(
     app: Duly, acting: uuid.UUID, build: Job[[str], None], sql: psycopg.Connection, change: str, field: str
 ) -> None:
     await app.publish()
@@ -121,7 +123,7 @@ async def test_plain_sql_refuses_the_same(
     assert (caught.value.sqlstate, caught.value.diag.message_detail) == ("DU422", field)
 
 
-async def test_a_tenant_without_an_org_acts_for_none(
+async def test_a_tenant_session_without_an_org_cannot_enqueue_or_cancel(
     app: Duly, acting: uuid.UUID, build: Job[[str], None], sql: psycopg.Connection
 ) -> None:
     handle = await build.enqueue("DE")
@@ -138,14 +140,14 @@ async def test_a_tenant_without_an_org_acts_for_none(
         assert caught.value.sqlstate == "DU403"
 
 
-async def test_closing_what_never_opened_is_quiet() -> None:
+async def test_closing_an_app_that_never_connected_succeeds() -> None:
     app = Duly(database_url="postgresql://nobody@127.0.0.1:1/none", pool_timeout=0.1)
     with pytest.raises(errors.StoreUnavailable, match="DULY_DATABASE_URL"):
         await app.resources()
     await app.close()
 
 
-async def test_a_wrong_place_for_blobs_is_named_before_anything_opens(
+async def test_an_invalid_blobs_url_is_refused_by_name(
     app: Duly, sql: psycopg.Connection, fresh: FreshDatabase
 ) -> None:
     broken = Duly(database_url=fresh.direct_url, blobs_url="nonsense://x")
@@ -153,7 +155,7 @@ async def test_a_wrong_place_for_blobs_is_named_before_anything_opens(
         await broken.resources()
 
 
-def test_a_loop_that_is_gone_leaves_no_connection(
+def test_connections_of_a_closed_event_loop_are_released(
     fresh: FreshDatabase, sql: psycopg.Connection, tmp_path: Path
 ) -> None:
     app = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path))
@@ -164,7 +166,7 @@ def test_a_loop_that_is_gone_leaves_no_connection(
     asyncio.run(app.close())
 
 
-async def test_the_portals_own_thread_is_not_made_to_wait_for_itself(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_sync_call_on_the_portals_own_thread_is_refused(app: Duly, acting: uuid.UUID) -> None:
     async def inside() -> None:
         app.handle_sync(uuid.uuid4()).status()
 
@@ -177,7 +179,7 @@ async def test_the_portals_own_thread_is_not_made_to_wait_for_itself(app: Duly, 
     ("policy", "field"),
     [({"queue": "nope"}, "queue"), ({"queue": "q:deadletter"}, "queue"), ({"ledger_ttl": -1}, "ledger_ttl")],
 )
-async def test_a_policy_is_believed_within_limits(
+async def test_an_invalid_policy_of_a_client_is_refused(
     app: Duly, acting: uuid.UUID, build: Job[[str], None], sql: psycopg.Connection, policy: dict, field: str
 ) -> None:
     policies = json.dumps([{**build.policy.model_dump(mode="json"), **policy}])

@@ -35,7 +35,9 @@ async def look(jobs: Jobs, handle: Handle[object]) -> JobStatusReading:
     return seen
 
 
-async def test_the_status_follows_a_job_through_its_life(app: Duly, jobs: Jobs, org: uuid.UUID) -> None:
+async def test_the_status_follows_a_job_from_queued_to_completed(
+    app: Duly, jobs: Jobs, org: uuid.UUID
+) -> None:
     kept, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job("site.pages", retry=RetryPolicy(base=SOON, cap=SOON))
@@ -87,7 +89,7 @@ async def test_a_job_of_another_org_is_unknown(app: Duly, jobs: Jobs) -> None:
     assert await jobs.freshness(mine, [foreign.job]) == {}
 
 
-async def test_the_job_is_read_with_the_rights_of_its_org(
+async def test_a_status_is_read_under_row_level_security(
     app: Duly, jobs: Jobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     [handle] = await enqueue(BlockingJobs(app).build, org, [1])
@@ -97,7 +99,7 @@ async def test_the_job_is_read_with_the_rights_of_its_org(
         await jobs.status(org, handle.job_id)
 
 
-async def test_a_connection_that_rolled_back_still_serves(
+async def test_a_status_is_read_after_a_rollback_on_its_connection(
     app: Duly, org: uuid.UUID, fresh: FreshDatabase
 ) -> None:
     [handle] = await enqueue(BlockingJobs(app).build, org, [1])
@@ -111,7 +113,7 @@ async def test_a_connection_that_rolled_back_still_serves(
         assert await read_status(one, org, handle.job_id)
 
 
-async def test_a_pooler_may_be_between_and_statements_may_be_there_or_gone(
+async def test_a_status_is_read_with_and_without_prepared_statements(
     app: Duly, org: uuid.UUID, fresh: FreshDatabase
 ) -> None:
     [handle] = await enqueue(BlockingJobs(app).build, org, [1])

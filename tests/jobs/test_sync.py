@@ -75,7 +75,7 @@ def build(script: Duly, acting: uuid.UUID) -> Job[[str], int]:
     return build
 
 
-def test_a_script_enqueues_and_looks(build: Job[[str], int], acting: uuid.UUID) -> None:
+def test_a_script_enqueues_and_reads_the_status(build: Job[[str], int], acting: uuid.UUID) -> None:
     handle = build.enqueue_sync("DE")
     job = handle.status()
     assert (handle.created, handle.org_id, job.job_id) == (True, acting, handle.job_id)
@@ -96,14 +96,14 @@ def test_a_script_finds_a_job_by_its_id(script: Duly, build: Job[[str], int]) ->
         script.handle_sync(uuid.uuid4()).status()
 
 
-def test_a_script_waits_no_longer_than_it_wants(build: Job[[str], int]) -> None:
+def test_waiting_in_a_script_times_out(build: Job[[str], int]) -> None:
     handle = build.enqueue_sync("DE")
     for wait in (handle.wait, handle.result):
         with pytest.raises(errors.WaitTimeout, match="is still active after"):
             wait(0.05)
 
 
-def test_a_script_cancels_and_is_told(build: Job[[str], int]) -> None:
+def test_a_script_cancels_a_job(build: Job[[str], int]) -> None:
     handle = build.enqueue_sync("DE")
     assert handle.cancel("no longer needed") == "canceled"
     assert handle.wait(30).cancel_reason == "no longer needed"
@@ -111,7 +111,7 @@ def test_a_script_cancels_and_is_told(build: Job[[str], int]) -> None:
         handle.result(30)
 
 
-def test_a_script_follows_the_events(build: Job[[str], int]) -> None:
+def test_a_script_reads_events_until_the_job_ends(build: Job[[str], int]) -> None:
     handle = build.enqueue_sync("DE")
     seen = []
     for event in handle.events():
@@ -122,20 +122,20 @@ def test_a_script_follows_the_events(build: Job[[str], int]) -> None:
     assert [e.event_seq for e in handle.events(after=1)] == [2]
 
 
-def test_a_script_may_stop_following(build: Job[[str], int]) -> None:
+def test_a_script_may_close_an_event_stream(build: Job[[str], int]) -> None:
     stream = build.enqueue_sync("DE").events()
     assert next(stream).event_type == "job.queued"
     stream.close()
     assert list(stream) == []
 
 
-def test_errors_come_out_as_they_are(build: Job[[str], int]) -> None:
+def test_errors_are_raised_unchanged_by_sync_calls(build: Job[[str], int]) -> None:
     with pytest.raises(errors.UnknownOrg) as caught:
         build.options(org_id=uuid.uuid4()).enqueue_sync("DE")
     assert (caught.value.field, caught.value.fix) == ("org_id", "create the org first")
 
 
-def test_a_closed_app_opens_again(script: Duly, build: Job[[str], int]) -> None:
+def test_a_closed_app_reopens_on_use(script: Duly, build: Job[[str], int]) -> None:
     handle = build.enqueue_sync("DE")
     script.close_sync()
     script.close_sync()
@@ -167,7 +167,7 @@ def test_many_threads_share_one_app(build: Job[[str], int], sql: psycopg.Connect
     assert sql.execute("select count(*) from duly.job_records").fetchone() == (9,)
 
 
-def test_a_thread_acts_for_nobody_unless_told(build: Job[[str], int], acting: uuid.UUID) -> None:
+def test_a_new_thread_has_no_context(build: Job[[str], int], acting: uuid.UUID) -> None:
     def told() -> str:
         with context(org_id=acting, actor=Actor.user("u2")):
             return build.enqueue_sync("DE").status().actor_id
@@ -178,7 +178,7 @@ def test_a_thread_acts_for_nobody_unless_told(build: Job[[str], int], acting: uu
         assert threads.submit(told).result() == "u2"
 
 
-def test_the_context_of_each_call_is_its_own(build: Job[[str], int]) -> None:
+def test_each_call_uses_the_context_of_its_block(build: Job[[str], int]) -> None:
     with context(actor=Actor.user("u2"), request_id="req-2"):
         inner = build.enqueue_sync("DE").status()
     outer = build.enqueue_sync("FR").status()
@@ -197,13 +197,15 @@ async def test_sync_calls_work_inside_a_running_loop(build: Job[[str], int]) -> 
     assert build.enqueue_sync("DE").status().status == "queued"
 
 
-def test_a_script_that_just_ends_ends_cleanly(app: Duly, org: uuid.UUID) -> None:
+def test_a_script_that_does_not_close_its_app_exits_cleanly(app: Duly, org: uuid.UUID) -> None:
     done = run(_SCRIPT, app, org)
     assert (done.returncode, done.stdout, done.stderr) == (0, "queued\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_process_has_a_way_of_its_own(app: Duly, org: uuid.UUID, sql: psycopg.Connection) -> None:
+def test_a_forked_process_opens_its_own_connections(
+    app: Duly, org: uuid.UUID, sql: psycopg.Connection
+) -> None:
     done = run(_FORKING, app, org)
     assert (done.returncode, done.stderr) == (0, "")
     found = sql.execute("select payload ->> 'region' from duly.job_records order by 1").fetchall()

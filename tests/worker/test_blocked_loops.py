@@ -86,7 +86,9 @@ async def test_a_blocked_loop_that_was_freed_lets_the_handler_clean_up(app: Duly
     assert worker.loop_events.counts["abandoned"] == 0
 
 
-async def test_a_loop_that_is_blocked_in_good_time_is_left_alone(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_handler_that_blocks_the_loop_within_its_timeout_completes(
+    app: Duly, acting: uuid.UUID
+) -> None:
     @app.job("block.softly", retry=ONE_ATTEMPT)
     async def block() -> str:
         sleep(1.7)
@@ -96,7 +98,7 @@ async def test_a_loop_that_is_blocked_in_good_time_is_left_alone(app: Duly, acti
         assert await (await block.enqueue()).result() == "done"
 
 
-async def test_a_loop_that_was_blocked_for_longer_than_the_lease_is_given_up_and_comes_back(
+async def test_a_worker_whose_loop_was_blocked_beyond_its_lease_is_lost_and_registers_again(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     stuck: list[float] = []
@@ -145,7 +147,7 @@ async def test_a_handler_that_blocks_the_loop_is_interrupted_whichever_worker_ru
         assert (await (await block.enqueue(2)).wait(WAIT_TIMEOUT)).error_code == "run.timeout"
 
 
-def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
+def test_a_worker_outside_of_the_main_thread_calls_when_stuck_for_a_blocked_loop(
     fresh: FreshDatabase, tmp_path: Path
 ) -> None:
     stuck = threading.Event()
@@ -178,7 +180,7 @@ def test_a_worker_outside_of_the_main_thread_gives_up_a_blocked_loop(
     assert outcomes, "without a signal it can only be given up; here the handler went on by itself"
 
 
-def test_a_process_that_stood_still_is_not_given_up_before_its_loop_had_a_chance() -> None:
+def test_a_process_resumed_from_a_stop_is_not_stuck_before_its_loop_could_run() -> None:
     """As after SIGCONT: two looks come at once, and the loop has not moved for longer than the lease."""
     gave_up = []
     still = SimpleNamespace(ticked_at=time.monotonic() - 60, abandoned={"abandoned": "before"}, runs={})

@@ -38,7 +38,7 @@ class Gate:
         self.go = asyncio.Event()
 
 
-async def test_a_waiting_job_is_canceled_at_once_and_never_starts(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_queued_job_is_canceled_at_once_and_never_starts(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.never")
     async def never() -> None: ...
 
@@ -82,7 +82,7 @@ async def test_a_running_job_stops_between_two_steps_after_a_cancel_request(
     assert rows == [({"first": "half"},)], "the last partial result stays readable"
 
 
-async def test_a_handler_that_does_not_listen_is_stopped_after_the_grace(
+async def test_a_handler_that_ignores_a_cancel_request_is_stopped_after_the_grace(
     app: Duly, acting: uuid.UUID
 ) -> None:
     inside = asyncio.Event()
@@ -100,7 +100,7 @@ async def test_a_handler_that_does_not_listen_is_stopped_after_the_grace(
     assert (job.status, job.canceled_by, job.cancel_reason) == (Status.CANCELED, "user", "enough")
 
 
-async def test_a_deaf_thread_is_abandoned_and_what_it_still_writes_is_refused(
+async def test_a_thread_that_ignores_a_cancel_is_abandoned_and_its_later_writes_are_refused(
     app: Duly, acting: uuid.UUID
 ) -> None:
     inside, release, refused = threading.Event(), threading.Event(), threading.Event()
@@ -164,7 +164,7 @@ async def test_a_job_that_finishes_before_it_receives_the_cancel_is_completed(
     assert (job.status, await handle.result()) == (Status.COMPLETED, "done")
 
 
-async def test_a_thousand_cancels_in_a_race_with_finishes(
+async def test_a_thousand_cancels_race_with_completions_and_each_job_ends_once(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("test.race")
@@ -228,7 +228,7 @@ async def test_an_isolated_handler_receives_the_cancel(
     assert await event_types(handle) == ["queued", "started", "cancel_requested", "canceled"]
 
 
-async def test_a_job_that_waits_for_its_next_try_is_canceled_at_once(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_job_that_waits_for_its_retry_is_canceled_at_once(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.later")
     async def later() -> None:
         raise Retry("busy", after=3600)
@@ -243,7 +243,7 @@ async def test_a_job_that_waits_for_its_next_try_is_canceled_at_once(app: Duly, 
 @pytest.mark.parametrize(
     "said", [ValueError("broken"), Retry("busy"), Snooze(60)], ids=["error", "retry", "snooze"]
 )
-async def test_a_cancel_that_was_not_received_wins_over_the_retry(
+async def test_a_cancel_that_the_worker_has_not_received_wins_over_a_retry(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, said: Exception
 ) -> None:
     gate = Gate()
@@ -284,7 +284,7 @@ async def test_a_handler_that_is_stopped_by_force_may_clean_up(app: Duly, acting
     assert (job.status, cleaned, worker.loop_events.counts["abandoned"]) == (Status.CANCELED, [True], 0)
 
 
-async def test_an_ended_job_stays_as_it_is(app: Duly, acting: uuid.UUID) -> None:
+async def test_an_ended_job_cannot_be_canceled(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.quick")
     async def quick() -> str:
         return "done"

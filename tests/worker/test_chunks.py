@@ -27,7 +27,7 @@ SNAPSHOTS = (
 )
 
 
-async def test_a_chunk_its_event_its_snapshot_and_the_progress_come_together(
+async def test_a_chunk_commits_with_its_event_its_snapshot_and_the_progress(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     reached, go_on = asyncio.Event(), asyncio.Event()
@@ -74,9 +74,7 @@ async def test_a_chunk_its_event_its_snapshot_and_the_progress_come_together(
     assert kinds == [*(("partial", n) for n in range(1, 5)), ("final", 5)], "one final snapshot, the last"
 
 
-async def test_a_plain_handler_works_in_chunks_too(
-    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
-) -> None:
+async def test_a_sync_handler_works_in_chunks(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
     @app.job("read.pages", allows_partial=True)
     def read(ctx: SyncContext, pages: list[str]) -> dict[str, Any]:
         for chunk in ctx.chunks(pages):
@@ -99,7 +97,7 @@ async def test_a_plain_handler_works_in_chunks_too(
     assert job.summary_counts == {"total": 4, "succeeded": 3, "failed": 1, "pages": 4}
 
 
-async def test_a_retried_job_goes_on_after_its_last_finished_chunk(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_retried_job_continues_after_its_last_finished_chunk(app: Duly, acting: uuid.UUID) -> None:
     ledger: list[str] = []
 
     @app.job("read.pages", retry=RETRY_AT_ONCE)
@@ -131,7 +129,7 @@ async def test_a_retried_job_goes_on_after_its_last_finished_chunk(app: Duly, ac
         assert (job.attempt, job.partial_count, job.summary_counts) == (3, 4, {"total": 4, "succeeded": 4})
 
 
-async def test_a_killed_process_goes_on_after_its_last_finished_chunk(
+async def test_a_job_whose_process_was_killed_continues_after_its_last_finished_chunk(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path
 ) -> None:
     ledger = tmp_path / "ledger"
@@ -142,9 +140,7 @@ async def test_a_killed_process_goes_on_after_its_last_finished_chunk(
     assert (job.attempt, job.partial_count, job.outcome) == (2, 3, "succeeded")
 
 
-async def test_a_second_pass_over_the_same_items_leaves_out_what_is_done(
-    app: Duly, acting: uuid.UUID
-) -> None:
+async def test_a_second_pass_over_the_same_items_skips_finished_chunks(app: Duly, acting: uuid.UUID) -> None:
     ledger: list[str] = []
 
     @app.job("read.pages", allows_partial=True)
@@ -181,7 +177,7 @@ async def test_the_chunks_of_several_loops_are_counted_together(app: Duly, actin
 
 
 @pytest.mark.parametrize("ending", ["failed", "canceled", "dead"])
-async def test_what_was_kept_stays_readable_however_the_job_ends(
+async def test_partial_results_stay_readable_however_the_job_ends(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, ending: str
 ) -> None:
     said: dict[str, Exception] = {
@@ -230,7 +226,9 @@ async def test_failed_chunks_are_reported_when_the_job_may_succeed_partially(
     assert await handle.result() == 2
 
 
-async def test_without_leave_a_failed_chunk_fails_the_attempt(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_failed_chunk_fails_the_attempt_unless_partial_success_is_allowed(
+    app: Duly, acting: uuid.UUID
+) -> None:
     @app.job("read.pages", retry=ONE_ATTEMPT)
     async def read(ctx: Context, pages: list[str]) -> None:
         async for chunk in ctx.chunks(pages):
@@ -241,7 +239,7 @@ async def test_without_leave_a_failed_chunk_fails_the_attempt(app: Duly, acting:
     assert (job.outcome, job.error_message, job.failure_summary) == ("dead", "torn", [])
 
 
-async def test_when_every_chunk_failed_the_job_is_tried_again(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_job_is_retried_when_all_its_chunks_failed(app: Duly, acting: uuid.UUID) -> None:
     tries = []
 
     @app.job("read.pages", allows_partial=True, retry=TWO_ATTEMPTS)
@@ -257,7 +255,7 @@ async def test_when_every_chunk_failed_the_job_is_tried_again(app: Duly, acting:
     assert job.error_message == "every chunk failed: down"
 
 
-async def test_a_verdict_inside_a_chunk_is_about_the_whole_job(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_signal_raised_in_a_chunk_applies_to_the_whole_job(app: Duly, acting: uuid.UUID) -> None:
     @app.job("read.pages", allows_partial=True)
     async def read(ctx: Context, pages: list[str]) -> None:
         async for chunk in ctx.chunks(pages):
@@ -272,7 +270,7 @@ async def test_a_verdict_inside_a_chunk_is_about_the_whole_job(app: Duly, acting
 @pytest.mark.parametrize(
     "items", [["a", "b", "a"], [1, "1"], [""], ["x" * 201], ["a\0b"], ["a\ud800b"]], ids=str
 )
-async def test_chunks_need_stable_names_of_their_own(
+async def test_chunk_keys_must_be_unique_and_valid(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, items: list[Any]
 ) -> None:
     @app.job("read.pages", retry=RETRY_AT_ONCE, allows_partial=True)
@@ -286,7 +284,7 @@ async def test_chunks_need_stable_names_of_their_own(
     assert sql.execute(SNAPSHOTS).fetchall() == []
 
 
-async def test_a_key_tells_chunks_apart_whose_items_have_no_names(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_key_function_names_chunks_whose_items_are_objects(app: Duly, acting: uuid.UUID) -> None:
     @app.job("read.pages")
     async def read(ctx: Context) -> dict[str, Any]:
         async for chunk in ctx.chunks([{"n": 1}, {"n": 2}], key=lambda item: item["n"]):
@@ -299,7 +297,7 @@ async def test_a_key_tells_chunks_apart_whose_items_have_no_names(app: Duly, act
     assert await handle.result() == {"1": {"n": 1}, "2": {"n": 2}}
 
 
-async def test_large_results_of_chunks_lie_in_the_blobs(
+async def test_large_chunk_results_are_stored_as_blobs(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     large = "x" * 50_000
@@ -320,7 +318,7 @@ async def test_large_results_of_chunks_lie_in_the_blobs(
     assert rows == [(False, True), (True, False)]
 
 
-async def test_a_chunk_whose_result_cannot_be_kept_fails_clearly(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_chunk_result_that_json_cannot_represent_fails_the_job(app: Duly, acting: uuid.UUID) -> None:
     @app.job("read.pages", retry=RETRY_AT_ONCE)
     async def read(ctx: Context) -> None:
         async for chunk in ctx.chunks(["a"]):

@@ -25,7 +25,7 @@ from tests.worker.working import (
 )
 
 
-async def test_a_drain_waits_for_what_runs(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_drain_waits_for_running_jobs(app: Duly, acting: uuid.UUID) -> None:
     inside, go = asyncio.Event(), asyncio.Event()
 
     @app.job("test.last")
@@ -45,7 +45,7 @@ async def test_a_drain_waits_for_what_runs(app: Duly, acting: uuid.UUID) -> None
     assert await handle.result() is True, "it was told that the worker is about to stop"
 
 
-async def test_a_requested_drain_finishes_the_jobs_claims_no_more_and_stops_the_worker(
+async def test_a_requested_drain_finishes_running_jobs_claims_no_more_and_stops_the_worker(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     inside, go = asyncio.Event(), asyncio.Event()
@@ -79,7 +79,7 @@ async def test_a_requested_drain_finishes_the_jobs_claims_no_more_and_stops_the_
     assert audited == [("worker.drain_requested", "a new version", drained.name)]
 
 
-async def test_what_does_not_end_in_time_is_given_back_without_spending_the_attempt(
+async def test_a_job_still_running_after_the_drain_is_requeued_without_spending_the_attempt(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     inside = asyncio.Event()
@@ -102,7 +102,7 @@ async def test_what_does_not_end_in_time_is_given_back_without_spending_the_atte
     assert await event_types(handle) == ["queued", "started", "snoozed", "started", "completed"]
 
 
-async def test_a_stop_that_is_cut_short_leaves_no_heart_beating(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_canceled_stop_leaves_no_heartbeat_thread(app: Duly, acting: uuid.UUID) -> None:
     inside = asyncio.Event()
 
     @app.job("test.long")
@@ -136,7 +136,7 @@ async def test_a_worker_that_cannot_register_leaves_nothing_behind(
     await until(sql, f"select ({connections}) <= {before}")
 
 
-async def test_no_claim_is_left_when_everything_is_settled(
+async def test_no_claim_is_left_when_all_jobs_are_settled(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     verdicts = [None, ValueError("no"), Retry("later", after=60), Snooze(60), Fail("no"), Cancel("no")]
@@ -163,7 +163,7 @@ async def test_no_claim_is_left_when_everything_is_settled(
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)
 
 
-async def test_threads_and_processes_give_back_what_does_not_end_in_time(
+async def test_an_isolated_job_still_running_after_the_drain_is_requeued(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     handle = await isolated_jobs.deaf.enqueue(str(tmp_path / "started"))
@@ -194,7 +194,7 @@ async def test_a_stuck_thread_does_not_hold_up_the_drain(app: Duly, acting: uuid
     assert (job.status, job.attempt) == (Status.QUEUED, 0)
 
 
-async def test_a_worker_that_delays_its_claim_notices_that_it_is_to_stop(
+async def test_a_worker_that_delays_its_claim_notices_a_stop_request(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although it clears the wake-up after that, and would poll again in ten minutes."""

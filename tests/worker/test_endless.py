@@ -20,7 +20,7 @@ from tests.worker.working import (
 # Handlers that do not end
 
 
-async def test_a_handler_that_never_ends_is_stopped_in_time(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_handler_that_never_ends_is_stopped_at_its_timeout(app: Duly, acting: uuid.UUID) -> None:
     release = threading.Event()
 
     @app.job("hang.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
@@ -99,7 +99,7 @@ async def test_a_handler_that_swallows_its_cancellation_is_abandoned(
     assert await event_types(handle) == history
 
 
-async def test_the_transaction_of_an_abandoned_handler_is_closed_to_it(
+async def test_an_abandoned_handler_can_no_longer_write_in_its_transaction(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     sql.execute("create table effects (n int); grant insert on effects to public")

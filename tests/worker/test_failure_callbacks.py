@@ -83,7 +83,7 @@ async def test_the_failure_callback_commits_with_the_end_of_the_job(
         ({"on_dead"}, "failed", None),
     ],
 )
-async def test_one_callback_is_made(
+async def test_exactly_one_callback_runs_for_each_outcome(
     app: Duly, acting: uuid.UUID, declared: set[str], outcome: str, expected: str | None
 ) -> None:
     called: list[str] = []
@@ -105,7 +105,7 @@ async def test_one_callback_is_made(
     assert called == ([expected] if expected else [])
 
 
-async def test_retries_and_other_endings_make_no_callback(
+async def test_retries_cancellations_and_completions_call_no_failure_callback(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("step.flaky", retry=TWO_ATTEMPTS, on_failed=tell)
@@ -120,7 +120,7 @@ async def test_retries_and_other_endings_make_no_callback(
     assert (rows(sql), debts(sql)) == ([], [])
 
 
-async def test_a_callback_that_fails_is_put_off_and_leaves_nothing_and_the_job_ends(
+async def test_a_failing_callback_is_rolled_back_and_retried_and_the_job_ends(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     moods = iter(["error", "sql", "well"])
@@ -152,7 +152,7 @@ async def test_a_callback_that_fails_is_put_off_and_leaves_nothing_and_the_job_e
     assert rows(sql) == [(handle.job_id, "failed", "gone", "scheduled_reconciler", acting)]
 
 
-async def test_a_callback_that_breaks_the_transaction_does_not_keep_the_job(
+async def test_a_callback_that_ends_the_transaction_does_not_keep_the_job_from_ending(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     async def rude(failure: Failure, conn: Any) -> None:
@@ -169,7 +169,7 @@ async def test_a_callback_that_breaks_the_transaction_does_not_keep_the_job(
     assert [tries for tries, _ in debts(sql)] == [1], "and the reconciler does not try it at every sweep"
 
 
-async def test_a_worker_without_the_callback_leaves_it_to_one_that_has_it(
+async def test_a_process_that_does_not_declare_the_callback_leaves_it_to_one_that_does(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("step.fail", retry=ONE_ATTEMPT, on_dead=tell)
@@ -187,7 +187,7 @@ async def test_a_worker_without_the_callback_leaves_it_to_one_that_has_it(
     assert debts(sql) == []
 
 
-async def test_the_reaper_tells_of_the_death_it_brings(
+async def test_the_reaper_calls_the_failure_callback_of_a_job_that_it_ends(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("step.fail", retry=ONE_ATTEMPT, on_dead=tell)
@@ -200,7 +200,7 @@ async def test_the_reaper_tells_of_the_death_it_brings(
     assert debts(sql) == []
 
 
-async def test_a_storm_of_failures_tells_each_once(
+async def test_each_of_many_failures_is_called_back_once(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("step.fail", on_failed=tell)
@@ -219,7 +219,7 @@ async def test_a_storm_of_failures_tells_each_once(
     assert {len(rows(sql)), len({row[0] for row in rows(sql)})} == {150}
 
 
-async def test_a_callback_that_hangs_is_given_up(
+async def test_a_callback_that_hangs_times_out(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duly.jobs.failure_callbacks._CALLBACK_TIMEOUT", 0.2)
@@ -278,7 +278,7 @@ DEFERRED = """
 """
 
 
-async def test_a_callback_that_fails_at_the_commit_stops_no_other(
+async def test_a_callback_that_fails_at_commit_affects_no_other_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     sql.execute(DEFERRED)
@@ -306,7 +306,7 @@ async def test_a_callback_that_fails_at_the_commit_stops_no_other(
 
 
 @pytest.mark.parametrize("end", [asyncio.CancelledError, SystemExit])
-async def test_a_callback_that_ends_by_a_signal_of_its_own_is_put_off(
+async def test_a_callback_that_raises_a_base_exception_is_retried_later(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], end: type[BaseException]
 ) -> None:
     async def leave(failure: Failure, conn: Any) -> None:
@@ -323,7 +323,7 @@ async def test_a_callback_that_ends_by_a_signal_of_its_own_is_put_off(
     assert [tries for tries, _ in debts(sql)] == [1, 1, 1]
 
 
-async def test_a_retry_without_attempts_left_makes_the_callback_of_a_dead_job(
+async def test_the_last_failed_attempt_calls_the_callback_of_a_dead_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("step.flaky", retry=RetryPolicy(max_attempts=1), on_failed=tell)

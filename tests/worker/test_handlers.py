@@ -41,7 +41,7 @@ class Report(BaseModel):
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-async def test_an_async_handler_gets_its_arguments_and_its_result_is_kept(
+async def test_an_async_handler_gets_its_arguments_and_its_result_is_stored(
     app: Duly, acting: uuid.UUID
 ) -> None:
     @app.job("report.build")
@@ -55,7 +55,7 @@ async def test_an_async_handler_gets_its_arguments_and_its_result_is_kept(
     assert await event_types(handle) == ["queued", "started", "completed"]
 
 
-async def test_a_plain_handler_runs_beside_the_loop(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_sync_handler_runs_in_a_thread(app: Duly, acting: uuid.UUID) -> None:
     @app.job("report.where")
     def where() -> str:
         return threading.current_thread().name
@@ -65,7 +65,7 @@ async def test_a_plain_handler_runs_beside_the_loop(app: Duly, acting: uuid.UUID
     assert await handle.result() == "duly-handler"
 
 
-async def test_each_kind_is_given_the_context_it_asks_for(app: Duly, acting: uuid.UUID) -> None:
+async def test_async_and_sync_handlers_get_the_context_they_declare(app: Duly, acting: uuid.UUID) -> None:
     seen: dict[str, Any] = {}
 
     @app.job("ask.softly")
@@ -86,7 +86,7 @@ async def test_each_kind_is_given_the_context_it_asks_for(app: Duly, acting: uui
     }
 
 
-async def test_a_payload_is_checked_again_before_the_run(
+async def test_a_payload_is_validated_again_before_the_run(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     ran = []
@@ -108,7 +108,7 @@ async def test_a_payload_is_checked_again_before_the_run(
     assert not ran
 
 
-async def test_large_payloads_and_results_lie_in_the_blobs(
+async def test_large_payloads_and_results_are_stored_as_blobs(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("text.shout")
@@ -125,7 +125,7 @@ async def test_large_payloads_and_results_lie_in_the_blobs(
     assert await handle.result() == "X" * 100_000
 
 
-async def test_a_payload_that_does_not_come_from_the_blobs_is_a_time_out(
+async def test_a_payload_that_the_blob_store_never_returns_times_out(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @app.job("text.shout", timeout=seconds(0.5), retry=ONE_ATTEMPT)
@@ -142,7 +142,7 @@ async def test_a_payload_that_does_not_come_from_the_blobs_is_a_time_out(
     assert (job.outcome, job.error_code) == ("dead", "run.timeout")
 
 
-async def test_a_job_of_an_unknown_type_is_given_back_without_spending_the_attempt(
+async def test_a_job_of_an_unknown_type_is_requeued_without_spending_the_attempt(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     other = Duly(app.settings)
@@ -167,7 +167,7 @@ def handle_of(app: Duly, handle: Handle[Any]) -> Handle[Any]:
     return app.handle(handle.job_id)
 
 
-async def test_an_unreadable_policy_stops_no_other_job(
+async def test_an_unknown_policy_field_stops_no_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("step.take")
@@ -187,7 +187,7 @@ async def test_an_unreadable_policy_stops_no_other_job(
     assert await odd.result() == 1
 
 
-async def test_the_highest_priority_comes_first_and_then_the_oldest(app: Duly, acting: uuid.UUID) -> None:
+async def test_jobs_run_by_priority_and_then_by_age(app: Duly, acting: uuid.UUID) -> None:
     order = []
 
     @app.job("step.take")
@@ -202,7 +202,7 @@ async def test_the_highest_priority_comes_first_and_then_the_oldest(app: Duly, a
     assert order == sorted(range(6), key=lambda n: (-priorities[n], handles[n].job_id))
 
 
-async def test_a_job_of_the_future_starts_at_its_time_by_the_databases_clock(
+async def test_a_scheduled_job_starts_at_its_time_by_the_databases_clock(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("step.take", schedulable=True)
@@ -216,7 +216,7 @@ async def test_a_job_of_the_future_starts_at_its_time_by_the_databases_clock(
     assert now + seconds(0.7) <= job.started_at < now + seconds(40)
 
 
-async def test_the_time_spent_waiting_for_a_thread_is_not_the_handlers(app: Duly, acting: uuid.UUID) -> None:
+async def test_waiting_for_a_thread_does_not_count_towards_the_timeout(app: Duly, acting: uuid.UUID) -> None:
     pause = threading.Event()
 
     @app.job("step.take", timeout=seconds(1), retry=RETRY_AT_ONCE)
@@ -229,7 +229,7 @@ async def test_the_time_spent_waiting_for_a_thread_is_not_the_handlers(app: Duly
     assert [(job.outcome, job.attempt, job.error_count) for job in jobs] == [("succeeded", 1, 0)] * 5
 
 
-async def test_a_worker_that_cannot_work_is_refused(app: Duly) -> None:
+async def test_invalid_worker_options_are_refused_by_name(app: Duly) -> None:
     nonsense: dict[str, Any] = {
         "slots": 0,
         "queues": ("q:deadletter",),
@@ -244,9 +244,7 @@ async def test_a_worker_that_cannot_work_is_refused(app: Duly) -> None:
         assert refused.value.field in (field, "heartbeat")
 
 
-async def test_a_run_that_is_over_leaves_nothing_for_the_garbage_collector(
-    app: Duly, acting: uuid.UUID
-) -> None:
+async def test_a_finished_run_is_freed_without_the_garbage_collector(app: Duly, acting: uuid.UUID) -> None:
     @app.job("report.count")
     async def count(n: int) -> int:
         return n

@@ -20,7 +20,9 @@ from tests.worker.working import (
 # Processes that end
 
 
-async def test_a_handler_that_ends_its_process_has_an_outcome(isolated: Duly, acting: uuid.UUID) -> None:
+async def test_a_handler_that_exits_its_process_is_retried_and_becomes_a_dead_letter(
+    isolated: Duly, acting: uuid.UUID
+) -> None:
     async with surviving_worker(isolated, isolated=1):
         handle = await isolated_jobs.leave.enqueue(7)
         job = await handle.wait()
@@ -39,9 +41,7 @@ async def test_a_process_serves_many_jobs(isolated: Duly, acting: uuid.UUID) -> 
     assert len(pids) == 1
 
 
-async def test_a_process_that_died_while_it_waited_costs_no_attempt(
-    isolated: Duly, acting: uuid.UUID
-) -> None:
+async def test_a_process_that_died_while_idle_costs_no_attempt(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=2):
         first = await (await isolated_jobs.who.enqueue(1)).result()
         for process in multiprocessing.active_children():
@@ -78,7 +78,7 @@ async def test_the_children_of_an_isolated_job_go_to_the_database_of_its_worker(
     ]
 
 
-async def test_a_handler_that_eats_memory_is_stopped_and_its_process_works_on(
+async def test_a_handler_beyond_its_memory_limit_fails_and_its_process_continues(
     isolated: Duly, acting: uuid.UUID
 ) -> None:
     async with working(isolated, isolated=1):
@@ -87,14 +87,16 @@ async def test_a_handler_that_eats_memory_is_stopped_and_its_process_works_on(
     assert (job.outcome, job.error_code) == ("dead", "handler.memory")
 
 
-async def test_a_process_that_never_ends_is_killed_in_time(isolated: Duly, acting: uuid.UUID) -> None:
+async def test_an_isolated_handler_that_never_ends_is_killed_at_its_timeout(
+    isolated: Duly, acting: uuid.UUID
+) -> None:
     async with working(isolated, isolated=1):
         jobs = [await (await kind.enqueue()).wait() for kind in (isolated_jobs.hang, isolated_jobs.spin)]
         assert await (await isolated_jobs.who.enqueue(1)).result() > 0
     assert [(job.outcome, job.error_code) for job in jobs] == [("dead", "run.timeout")] * 2
 
 
-async def test_a_job_that_waits_for_a_process_can_be_stopped(isolated: Duly, acting: uuid.UUID) -> None:
+async def test_jobs_that_wait_for_a_process_are_requeued_on_stop(isolated: Duly, acting: uuid.UUID) -> None:
     handles = [await isolated_jobs.hang.options(idempotency_key=str(n)).enqueue() for n in range(2)]
     async with working(isolated, isolated=1, drain=seconds(0), stop_grace=seconds(0.2)) as worker:
         await worker.loop_events.wait("started", 2)
@@ -104,7 +106,9 @@ async def test_a_job_that_waits_for_a_process_can_be_stopped(isolated: Duly, act
         assert (job.status, job.attempt) == ("queued", 0)
 
 
-async def test_whatever_an_isolated_handler_raises_is_an_outcome(isolated: Duly, acting: uuid.UUID) -> None:
+async def test_any_base_exception_of_an_isolated_handler_becomes_an_outcome(
+    isolated: Duly, acting: uuid.UUID
+) -> None:
     async with working(isolated, isolated=1):
         pid = await (await isolated_jobs.who.enqueue(1)).result()
         for error in isolated_jobs.NASTY:
@@ -114,7 +118,7 @@ async def test_whatever_an_isolated_handler_raises_is_an_outcome(isolated: Duly,
         assert await (await isolated_jobs.who.enqueue(2)).result() == pid, "the process lives on"
 
 
-async def test_300_mb_from_a_process_fail_clearly(isolated: Duly, acting: uuid.UUID) -> None:
+async def test_a_result_of_300_mb_from_a_process_fails_the_job(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=1):
         job = await (await isolated_jobs.boast.enqueue(300_000_000)).wait()
         nonsense = await (await isolated_jobs.return_nonsense.enqueue()).wait()

@@ -25,7 +25,7 @@ async def _logs(app: Duly, handle: Handle[Any], **choices: Any) -> LogPage:
     return await app.jobs.logs(handle.org_id, handle.job_id, **choices)
 
 
-async def test_lines_are_kept_with_the_job_and_read_page_by_page(app: Duly, acting: uuid.UUID) -> None:
+async def test_log_lines_are_stored_with_the_job_and_listed_in_pages(app: Duly, acting: uuid.UUID) -> None:
     @app.job("talk.twice", retry=TWO_ATTEMPTS)
     async def twice(ctx: Context) -> None:
         ctx.log.debug("not kept")
@@ -79,7 +79,7 @@ async def test_lines_are_kept_with_the_job_and_read_page_by_page(app: Duly, acti
         await app.jobs.logs(uuid.uuid4(), handle.job_id, after=page.after)
 
 
-async def test_of_many_lines_the_first_and_the_last_are_kept(app: Duly, acting: uuid.UUID) -> None:
+async def test_of_many_log_lines_the_first_and_the_last_are_stored(app: Duly, acting: uuid.UUID) -> None:
     @app.job("talk.much")
     async def much(ctx: Context, count: int) -> None:
         for number in range(1, count + 1):
@@ -97,7 +97,7 @@ async def test_of_many_lines_the_first_and_the_last_are_kept(app: Duly, acting: 
     assert [one.message for one in (*cut[:FIRST], *cut[FIRST + 1 :])] == [f"line {n}" for n in numbers]
 
 
-async def test_lines_that_cannot_be_written_delay_no_job(
+async def test_a_locked_log_table_delays_no_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     @app.job("talk.on")
@@ -115,7 +115,7 @@ async def test_lines_that_cannot_be_written_delay_no_job(
     assert [one.message for one in (await _logs(app, handle)).lines] == ["hello"]
 
 
-async def test_lines_beyond_the_buffer_are_dropped_and_that_is_logged(
+async def test_log_lines_beyond_the_buffer_are_dropped_and_reported(
     database: Database,
     sql: psycopg.Connection[Any],
     caplog: pytest.LogCaptureFixture,
@@ -138,13 +138,13 @@ async def test_lines_beyond_the_buffer_are_dropped_and_that_is_logged(
     assert sql.execute("select count(*) from duly.job_logs").fetchone() == (1,), "one number, one line"
 
 
-async def test_lines_of_a_process_that_is_killed_are_kept(isolated: Duly, acting: uuid.UUID) -> None:
+async def test_log_lines_of_a_killed_process_are_stored(isolated: Duly, acting: uuid.UUID) -> None:
     ended = await run_until_ended(isolated, handle := await isolated_jobs.talk.enqueue(), isolated=1)
     assert ended.error_code == "run.timeout"
     assert [one.message for one in (await _logs(isolated, handle)).lines] == ["about to hang"]
 
 
-def test_a_line_names_its_caller_and_harms_no_job(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_line_has_the_location_of_its_caller_and_never_raises(caplog: pytest.LogCaptureFixture) -> None:
     class Sink(list[NewLogLine]):
         level = logging.WARNING
 

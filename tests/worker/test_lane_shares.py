@@ -29,7 +29,7 @@ ROUNDS = st.lists(st.tuples(st.integers(1, 500), st.sets(st.integers(0, 7), min_
 
 @given(WEIGHTS, ROUNDS)
 @example([5, 5, 6, 2], [(1, {0, 1, 2, 3}), (3, {0, 1, 3}), (3, {0, 1})])
-def test_a_round_gives_away_exactly_its_slots_whichever_lanes_come_and_go(
+def test_a_round_distributes_exactly_its_slots_whichever_lanes_have_jobs(
     weights: list[int], rounds: list[tuple[int, set[int]]]
 ) -> None:
     shares, every = LaneShares(), lanes(weights)
@@ -42,7 +42,7 @@ def test_a_round_gives_away_exactly_its_slots_whichever_lanes_come_and_go(
 
 
 @given(WEIGHTS, st.integers(1, 4), st.lists(st.integers(1, 100), min_size=1, max_size=60))
-def test_in_the_long_run_each_lane_gets_the_share_of_its_weight(
+def test_over_many_rounds_each_lane_gets_slots_in_proportion_to_its_weight(
     weights: list[int], siblings: int, rounds: list[int]
 ) -> None:
     """Off by no more than a few slots after any number of rounds; lanes of a queue share its weight."""
@@ -74,18 +74,18 @@ def test_no_lane_with_jobs_starves_whatever_the_others_do(weights: list[int], da
     st.integers(1, 500),
     st.permutations([Lane(q, q, w, "") for q, w in zip(QUEUES, (8, 4, 2, 2, 2, 1), strict=False)]),
 )
-def test_what_is_critical_is_claimed_first(slots: int, every: list[Lane]) -> None:
+def test_the_critical_queue_is_claimed_first(slots: int, every: list[Lane]) -> None:
     shared = LaneShares().divide(slots, every)
     assert shared[0][0].queue == CRITICAL_QUEUE
     assert shared[0][1] == max(share for _, share in shared)
 
 
-def test_a_critical_queue_stays_the_first_when_another_was_made_weightier() -> None:
+def test_the_critical_queue_is_claimed_first_although_another_has_more_weight() -> None:
     every = [Lane("q:default", "q:default", 100, ""), Lane(CRITICAL_QUEUE, CRITICAL_QUEUE, 8, "")]
     assert [lane.queue for lane, _ in LaneShares().divide(50, every)] == [CRITICAL_QUEUE, "q:default"]
 
 
-def test_idle_lanes_do_not_save_up() -> None:
+def test_idle_lanes_accumulate_no_share() -> None:
     shares = LaneShares()
     busy, idle = lanes([1, 1])
     for _ in range(1000):
@@ -94,5 +94,5 @@ def test_idle_lanes_do_not_save_up() -> None:
     assert sum(both, Counter()) == {busy.name: 20, idle.name: 20}
 
 
-def test_no_lanes_no_shares() -> None:
+def test_dividing_among_no_lanes_returns_no_shares() -> None:
     assert LaneShares().divide(10, []) == []

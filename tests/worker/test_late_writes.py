@@ -37,7 +37,7 @@ LATE: dict[str, Late] = {
 
 
 @pytest.mark.parametrize("late", LATE)
-async def test_who_lost_the_lease_writes_nothing_any_more(
+async def test_an_async_handler_without_its_lease_can_write_nothing(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, late: str
 ) -> None:
     started, taken_over, said = asyncio.Event(), asyncio.Event(), []
@@ -73,7 +73,7 @@ async def test_who_lost_the_lease_writes_nothing_any_more(
     assert "came too late" in line.message
 
 
-async def test_a_plain_handler_that_lost_the_lease_writes_nothing_any_more(
+async def test_a_sync_handler_without_its_lease_can_write_nothing(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     started, taken_over, refused = asyncio.Event(), asyncio.Event(), []

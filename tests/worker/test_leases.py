@@ -31,7 +31,7 @@ def forget_heartbeat(sql: psycopg.Connection) -> None:
     sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour'")
 
 
-async def test_a_worker_registers_beats_and_stops(
+async def test_a_worker_registers_sends_heartbeats_and_records_its_stop(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     async with working(app, heartbeat=seconds(0.02), lease=seconds(5), slots=7) as worker:
@@ -148,7 +148,7 @@ async def test_a_silent_worker_is_lost_only_after_its_lease(
         assert worker_row(sql, "lost_at") is not None
 
 
-async def test_a_listener_that_is_cut_off_listens_again(
+async def test_a_disconnected_listener_reconnects(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("test.quick")
@@ -165,7 +165,7 @@ async def test_a_listener_that_is_cut_off_listens_again(
         assert await (await quick.enqueue(1)).result(WAIT_TIMEOUT) == 1
 
 
-async def test_polling_alone_suffices(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_worker_without_notifications_claims_jobs_by_polling(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.quick")
     async def quick(n: int) -> int:
         return n
@@ -178,7 +178,7 @@ async def test_polling_alone_suffices(app: Duly, acting: uuid.UUID) -> None:
         assert not worker.listening.is_set()
 
 
-async def test_a_worker_that_is_lost_and_does_not_know_it_claims_nothing_more(
+async def test_a_worker_declared_lost_claims_nothing_until_it_registers_again(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("test.quick")
@@ -197,7 +197,7 @@ async def test_a_worker_that_is_lost_and_does_not_know_it_claims_nothing_more(
     assert sql.execute("select count(*), count(stopped_at) from duly.workers").fetchone() == (2, 1)
 
 
-async def test_a_heartbeat_that_is_cut_off_beats_again(
+async def test_heartbeats_continue_after_a_disconnect(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     beating = (
@@ -213,7 +213,7 @@ async def test_a_heartbeat_that_is_cut_off_beats_again(
         assert worker.worker_id == first_id
 
 
-async def test_an_unreadable_policy_stops_no_takeover(
+async def test_an_invalid_policy_does_not_stop_the_takeover_of_claims(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("test.long", retry=RETRY_AT_ONCE)
@@ -234,7 +234,7 @@ async def test_an_unreadable_policy_stops_no_takeover(
         assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == [0, 1, 2]
 
 
-async def test_many_claims_of_a_lost_worker_are_taken_over_bit_by_bit(
+async def test_many_claims_of_a_lost_worker_are_taken_over_in_batches(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("test.long")

@@ -27,7 +27,7 @@ async def test_partial_results_of_a_failed_job_are_readable(app: Duly, acting: u
     assert (kept.result_seq, kept.chunk_key, len(kept.value)) == (1, "north", 50_000)
 
 
-async def test_files_are_listed_and_read_back(app: Duly, acting: uuid.UUID) -> None:
+async def test_artifacts_are_listed_and_read_back(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.files")
     def files(ctx: SyncContext) -> None:
         ctx.artifact("b.csv", b"old", content_type="text/csv")
@@ -47,7 +47,7 @@ async def test_files_are_listed_and_read_back(app: Duly, acting: uuid.UUID) -> N
         await handle.read("c.txt")
 
 
-async def test_no_other_org_reads_them(app: Duly, acting: uuid.UUID) -> None:
+async def test_results_and_artifacts_are_unreadable_for_another_org(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.secret")
     async def secret(ctx: Context) -> None:
         await ctx.partial({"secret": 1})
@@ -64,7 +64,7 @@ async def test_no_other_org_reads_them(app: Duly, acting: uuid.UUID) -> None:
             await ask()
 
 
-async def test_a_job_whose_chunks_all_failed_tells_which_and_why(
+async def test_a_job_whose_chunks_all_failed_reports_each_failure(
     app: Duly, acting: uuid.UUID, caplog: pytest.LogCaptureFixture
 ) -> None:
     @app.job("test.all_bad", retry=ONE_ATTEMPT, allows_partial=True)
@@ -86,7 +86,7 @@ async def test_a_job_whose_chunks_all_failed_tells_which_and_why(
     assert "!" * 300 not in caplog.text, "a line has the beginning only"
 
 
-async def test_chunks_that_are_never_entered_are_an_error(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_job_that_enters_none_of_its_chunks_fails(app: Duly, acting: uuid.UUID) -> None:
     @app.job("test.forgot")
     async def forgot(ctx: Context) -> None:
         async for chunk in ctx.chunks(["a", "b"]):
@@ -97,7 +97,7 @@ async def test_chunks_that_are_never_entered_are_an_error(app: Duly, acting: uui
     assert "chunks was entered" in (job.error_message or "")
 
 
-async def test_a_worker_for_queues_that_do_not_exist_does_not_start(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_worker_for_an_unknown_queue_does_not_start(app: Duly, acting: uuid.UUID) -> None:
     with pytest.raises(errors.UnknownQueue) as caught:
         async with working(app, queues=("q:default", "q:nope")):
             raise AssertionError("it works on nothing")

@@ -110,7 +110,9 @@ class Storm:
             await handle.wait(90)
 
 
-async def test_after_a_storm_every_counter_is_back_at_zero(app: Duly, sql: psycopg.Connection) -> None:
+async def test_running_counts_return_to_zero_after_retries_cancels_and_lost_leases(
+    app: Duly, sql: psycopg.Connection
+) -> None:
     """Retries, failures, cancels, snoozes, lost leases, and limits that come and go meanwhile."""
     storm, stop = Storm(app, sql, await create_orgs(app, 5)), asyncio.Event()
     async with running_workers(app, 3, slots=8, poll=SOON, heartbeat=SOON):
@@ -128,9 +130,7 @@ async def test_after_a_storm_every_counter_is_back_at_zero(app: Duly, sql: psyco
         assert fetch_value(sql, query, f"job.{something}") > 0, something
 
 
-async def test_many_workers_at_many_gates_never_wait_for_one_another_in_a_circle(
-    app: Duly, sql: psycopg.Connection
-) -> None:
+async def test_many_workers_and_many_limits_never_deadlock(app: Duly, sql: psycopg.Connection) -> None:
     blocking, handles = BlockingJobs(app), []
     blocking.release.set()
     made = await create_orgs(app, 6)

@@ -35,7 +35,7 @@ def blocking(app: Duly) -> BlockingJobs:
     return BlockingJobs(app)
 
 
-async def test_an_org_never_has_more_running_than_its_limit(
+async def test_an_org_never_has_more_running_jobs_than_its_limit(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     await Limits(app).set(org, max_running=2, **WHY)
@@ -106,7 +106,7 @@ async def test_the_narrowest_of_several_limits_holds(
     assert running_counts(sql) == {0}
 
 
-async def test_a_limit_counts_what_runs_when_it_is_set(
+async def test_a_new_limit_counts_jobs_that_already_run(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     limits = Limits(app)
@@ -124,7 +124,7 @@ async def test_a_limit_counts_what_runs_when_it_is_set(
     assert running_counts(sql) == {0}
 
 
-async def test_a_limit_that_was_lifted_and_set_again_still_counts_right(
+async def test_a_limit_that_was_lifted_and_set_again_counts_running_jobs(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     limits = Limits(app)
@@ -162,7 +162,7 @@ async def test_jobs_start_no_faster_than_their_rate(
     assert (limit.running, limit.available) == (0, 0)
 
 
-async def test_an_org_may_have_no_more_waiting_than_its_quota(
+async def test_an_org_cannot_enqueue_beyond_its_quota_of_waiting_jobs(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     await Limits(app).set(org, max_waiting=3, **WHY)
@@ -187,7 +187,7 @@ async def test_an_org_may_have_no_more_waiting_than_its_quota(
 
 
 @pytest.mark.parametrize("what", ["queue", "org", "type", "type of org"])
-async def test_what_is_paused_waits_while_other_work_goes_on(
+async def test_paused_jobs_wait_while_other_jobs_run(
     app: Duly, blocking: BlockingJobs, what: str, sql: psycopg.Connection
 ) -> None:
     mine, theirs = await create_orgs(app, 2)
@@ -214,7 +214,7 @@ async def test_what_is_paused_waits_while_other_work_goes_on(
     assert running_counts(sql) <= {0}
 
 
-async def test_jobs_that_wait_when_their_type_gets_a_gate_move_to_its_lane(
+async def test_queued_jobs_move_to_a_lane_of_their_own_when_their_type_gets_a_limit(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     handles = []
@@ -234,7 +234,7 @@ async def test_jobs_that_wait_when_their_type_gets_a_gate_move_to_its_lane(
     assert running_counts(sql) == {0}
 
 
-async def test_a_job_that_retries_or_was_scheduled_comes_back_into_its_lane(
+async def test_a_retried_or_scheduled_job_returns_to_the_lane_of_its_type(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     tries = 0
@@ -256,7 +256,7 @@ async def test_a_job_that_retries_or_was_scheduled_comes_back_into_its_lane(
     assert running_counts(sql) == {0}
 
 
-async def test_a_thousand_shut_orgs_do_not_starve_an_open_one(
+async def test_a_thousand_paused_orgs_do_not_starve_another_org(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     await create_paused_orgs(app, blocking, sql, 1000)

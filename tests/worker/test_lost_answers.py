@@ -36,7 +36,7 @@ async def app(proxy: Proxy, fresh: FreshDatabase, tmp_path: Path) -> AsyncIterat
 
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
-async def test_the_effects_of_a_transaction_happen_once(
+async def test_effects_happen_once_when_the_commit_response_is_lost(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy, kind: str
 ) -> None:
     sql.execute("create table effects (job_id uuid); grant insert on effects to public")
@@ -68,7 +68,7 @@ async def test_the_effects_of_a_transaction_happen_once(
     check_consistency(sql)
 
 
-async def test_an_ending_is_written_once(
+async def test_a_completion_is_written_once_when_the_commit_response_is_lost(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy
 ) -> None:
     @app.job("step.take")
@@ -86,7 +86,7 @@ async def test_an_ending_is_written_once(
     check_consistency(sql)
 
 
-async def test_a_claim_is_given_back_and_costs_no_attempt(
+async def test_a_claim_whose_response_is_lost_is_returned_without_spending_attempts(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy
 ) -> None:
     ran: list[int] = []
@@ -109,7 +109,7 @@ async def test_a_claim_is_given_back_and_costs_no_attempt(
     check_consistency(sql)
 
 
-async def test_a_chunk_is_kept_once(
+async def test_a_chunk_is_stored_once_when_the_commit_response_is_lost(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy
 ) -> None:
     ledger: list[str] = []

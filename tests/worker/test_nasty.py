@@ -23,7 +23,9 @@ from tests.worker.working import (
 
 
 @pytest.mark.parametrize("error", isolated_jobs.NASTY)
-async def test_whatever_a_handler_raises_is_an_outcome(app: Duly, acting: uuid.UUID, error: str) -> None:
+async def test_any_base_exception_of_a_handler_becomes_an_outcome(
+    app: Duly, acting: uuid.UUID, error: str
+) -> None:
     @app.job("raise.softly", retry=TWO_ATTEMPTS)
     async def softly() -> None:
         raise isolated_jobs.NASTY[error]("nasty")
@@ -39,7 +41,7 @@ async def test_whatever_a_handler_raises_is_an_outcome(app: Duly, acting: uuid.U
         assert job.error_message == ("the handler cancelled itself" if error == "CancelledError" else "nasty")
 
 
-async def test_stop_iteration_is_an_outcome_too(app: Duly, acting: uuid.UUID) -> None:
+async def test_stop_iteration_becomes_an_outcome(app: Duly, acting: uuid.UUID) -> None:
     @app.job("raise.plainly", retry=ONE_ATTEMPT)
     def plainly() -> None:
         next(iter([]))
@@ -75,7 +77,9 @@ ODD_ERRORS: dict[str, tuple[BaseException, str]] = {
 
 
 @pytest.mark.parametrize("odd", ODD_ERRORS)
-async def test_odd_messages_are_kept_as_far_as_they_can_be(app: Duly, acting: uuid.UUID, odd: str) -> None:
+async def test_error_messages_are_sanitized_redacted_and_truncated(
+    app: Duly, acting: uuid.UUID, odd: str
+) -> None:
     error, kept = ODD_ERRORS[odd]
 
     @app.job("raise.softly", retry=ONE_ATTEMPT)
@@ -88,7 +92,9 @@ async def test_odd_messages_are_kept_as_far_as_they_can_be(app: Duly, acting: uu
     assert job.error_code != "result.unstorable"
 
 
-async def test_an_error_whose_message_ends_the_program_is_an_outcome(app: Duly, acting: uuid.UUID) -> None:
+async def test_an_error_whose_message_raises_system_exit_becomes_an_outcome(
+    app: Duly, acting: uuid.UUID
+) -> None:
     @app.job("raise.softly", retry=ONE_ATTEMPT)
     async def softly() -> None:
         raise Deadly
@@ -123,7 +129,9 @@ ODD_RESULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("odd", ODD_RESULTS)
-async def test_a_result_that_cannot_be_kept_fails_the_job(app: Duly, acting: uuid.UUID, odd: str) -> None:
+async def test_a_result_that_json_cannot_represent_fails_the_job(
+    app: Duly, acting: uuid.UUID, odd: str
+) -> None:
     @app.job("return.softly", retry=RETRY_AT_ONCE)
     async def softly() -> Any:
         return ODD_RESULTS[odd]
@@ -140,7 +148,7 @@ async def test_a_result_that_cannot_be_kept_fails_the_job(app: Duly, acting: uui
         assert (job.error_message or "").startswith("result: ")
 
 
-async def test_a_backslash_before_u0000_is_no_nul(app: Duly, acting: uuid.UUID) -> None:
+async def test_an_escaped_u0000_in_a_result_is_not_a_nul(app: Duly, acting: uuid.UUID) -> None:
     @app.job("return.softly")
     async def softly() -> str:
         return r"C:\u0000"
@@ -160,7 +168,7 @@ async def test_a_result_of_another_type_than_declared_fails_the_job(app: Duly, a
     assert "not of the declared return type" in (job.error_message or "")
 
 
-async def test_300_mb_on_the_loop_fail_clearly(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_result_of_300_mb_fails_the_job(app: Duly, acting: uuid.UUID) -> None:
     @app.job("boast.softly", retry=RETRY_AT_ONCE)
     async def boast() -> str:
         return "x" * 300_000_000
@@ -183,7 +191,7 @@ async def test_counts_that_overflow_fail_their_own_job_only(app: Duly, acting: u
     assert [job.outcome for job in jobs] == ["succeeded", "failed", "succeeded"]
 
 
-async def test_a_note_that_cannot_be_kept_as_it_is_stops_no_progress(
+async def test_progress_is_written_with_a_sanitized_note(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     notes: list[Any] = ["a\0b", "a\ud800b", object(), "x" * 1_000_000, "fine"]

@@ -59,7 +59,7 @@ async def test_children_inherit_org_actor_and_correlation(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_children_of_a_transaction_come_with_it_or_not_at_all(
+async def test_children_enqueued_in_a_transaction_commit_or_roll_back_with_it(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, fails: bool
 ) -> None:
     @app.job("child.do")
@@ -140,7 +140,7 @@ async def test_a_handler_cannot_write_for_another_org(app: Duly, acting: uuid.UU
     assert "another org" in (job.error_message or "")
 
 
-async def test_an_artifact_is_kept_and_the_same_name_replaces_it(
+async def test_an_artifact_is_stored_and_replaced_by_one_of_the_same_name(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("file.softly")
@@ -167,7 +167,7 @@ async def test_an_artifact_is_kept_and_the_same_name_replaces_it(
     assert await blobs.get(BlobRef.parse(rows[1][4]), org_id=acting) == b"a;b\n"
 
 
-async def test_lines_of_the_log_carry_the_ids_of_the_job(
+async def test_log_records_carry_the_ids_of_the_job(
     app: Duly, acting: uuid.UUID, caplog: pytest.LogCaptureFixture
 ) -> None:
     @app.job("talk.softly")

@@ -52,7 +52,7 @@ async def test_a_worker_is_present_until_it_stops(
     assert worker_row(sql, "stopped_at is not null and lost_at is null")
 
 
-async def test_a_worker_whose_connection_is_ended_by_the_server_comes_back_and_loses_nothing(
+async def test_a_worker_reconnects_after_the_server_ended_its_connection_and_keeps_its_jobs(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     go = asyncio.Event()
@@ -79,7 +79,7 @@ async def test_a_worker_whose_connection_is_ended_by_the_server_comes_back_and_l
     assert sql.execute("select count(*), count(lost_at) from duly.workers").fetchone() == (1, 0)
 
 
-async def test_a_connection_that_was_good_is_replaced_at_once(
+async def test_a_working_presence_connection_is_replaced_without_a_pause(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeat, "_RETRY_PAUSE", 3600)
@@ -90,7 +90,7 @@ async def test_a_connection_that_was_good_is_replaced_at_once(
         assert await until_present(sql, worker.worker_id) != pid
 
 
-async def test_a_worker_that_starts_over_is_present_under_its_new_id(
+async def test_a_worker_that_registers_again_is_present_under_its_new_id(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     async with working(app, heartbeat=seconds(0.05)) as worker:
@@ -103,7 +103,7 @@ async def test_a_worker_that_starts_over_is_present_under_its_new_id(
         assert sql.execute(HOLDERS.format(first_id)).fetchall() == []
 
 
-async def test_a_worker_before_its_first_heartbeat_has_its_whole_lease(
+async def test_a_worker_before_its_first_heartbeat_is_not_absent(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
@@ -116,7 +116,7 @@ async def test_a_worker_before_its_first_heartbeat_has_its_whole_lease(
             assert await workers.list_absent(conn) == {}
 
 
-async def test_behind_a_pooler_no_worker_is_present_and_the_lease_counts(
+async def test_a_worker_behind_a_pooler_holds_no_presence_lock(
     fresh: FreshDatabase, acting: uuid.UUID, sql: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
     direct, blobs = fresh.direct_url, str(tmp_path)
@@ -127,7 +127,7 @@ async def test_behind_a_pooler_no_worker_is_present_and_the_lease_counts(
         assert sql.execute(HOLDERS.format(worker.worker_id)).fetchall() == []
 
 
-async def test_an_undeclared_pooler_is_noticed(
+async def test_presence_is_refused_behind_an_undeclared_pooler(
     cluster: DatabaseCluster, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     who = uuid.uuid4()

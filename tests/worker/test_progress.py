@@ -53,7 +53,7 @@ async def test_progress_is_a_number_from_0_to_100(app: Duly, acting: uuid.UUID, 
 
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
-async def test_a_thousand_steps_of_progress_become_few_writes_and_the_last_is_kept(
+async def test_many_progress_updates_are_coalesced_and_the_last_is_written(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, kind: str
 ) -> None:
     @app.job("step.softly", retry=ONE_ATTEMPT)
@@ -89,7 +89,7 @@ BAD_COUNTS: list[dict[str, Any]] = [{"apples": 1}, {"pages": "1"}, {"pages": flo
 
 
 @pytest.mark.parametrize("counts", BAD_COUNTS, ids=str)
-async def test_counts_outside_of_the_catalogue_are_refused(
+async def test_unknown_or_invalid_counts_are_refused(
     app: Duly, acting: uuid.UUID, counts: dict[str, Any]
 ) -> None:
     @app.job("count.softly", retry=RETRY_AT_ONCE)
@@ -112,7 +112,7 @@ async def test_counts_add_up(app: Duly, acting: uuid.UUID) -> None:
 
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
-async def test_a_later_attempt_finds_the_last_checkpoint(app: Duly, acting: uuid.UUID, kind: str) -> None:
+async def test_a_retry_reads_the_last_checkpoint(app: Duly, acting: uuid.UUID, kind: str) -> None:
     found: list[Any] = []
 
     @app.job("copy.softly", retry=RETRY_AT_ONCE)
@@ -140,7 +140,9 @@ async def test_a_later_attempt_finds_the_last_checkpoint(app: Duly, acting: uuid
 @pytest.mark.parametrize(
     "value", [None, "x" * 100_000, object(), float("nan"), "a\0b"], ids=lambda v: str(v)[:9]
 )
-async def test_a_checkpoint_is_a_position_and_not_the_work(app: Duly, acting: uuid.UUID, value: Any) -> None:
+async def test_an_invalid_or_too_large_checkpoint_is_refused(
+    app: Duly, acting: uuid.UUID, value: Any
+) -> None:
     @app.job("copy.softly", retry=RETRY_AT_ONCE)
     async def softly(ctx: Context) -> None:
         await ctx.checkpoint(value)

@@ -32,7 +32,7 @@ def well(app: Duly):
     return well
 
 
-async def test_an_absurd_dependency_name_stops_no_job(app: Duly, acting: uuid.UUID, well) -> None:
+async def test_a_very_long_dependency_name_stops_no_job(app: Duly, acting: uuid.UUID, well) -> None:
     @app.job("test.absurd", retry=RETRY_AT_ONCE)
     async def absurd(ctx: Context, names: str) -> int:
         if ctx.attempt == 1:
@@ -45,7 +45,7 @@ async def test_an_absurd_dependency_name_stops_no_job(app: Duly, acting: uuid.UU
         assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == [2, 0, 1, 2, 3, 4]
 
 
-async def test_a_handler_that_cancels_its_own_task_ends_like_any_other(
+async def test_a_handler_that_cancels_its_own_task_ends_with_consistent_effects(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, well
 ) -> None:
     sql.execute("create table effects (attempt integer); grant insert on effects to public")
@@ -95,7 +95,7 @@ async def test_an_open_transaction_delays_only_the_job_it_locks(
         assert await handle.result(WAIT_TIMEOUT) == 1
 
 
-async def test_retries_beyond_the_budget_come_one_after_the_other(
+async def test_retries_beyond_the_budget_are_spaced_out(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("test.broken", retry=RETRY_AT_ONCE)
@@ -111,7 +111,7 @@ async def test_retries_beyond_the_budget_come_one_after_the_other(
     assert all(abs(gap - timedelta(seconds=10)) < timedelta(seconds=2) for gap in gaps[2:]), gaps
 
 
-async def test_jobs_that_wait_for_a_process_do_not_stop_the_others(
+async def test_jobs_that_wait_for_a_process_do_not_delay_other_jobs(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     async with working(isolated, isolated=1, cancel_grace=seconds(0.05)) as worker:
@@ -128,7 +128,7 @@ async def test_jobs_that_wait_for_a_process_do_not_stop_the_others(
     assert starts[0] < 30, "they are not offered again and again"
 
 
-async def test_what_a_killed_process_has_started_ends_with_it(
+async def test_subprocesses_of_a_killed_process_are_killed_with_it(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path
 ) -> None:
     pid_file = tmp_path / "pid"
@@ -139,12 +139,12 @@ async def test_what_a_killed_process_has_started_ends_with_it(
     assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
 
 
-async def test_an_isolated_handler_may_have_processes_of_its_own(isolated: Duly, acting: uuid.UUID) -> None:
+async def test_an_isolated_handler_may_use_a_process_pool(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated):
         assert await (await isolated_jobs.pool.enqueue()).result(WAIT_TIMEOUT) == [1, 2]
 
 
-async def test_a_plain_handler_that_times_out_inside_its_transaction_leaves_nothing_behind(
+async def test_the_transaction_of_a_sync_handler_that_times_out_is_rolled_back(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, well
 ) -> None:
     sql.execute("create table effects (n integer); grant insert on effects to public")
@@ -174,7 +174,7 @@ async def hole(fresh: FreshDatabase) -> AsyncIterator[Proxy]:
         yield made
 
 
-async def test_connections_that_lead_nowhere_are_given_up(
+async def test_unresponsive_connections_are_replaced(
     hole: Proxy, fresh: FreshDatabase, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     app = Duly(

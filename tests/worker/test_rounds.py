@@ -29,7 +29,7 @@ def claimer(database: Database) -> Claimer:
     return Claimer(database, QUEUES[:-1], Clock())
 
 
-async def test_a_round_without_jobs_has_visited_every_org(
+async def test_a_claim_round_visits_every_org_before_it_returns_no_job(
     app: Duly,
     blocking: BlockingJobs,
     org: uuid.UUID,
@@ -67,7 +67,7 @@ async def test_a_round_without_jobs_has_visited_every_org(
     assert await claimer.round(WORKER, 5) == []
 
 
-async def test_a_round_goes_past_a_lane_whose_orgs_are_all_shut(
+async def test_a_claim_round_skips_a_lane_whose_orgs_are_all_paused(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer
 ) -> None:
     """With one slot, and however the lanes' turns fall."""
@@ -79,7 +79,7 @@ async def test_a_round_goes_past_a_lane_whose_orgs_are_all_shut(
     assert [len(await claimer.round(WORKER, 1)) for _ in range(12)] == [1] * 10 + [0, 0]
 
 
-async def test_a_round_goes_on_with_jobs_that_it_moved_to_their_lane(
+async def test_a_claim_round_claims_jobs_that_it_moved_to_their_lane(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer
 ) -> None:
     await enqueue(blocking.build, org, range(5))
@@ -122,7 +122,7 @@ async def test_a_hinted_job_is_claimed_without_a_peek(
 
 
 @pytest.mark.parametrize("lane", ["", "q:unknown", "q:default"])
-async def test_a_hint_that_leads_nowhere_does_no_harm(
+async def test_an_invalid_hint_is_ignored(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection, lane: str
 ) -> None:
     """Neither does one to a queue that is paused."""
@@ -153,7 +153,7 @@ async def test_each_job_of_a_claim_has_its_own_policy(
     assert len(taken.jobs) == 12
 
 
-async def test_hints_never_keep_a_worker_from_peeking(
+async def test_a_worker_with_hints_still_peeks_at_all_lanes(
     blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)
@@ -187,7 +187,7 @@ async def test_a_stale_peek_is_renewed_before_the_jobs_are_returned(
     assert len(peeks) == 2
 
 
-async def test_a_lane_that_fills_up_meanwhile_gets_its_share(
+async def test_a_lane_that_fills_up_after_the_peek_gets_its_share(
     blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although the lane of the peek never runs dry."""
@@ -199,7 +199,7 @@ async def test_a_lane_that_fills_up_meanwhile_gets_its_share(
     assert types.count("site.ship") == 4
 
 
-async def test_an_error_while_peeking_ahead_costs_no_job(
+async def test_an_error_while_peeking_ahead_loses_no_claimed_job(
     blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)

@@ -111,7 +111,7 @@ REFUSALS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("refusal", REFUSALS)
-async def test_effects_of_an_attempt_that_does_not_complete_never_happen(
+async def test_effects_of_an_attempt_that_does_not_complete_are_rolled_back(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], refusal: str, kind: str
 ) -> None:
     tries = []
@@ -130,7 +130,7 @@ async def test_effects_of_an_attempt_that_does_not_complete_never_happen(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("end", [Fail("no"), Cancel("no")], ids=["failed", "canceled"])
-async def test_effects_of_a_job_that_ends_otherwise_never_happen(
+async def test_effects_of_a_failed_or_canceled_job_are_rolled_back(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], end: Exception, kind: str
 ) -> None:
     handle = await writer(app, kind, lambda attempt: end).enqueue()
@@ -140,7 +140,7 @@ async def test_effects_of_a_job_that_ends_otherwise_never_happen(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_an_error_inside_the_block_undoes_it(
+async def test_an_error_inside_the_block_rolls_it_back(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
     @app.job("write.softly", retry=ONE_ATTEMPT)
@@ -160,7 +160,7 @@ async def test_an_error_inside_the_block_undoes_it(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_swallowed_error_of_the_database_is_no_completion(
+async def test_a_swallowed_database_error_prevents_the_completion(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
     @app.job("write.softly", retry=ONE_ATTEMPT)
@@ -185,7 +185,7 @@ async def test_a_swallowed_error_of_the_database_is_no_completion(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_savepoint_lets_the_rest_of_the_block_live(
+async def test_an_error_in_a_savepoint_rolls_back_only_the_savepoint(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
     @app.job("write.softly", retry=ONE_ATTEMPT)
@@ -217,7 +217,7 @@ async def test_a_savepoint_lets_the_rest_of_the_block_live(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", ["commit", "rollback"])
-async def test_the_end_of_the_transaction_is_not_the_handlers(
+async def test_a_handler_cannot_commit_or_roll_back_its_transaction(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str, by: str
 ) -> None:
     @app.job("write.softly", retry=ONE_ATTEMPT)
@@ -237,7 +237,7 @@ async def test_the_end_of_the_transaction_is_not_the_handlers(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_job_whose_transaction_was_ended_behind_our_back_does_not_complete(
+async def test_a_job_whose_transaction_was_ended_by_sql_does_not_complete(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
     @app.job("write.softly", retry=ONE_ATTEMPT)
@@ -281,7 +281,7 @@ async def test_there_is_one_transaction_per_attempt(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("moment", ["in the block", "after the block"])
-async def test_effects_never_happen_when_the_lease_was_lost_meanwhile(
+async def test_effects_are_rolled_back_when_the_lease_was_lost(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], moment: str, kind: str
 ) -> None:
     written, taken_over = asyncio.Event(), asyncio.Event()
@@ -326,7 +326,7 @@ async def test_effects_never_happen_when_the_lease_was_lost_meanwhile(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("moment", ["in the block", "right before the commit"])
-async def test_effects_never_happen_when_the_connection_was_cut(
+async def test_effects_are_rolled_back_when_the_connection_was_cut(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], moment: str, kind: str
 ) -> None:
     def cut(backend: Any, attempt: int) -> None:
@@ -360,7 +360,7 @@ async def test_effects_never_happen_when_the_connection_was_cut(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_time_out_undoes_the_transaction_and_frees_its_locks(
+async def test_a_timeout_rolls_back_the_transaction_and_frees_its_locks(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], kind: str
 ) -> None:
     release = threading.Event()
@@ -385,7 +385,7 @@ async def test_a_time_out_undoes_the_transaction_and_frees_its_locks(
     assert (job.outcome, job.error_code, effects()) == ("dead", "run.timeout", [])
 
 
-async def test_a_result_that_cannot_be_kept_undoes_the_transaction(
+async def test_a_result_that_cannot_be_stored_rolls_back_the_transaction(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any]
 ) -> None:
     @app.job("write.softly", retry=RETRY_AT_ONCE)
@@ -399,7 +399,7 @@ async def test_a_result_that_cannot_be_kept_undoes_the_transaction(
     assert (job.outcome, effects()) == ("failed", [])
 
 
-async def test_more_transactions_than_connections_take_turns(
+async def test_more_transactions_than_connections_all_complete(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any]
 ) -> None:
     write = writer(app, "async")

@@ -29,7 +29,9 @@ class CardExpired(Exception):
 
 
 @pytest.mark.parametrize("declared", ["by the job type", "by the application"])
-async def test_errors_that_will_not_pass_are_not_retried(app: Duly, acting: uuid.UUID, declared: str) -> None:
+async def test_errors_declared_never_retry_are_not_retried(
+    app: Duly, acting: uuid.UUID, declared: str
+) -> None:
     never = (CardExpired,) if declared == "by the job type" else ()
     if not never:
         app.never_retry.add(CardExpired)
@@ -46,7 +48,9 @@ async def test_errors_that_will_not_pass_are_not_retried(app: Duly, acting: uuid
 
 
 @pytest.mark.parametrize("error", [PermissionError("no"), errors.NotFound("gone"), errors.ContractError("x")])
-async def test_refusals_are_not_retried(app: Duly, acting: uuid.UUID, error: Exception) -> None:
+async def test_permission_and_contract_errors_are_not_retried(
+    app: Duly, acting: uuid.UUID, error: Exception
+) -> None:
     @app.job("step.take", retry=RETRY_AT_ONCE)
     async def take() -> None:
         raise error
@@ -55,7 +59,7 @@ async def test_refusals_are_not_retried(app: Duly, acting: uuid.UUID, error: Exc
     assert (job.outcome, job.attempt) == ("failed", 1)
 
 
-async def test_other_errors_are_tried_again_until_the_attempts_are_spent(
+async def test_other_errors_are_retried_until_the_attempts_are_exhausted(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     attempts = []
@@ -114,7 +118,7 @@ def _answer(kind: str) -> Exception:
 
 
 @pytest.mark.parametrize("kind", ["seconds", "a date", "of the cause"])
-async def test_a_providers_retry_after_is_a_floor(app: Duly, acting: uuid.UUID, kind: str) -> None:
+async def test_a_retry_waits_at_least_as_long_as_retry_after(app: Duly, acting: uuid.UUID, kind: str) -> None:
     @app.job("call.out", retry=RETRY_AT_ONCE)
     async def call() -> None:
         raise _answer(kind)
@@ -130,9 +134,7 @@ async def test_a_providers_retry_after_is_a_floor(app: Duly, acting: uuid.UUID, 
 @pytest.mark.parametrize(
     "error", [Answer({"retry-after": "soon"}), Answer({"retry-after": "²"}), Answer(None), Hidden("503")]
 )
-async def test_an_answer_that_makes_no_sense_sets_no_floor(
-    app: Duly, acting: uuid.UUID, error: Exception
-) -> None:
+async def test_an_invalid_retry_after_is_ignored(app: Duly, acting: uuid.UUID, error: Exception) -> None:
     @app.job("call.out", retry=TWO_ATTEMPTS)
     async def call() -> None:
         raise error
@@ -166,7 +168,7 @@ SAID: dict[str, tuple[HandlerSignal, dict[str, Any]]] = {
 @pytest.mark.parametrize("kind", ["async", "plain"])
 @pytest.mark.parametrize("way", ["returned", "raised"])
 @pytest.mark.parametrize("said", SAID)
-async def test_a_handlers_verdict_is_obeyed(
+async def test_the_signal_of_a_handler_decides_its_outcome(
     app: Duly, acting: uuid.UUID, said: str, way: str, kind: str
 ) -> None:
     verdict, expected = SAID[said]
@@ -192,7 +194,7 @@ async def test_a_handlers_verdict_is_obeyed(
         assert job.run_at - job.updated_at >= timedelta(seconds=99)
 
 
-async def test_a_snoozed_job_comes_back_and_its_attempts_are_not_spent(app: Duly, acting: uuid.UUID) -> None:
+async def test_a_snoozed_job_runs_again_without_spending_attempts(app: Duly, acting: uuid.UUID) -> None:
     seen = []
 
     @app.job("step.take", retry=TWO_ATTEMPTS)
@@ -208,7 +210,7 @@ async def test_a_snoozed_job_comes_back_and_its_attempts_are_not_spent(app: Duly
     assert (await event_types(handle)).count("snoozed") == 5
 
 
-async def test_retries_of_an_org_against_one_dependency_are_spread(
+async def test_retries_of_an_org_against_one_dependency_are_rate_limited(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     @app.job("crm.sync", retry=RETRY_AT_ONCE, dependency="crm")
