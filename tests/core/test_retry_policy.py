@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from duly.core.outcome import parse_retry_after
 from duly.core.policy import CATEGORY_POLICIES, QUEUES, Category, RetryPolicy
 from tests.core.strategies import chances, durations
 
@@ -113,3 +114,22 @@ def test_default_runtimes_are_below_the_timeout_and_timeouts_below_the_stale_hor
 def test_an_invalid_retry_policy_is_refused_by_field(invalid: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match=next(iter(invalid))):
         RetryPolicy(**invalid)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("5", 5),
+        (" 0.5 ", 0.5),
+        ("9" * 5000, 24 * 3600),
+        ("Wed, 21 Oct 2026 07:28:30 GMT", 30),
+        ("Wed, 21 Oct 2026 07:28:30 -0000", 30),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0),
+        ("Wed, 21 Oct 2099 07:28:00 GMT", 24 * 3600),
+        *dict.fromkeys(
+            ("", "-3", "nan", "inf", "1e999", "soon", "\N{SUPERSCRIPT TWO}", "Mon, 99 Foo 2026"), None
+        ).items(),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date_up_to_a_day(header: str, seconds: float | None) -> None:
+    assert parse_retry_after(header, datetime(2026, 10, 21, 7, 28, tzinfo=UTC)) == seconds

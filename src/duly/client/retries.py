@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import BinaryIO, TypeVar
 
 import httpx
@@ -16,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from duly.client.problems import InvalidResponse, error_of, invalid_response, unreachable
 from duly.client.transport import Operation, RequestSpec, SendRequest, Sleep
 from duly.core.errors import ConfigurationError, DulyError
+from duly.core.outcome import parse_retry_after
 
 M = TypeVar("M", bound=BaseModel)
 _TRANSIENT = frozenset({429, 502, 503, 504})
@@ -90,7 +89,9 @@ def send_once(
         )
     if response.is_success or response.status_code == 304:
         return response
-    return FailedAttempt(error_of(response), response.status_code in _TRANSIENT, _retry_after(response))
+    header = response.headers.get("retry-after", "")
+    retry_after = parse_retry_after(header, datetime.now(UTC), _MAX_RETRY_AFTER)
+    return FailedAttempt(error_of(response), response.status_code in _TRANSIENT, retry_after or 0.0)
 
 
 def parse(kind: type[M], response: httpx.Response) -> M:
@@ -99,18 +100,3 @@ def parse(kind: type[M], response: httpx.Response) -> M:
         return kind.model_validate_json(response.content)
     except ValidationError:
         raise invalid_response(response, kind.__name__) from None
-
-
-def _retry_after(response: httpx.Response) -> float:
-    """Return the seconds of the header, which may also be a date; at most one minute."""
-    header = response.headers.get("retry-after", "")
-    try:
-        seconds = float(header) if header[:1].isdigit() else _seconds_until(header)
-    except (ValueError, TypeError):
-        return 0.0
-    return min(max(seconds, 0.0), _MAX_RETRY_AFTER) if math.isfinite(seconds) else 0.0
-
-
-def _seconds_until(date: str) -> float:
-    at = parsedate_to_datetime(date)
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - datetime.now(UTC).timestamp()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Literal
 
 from duly.core.errors import ContractError
 from duly.core.reconciliation import ReconciliationRecord
 
 CanceledBy = Literal["user", "system", "worker"]
+MAX_RETRY_AFTER = 24 * 3600.0
+_SECONDS = re.compile(r"\s*[0-9]+([.][0-9]+)?\s*")
 # Each outcome has a `name`, which is stored in the log of its job: it stays when the class is renamed.
 
 
@@ -155,3 +159,17 @@ def _duration(field: str, value: timedelta | float) -> timedelta:
     if duration < timedelta(0):
         raise ContractError(f"must not be negative, got {value!r}", field=field, fix="pass zero or more")
     return duration
+
+
+def parse_retry_after(header: str, now: datetime, maximum: float = MAX_RETRY_AFTER) -> float | None:
+    """Return the seconds of a Retry-After header, which may also be a date; None if it is neither."""
+    try:
+        seconds = float(header) if _SECONDS.fullmatch(header) else _seconds_until(header, now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(max(seconds, 0.0), maximum)
+
+
+def _seconds_until(date: str, now: datetime) -> float:
+    at = parsedate_to_datetime(date)
+    return ((at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC) - now).total_seconds()

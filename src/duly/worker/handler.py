@@ -8,7 +8,6 @@ import logging
 from collections.abc import Awaitable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
@@ -182,7 +181,8 @@ def retry_after(error: BaseException) -> timedelta | None:
             )
             value = headers.get("retry-after") or headers.get("Retry-After") if headers is not None else None
             if value is not None:
-                return _parse_retry_after(str(value))
+                seconds = outcome.parse_retry_after(str(value), datetime.now(UTC))
+                return None if seconds is None else timedelta(seconds=seconds)
         except Exception:  # a property of a foreign class may raise anything
             log.debug("no Retry-After can be read from %s", type(part).__name__)
     return None
@@ -195,11 +195,3 @@ def _causes(error: BaseException) -> Iterable[BaseException]:
             return
         yield part
         part = part.__cause__ or part.__context__
-
-
-def _parse_retry_after(value: str) -> timedelta:
-    if value.strip().isdigit():
-        return timedelta(seconds=int(value))
-    until = parsedate_to_datetime(value)
-    # The provider's own Date header would be the better reference, but few clients keep it.
-    return max(until - datetime.now(UTC), timedelta(0))

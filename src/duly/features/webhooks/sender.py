@@ -9,13 +9,13 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Self
 
 import httpcore
 
 from duly.core.errors import ContractError
+from duly.core.outcome import parse_retry_after
 from duly.features.webhooks.failures import attempt_result, crashed, not_sent, undeliverable
 from duly.features.webhooks.models import AttemptResult, ClaimedDelivery, HttpResult, OutboundMessage
 from duly.features.webhooks.network_guard import ForbiddenAddress, NetworkGuard, TooManyLookups, lookup_org
@@ -151,9 +151,4 @@ def _retry_after(response: httpcore.Response) -> float | None:
     if response.status not in (429, 503):
         return None
     values = (value.decode("latin-1") for name, value in response.headers if name.lower() == b"retry-after")
-    text = next(values, "")
-    if text.strip().isascii() and text.strip().isdigit():
-        return float(text)
-    with suppress(ValueError, TypeError, OverflowError):
-        return max(0.0, (parsedate_to_datetime(text).astimezone(UTC) - datetime.now(UTC)).total_seconds())
-    return None
+    return parse_retry_after(next(values, ""), datetime.now(UTC))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pydantic import BaseModel, Field, ValidationError
 
 from duly.apps.documents.classification.models import DOC_TYPES, OTHER, Evidence, Verdict
+from duly.core.outcome import parse_retry_after
 
 if TYPE_CHECKING:
     import httpx
@@ -84,7 +86,7 @@ class ChatEndpoint:
             raise RemoteClassifierError(
                 f"the service returned {status}",
                 is_retryable=status == 429 or status >= 500,
-                retry_after=_retry_after(response.headers),
+                retry_after=parse_retry_after(response.headers.get("retry-after", ""), datetime.now(UTC)),
             )
         body = bytearray()
         async for part in response.aiter_bytes():
@@ -153,8 +155,3 @@ def _find_quote(doc_type: str, quote: str, pages: Sequence[str]) -> Evidence | N
         if words and words in page:
             return Evidence(doc_type=doc_type, term="quote", zone="body", page=number, text=words, weight=1.0)
     return None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("retry-after", "").strip()
-    return float(value) if value.isascii() and value.isdigit() and len(value) < 7 else None

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duly.apps.documents.elements import Element, Engine, PageElements, UnreadableFile
 from duly.apps.documents.engines.file_reader import FileReader
 from duly.apps.documents.engines.limits import ReaderLimits
+from duly.core.outcome import parse_retry_after
 
 if TYPE_CHECKING:
     import httpx
@@ -71,7 +73,8 @@ class Unstructured:
     async def _parse(self, response: httpx.Response) -> list[Any]:
         status = response.status_code
         if status == 429 or status >= 500:
-            raise RemoteUnavailable(f"the remote service returned {status}", _retry_after(response.headers))
+            retry_after = parse_retry_after(response.headers.get("retry-after", ""), datetime.now(UTC))
+            raise RemoteUnavailable(f"the remote service returned {status}", retry_after)
         if status != 200:
             raise UnreadableFile(
                 _CODES.get(status, "remote.refused"), f"the remote service returned {status}"
@@ -167,8 +170,3 @@ def _share(value: float, whole: float) -> float:
 
 def _invalid_response() -> UnreadableFile:
     return UnreadableFile("remote.nonsense", "the remote service did not return a list of elements")
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("retry-after", "").strip()
-    return float(value) if value.isascii() and value.isdigit() else None

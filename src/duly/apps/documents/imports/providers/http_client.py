@@ -8,7 +8,6 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any, Protocol, Self
 from urllib.parse import urlencode, urlsplit
@@ -25,6 +24,7 @@ from duly.apps.documents.imports.providers.remote import (
     RemoteNotFound,
     RemoteUnauthorized,
 )
+from duly.core.outcome import parse_retry_after
 
 _MAX_RESPONSE_SIZE = 32 * 2**20
 _MAX_ERROR_SIZE = 64 * 1024
@@ -165,7 +165,9 @@ class HttpClient:
             body = _parse_json(await _read(response, _MAX_ERROR_SIZE))
         error = self._map_error(response.status, body)
         if isinstance(error, ProviderBusy) or (error is None and response.status in (429, 503)):
-            return ProviderBusy(_retry_after(_header(response, "retry-after")))
+            return ProviderBusy(
+                parse_retry_after(_header(response, "retry-after"), datetime.now(UTC), _MAX_RETRY_AFTER)
+            )
         return error or _error_of_status(response.status)
 
 
@@ -244,13 +246,3 @@ def _parse_json(data: bytes) -> Any:
 def _header(response: httpcore.Response, name: str) -> str:
     key = name.encode()
     return next((value.decode("latin-1") for header, value in response.headers if header.lower() == key), "")
-
-
-def _retry_after(header: str) -> float | None:
-    seconds: float | None = None
-    if header.strip().isascii() and header.strip().isdigit():
-        seconds = float(header)
-    else:
-        with suppress(ValueError, TypeError, OverflowError):
-            seconds = (parsedate_to_datetime(header).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    return None if seconds is None else min(max(seconds, 0.0), _MAX_RETRY_AFTER)
