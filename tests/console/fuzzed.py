@@ -20,7 +20,7 @@ from duly.http.application import create_app
 from duly.http.options import EVERY_SUBJECT, HttpOptions
 from tests.console.conftest import Person
 from tests.http.conftest import key_of
-from tests.http.foreign_org import UUID_TEXT, lookalike, told_apart
+from tests.http.foreign_org import UUID_TEXT, identifying_texts, lookalike
 from tests.http.sample_org import SampleOrg, create_sample_org, declare
 from tests.http.test_pages import POLICY
 from tests.worker.working import ONE_ATTEMPT, WAIT_TIMEOUT, working
@@ -79,7 +79,7 @@ class World:
     @property
     def secrets(self) -> set[str]:
         """The texts by which one would know that something is theirs."""
-        return {*told_apart(self.theirs), *(one for some in self.more.values() for one in some)}
+        return {*identifying_texts(self.theirs), *(one for some in self.more.values() for one in some)}
 
     def nobodys(self, text: str) -> str:
         """Like it in every way, with ids and words of nobody."""

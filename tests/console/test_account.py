@@ -25,7 +25,7 @@ from duly.http.application import create_app
 from tests.console.conftest import OPERATOR, Arrives, Person, Post, words
 from tests.http.conftest import ANNA, served
 from tests.http.issuer import LocalIssuer, issuing
-from tests.http.test_sign_in import there, trusting
+from tests.http.test_sign_in import sign_in_at_provider, trusting
 
 HOME = "http://localhost"
 
@@ -60,7 +60,7 @@ def api(app: Duly, issuer: LocalIssuer, tmp_path: Path) -> FastAPI:
 async def arrived(api: FastAPI) -> Person:
     """A client that signs in with the identity provider."""
     person = httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url=HOME)
-    answer = await person.get(await there(person, "/console"))
+    answer = await person.get(await sign_in_at_provider(person, "/console"))
     assert answer.headers["location"] == "/console"
     page = (await person.get("/console/account")).text
     person.headers["x-test-csrf"] = page.partition('name="csrf" value="')[2].partition('"')[0]

@@ -32,7 +32,7 @@ from tests.console.conftest import ADMIN, OPERATOR, PLATFORM, VIEWER, Person
 from tests.console.fuzzed import NASTY, World, made, state
 from tests.console.strolling import Names, declared, filled, stroll
 from tests.http.conftest import served
-from tests.http.test_tenants import _look
+from tests.http.test_tenants import appearance
 
 FOR_EVERYBODY = {"/sign-out", "/sign-out-everywhere"}
 """Changes that need no right."""
@@ -127,7 +127,7 @@ class Stranger:
             told = secret in answer.text or secret in f"{answer.headers} {said}"
             assert secret in asked or not told, f"{asked} tells {secret}"
         words = {piece for piece in re.split(r"[^\w-]+", asked) if len(piece) > 7}
-        status, headers, text = _look(answer, words)
+        status, headers, text = appearance(answer, words)
         for word in words:
             said = said.replace(word, "I")
         return status, {name: value for name, value in headers.items() if name != "set-cookie"}, text, said

@@ -1,4 +1,4 @@
-"""The service in this process, and callers with keys of their own."""
+"""Fixtures: the service in this process, and HTTP clients with API keys."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -23,21 +24,28 @@ ANNA = Actor.operator("anna")
 
 
 async def key_of(app: Duly, org: uuid.UUID, *scopes: str) -> str:
-    """The text of a new key."""
-    made = await ApiKeys(app).create(org, "tests", scopes or ALL, actor=ANNA, reason="a test")
-    return made.text
+    """Create an API key with these scopes; return its text."""
+    created = await ApiKeys(app).create(org, "tests", scopes or ALL, actor=ANNA, reason="a test")
+    return created.text
 
 
-def caller(api: FastAPI, key: str | None) -> httpx.AsyncClient:
-    """Somebody who calls the service without a network; not for streams."""
+def caller(api: FastAPI, key: str | None = None, base_url: str = "http://duly.test") -> httpx.AsyncClient:
+    """Return a client that calls the service without a network; it cannot read streams."""
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
     transport = httpx.ASGITransport(api, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://duly.test", headers=headers)
+    return httpx.AsyncClient(transport=transport, base_url=base_url, headers=headers)
+
+
+async def wait_until_ended(http: httpx.AsyncClient, url: str) -> dict[str, Any]:
+    """Poll the status of a job until it has ended; return the last one."""
+    while (job := (await http.get(url, headers={"prefer": "wait=30"})).json())["completed_at"] is None:
+        pass
+    return dict(job)
 
 
 @pytest.fixture
 def options() -> HttpOptions:
-    """What the service is told; a test may override it."""
+    """The options of the service; a test may override them."""
     return HttpOptions()
 
 
@@ -53,14 +61,14 @@ async def key(app: Duly, org: uuid.UUID) -> str:
 
 @pytest.fixture
 async def http(api: FastAPI, key: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller of the org who may do everything."""
+    """A client of the org with every scope."""
     async with caller(api, key) as client:
         yield client
 
 
 @pytest.fixture
 async def stranger(app: Duly, api: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller of another org who may do everything there."""
+    """A client of another org with every scope."""
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     async with caller(api, await key_of(app, other)) as client:
@@ -69,7 +77,7 @@ async def stranger(app: Duly, api: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 @asynccontextmanager
 async def served(api: FastAPI, buffer: int | None = None) -> AsyncIterator[str]:
-    """The service on a port of this machine; its address. Each connection holds so many bytes, if said."""
+    """Serve on a local port; yield the URL. `buffer` limits the send buffer of each connection, in bytes."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if buffer is not None:

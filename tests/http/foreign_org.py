@@ -1,4 +1,4 @@
-"""What one org has, as another meets it: under its ids, and under ids of nobody that look just like them."""
+"""Requests to the resources of another org, and to unknown ids that look like them."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from typing import Any
 import psycopg
 from fastapi import FastAPI
 
-from tests.http.requests import WHY
+from tests.http.requests import REASON
 from tests.http.sample_org import SampleOrg
 
 PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-OF_NOBODY = re.compile(r"/static/|/v1/platform/(queues|workers)/")
+WITHOUT_ORG = re.compile(r"/static/|/v1/platform/(queues|workers)/")
 """Paths with names that belong to no org."""
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
-    ("POST", "/v1/jobs/{job_id}/fix"): {**WHY, "payload": {}},
-    ("PATCH", "/v1/schedules/{name}"): {**WHY, "cron": "1 1 * * *"},
-    ("PUT", "/v1/members/{user_id}"): {**WHY, "role": "viewer"},
-    ("PATCH", "/v1/platform/orgs/{org_id}"): {**WHY, "status": "suspended"},
-    ("POST", "/v1/platform/orgs/{org_id}/keys"): {**WHY, "name": "k", "scopes": ["jobs:read"]},
-    ("POST", "/v1/webhooks/{endpoint_id}/resend-failed"): {**WHY, "since": "2026-01-01T00:00:00Z"},
-    ("PUT", "/v1/notification-templates/{template_key}"): {**WHY, "subject": "s", "body": "b"},
+    ("POST", "/v1/jobs/{job_id}/fix"): {**REASON, "payload": {}},
+    ("PATCH", "/v1/schedules/{name}"): {**REASON, "cron": "1 1 * * *"},
+    ("PUT", "/v1/members/{user_id}"): {**REASON, "role": "viewer"},
+    ("PATCH", "/v1/platform/orgs/{org_id}"): {**REASON, "status": "suspended"},
+    ("POST", "/v1/platform/orgs/{org_id}/keys"): {**REASON, "name": "k", "scopes": ["jobs:read"]},
+    ("POST", "/v1/webhooks/{endpoint_id}/resend-failed"): {**REASON, "since": "2026-01-01T00:00:00Z"},
+    ("PUT", "/v1/notification-templates/{template_key}"): {**REASON, "subject": "s", "body": "b"},
 }
-"""Of changes that need more than their reason."""
+"""The bodies of changes that need more than a reason."""
 WITHOUT_REASON = {"/v1/subscriptions/{subscription_id}"}
-"""What is ended without saying why."""
-NAMED = {
+"""Resources that are deleted without a reason."""
+REFERENCES = {
     *("subject_id", "project_id", "correlation_id", "target_id", "org_id", "job_id"),
     *("after", "blob", "fingerprint"),
 }
-"""Fields of queries and bodies that can say what is somebody's; `mentions` or the pages have each of them."""
+"""Fields of queries and bodies that can refer to a resource; `mentions` or the page tests cover each."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A method of a path."""
+    """A route: a method and a path."""
 
     method: str
     path: str
 
     def ids(self, org: SampleOrg) -> list[dict[str, str]]:
-        """Every way to fill in the path with what this org has. Unknown names are an error, on purpose."""
+        """Return every way to fill in the path with ids of this org; fail for unknown parameter names."""
         names = PARAMETER.findall(self.path)
         return [
             dict(zip(names, map(str, values), strict=True))
@@ -54,20 +54,20 @@ class Route:
         ]
 
     def at(self, ids: dict[str, str]) -> str:
-        """The path with these in it."""
-        return PARAMETER.sub(lambda found: ids[found[1]], self.path)
+        """Return the path with these ids."""
+        return PARAMETER.sub(lambda match: ids[match[1]], self.path)
 
 
 def routes(api: FastAPI) -> list[Route]:
-    """All there are, also those that the document does not show."""
-    found = []
+    """Return every route, also those that the OpenAPI document omits."""
+    found_routes = []
     for route in api.routes:
         # Newer versions of FastAPI keep included routers as they are.
         inner = route.effective_route_contexts() if hasattr(route, "effective_route_contexts") else [route]
-        found += [
+        found_routes += [
             Route(method, PARAMETER.sub(r"{\1}", one.path)) for one in inner for method in sorted(one.methods)
         ]
-    return found
+    return found_routes
 
 
 def _ids(name: str, path: str, org: SampleOrg) -> list[object]:
@@ -89,17 +89,17 @@ def _ids(name: str, path: str, org: SampleOrg) -> list[object]:
 
 @dataclass(frozen=True)
 class Mention:
-    """A request that says what is somebody's, in its query or its body; `{}` stands for it."""
+    """A request that refers to a resource in its query or its body; `{}` stands for the id."""
 
-    given: object
+    resource_id: object
     method: str
     url: str
     body: str | None = None
 
 
-def mentions(org: SampleOrg, project: str, asker: SampleOrg) -> list[Mention]:
-    """Every way for another to say what this org has, other than by a path."""
-    log = f"/v1/webhooks/{asker.webhook.endpoint.endpoint_id}/deliveries"
+def mentions(org: SampleOrg, project: str, client_org: SampleOrg) -> list[Mention]:
+    """Return every request of `client_org` that refers to a resource of this org other than by its path."""
+    log = f"/v1/webhooks/{client_org.webhook.endpoint.endpoint_id}/deliveries"
     job = '{"job_type": "report.build", "project_id": "{}"}'
     schedule = '{"name": "s", "cron": "0 3 * * *", "reason": "r",' + job[1:]
     return [
@@ -108,7 +108,7 @@ def mentions(org: SampleOrg, project: str, asker: SampleOrg) -> list[Mention]:
         Mention(org.key.key.key_id, "GET", "/v1/audit?target_id={}"),
         Mention(org.dead, "GET", "/v1/audit?target_id={}"),
         Mention(org.done, "GET", log + "?job_id={}"),
-        *_about_telling(org),
+        *_notification_mentions(org),
         Mention(project, "POST", "/v1/jobs", job),
         Mention(project, "POST", "/v1/jobs/bulk", f'{{"jobs": [{job}]}}'),
         Mention(project, "POST", "/v1/schedules", schedule),
@@ -121,7 +121,7 @@ def mentions(org: SampleOrg, project: str, asker: SampleOrg) -> list[Mention]:
     ]
 
 
-def _about_telling(org: SampleOrg) -> list[Mention]:
+def _notification_mentions(org: SampleOrg) -> list[Mention]:
     send, endpoint = '{"template_key": "job.failed", "to": [', org.webhook.endpoint.endpoint_id
     return [
         Mention(org.done, "GET", "/v1/notifications?job_id={}"),
@@ -136,9 +136,9 @@ def _about_telling(org: SampleOrg) -> list[Mention]:
     ]
 
 
-def named(document: dict[str, Any]) -> set[str]:
-    """The fields of queries and bodies that sound as if they could say what is somebody's."""
-    asked = {
+def reference_fields(document: dict[str, Any]) -> set[str]:
+    """Return the fields of queries and bodies whose names suggest that they refer to a resource."""
+    parameters = {
         parameter["name"]
         for operations in document["paths"].values()
         for operation in operations.values()
@@ -148,16 +148,16 @@ def named(document: dict[str, Any]) -> set[str]:
     bodies = {
         name
         for schema in document["components"]["schemas"].values()
-        if schema.get("additionalProperties") is False  # what callers send
+        if schema.get("additionalProperties") is False  # a request body
         for name in schema["properties"]
     }
-    return {name for name in asked | bodies if name.endswith("_id") or name in NAMED}
+    return {name for name in parameters | bodies if name.endswith("_id") or name in REFERENCES}
 
 
 def lookalike(text: str, chance: random.Random) -> str:
-    """Like it in every way, and nobody's."""
+    """Return an unknown id in the same format."""
     if text.startswith("blob:"):
-        return re.sub("[0-9a-f]{64}", lambda found: found[0][::-1], text)
+        return re.sub("[0-9a-f]{64}", lambda match: match[0][::-1], text)
     if UUID_TEXT.fullmatch(text):
         return str(uuid.UUID(int=uuid.UUID(text).int ^ chance.randrange(1, 2**32)))
     if parts := re.fullmatch("(evt|msg)_([0-9a-f]{32})_([0-9]+)", text):
@@ -165,19 +165,19 @@ def lookalike(text: str, chance: random.Random) -> str:
     return text[:-4] + "".join(chance.sample("0123456789", 4))
 
 
-def belongings(sql: psycopg.Connection[Any], org: SampleOrg) -> dict[str, list[Any]]:
-    """Every row that the org has, in every table."""
+def rows_of(sql: psycopg.Connection[Any], org: SampleOrg) -> dict[str, list[Any]]:
+    """Return every row of the org, in every table."""
     tables = sql.execute(
         "select table_name from information_schema.columns natural join information_schema.tables "
         "where table_schema = 'duly' and column_name = 'org_id' and table_type = 'BASE TABLE'"
     ).fetchall()
-    asked = "select to_jsonb(t)::text from duly.{} t where org_id = %s order by 1"
-    return {name: sql.execute(asked.format(name), [org.org_id]).fetchall() for (name,) in tables}
+    statement = "select to_jsonb(t)::text from duly.{} t where org_id = %s order by 1"
+    return {name: sql.execute(statement.format(name), [org.org_id]).fetchall() for (name,) in tables}
 
 
-def told_apart(org: SampleOrg) -> set[str]:
-    """The texts by which one would know that something is this org's."""
+def identifying_texts(org: SampleOrg) -> set[str]:
+    """Return the texts that identify resources of this org."""
     ids = (org.org_id, org.done, org.result, org.waiting, org.dead, org.analysis, org.findings)
     texts = {org.name, org.blob.split("/")[1], org.key.key.key_id, org.key.text, org.webhook.secret}
-    told = {str(org.notification), str(org.subscription), org.template}
-    return {*map(str, ids), str(org.webhook.endpoint.endpoint_id), org.message, *told, *texts}
+    notification_ids = {str(org.notification), str(org.subscription), org.template}
+    return {*map(str, ids), str(org.webhook.endpoint.endpoint_id), org.message, *notification_ids, *texts}

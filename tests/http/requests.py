@@ -1,4 +1,4 @@
-"""For tests of many routes: how an answer looks to somebody whom it must tell nothing."""
+"""Requests of many tests: reasons, invalid texts, and resources of other orgs that must look unknown."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from duly import Duly
 from duly.core.job import SYSTEM_ORG
 from tests.http.conftest import key_of
 
-WHY = {"reason": "the provider is back"}
+REASON = {"reason": "the provider is back"}
 JSON = {"content-type": "application/json"}
-NOT_TEXTS = ("\0", "a\0b", "x" * 5000)
-"""What no text of ours may be."""
+INVALID_TEXTS = ("\0", "a\0b", "x" * 5000)
+"""Texts that every text field refuses."""
 
 
 async def platform_key(app: Duly) -> str:
-    """The text of a new key for the installation."""
+    """Create an API key with the platform scope; return its text."""
     return await key_of(app, SYSTEM_ORG, "platform")
 
 
-async def check_blind(
-    client: httpx.AsyncClient, method: str, path: str, foreign: object, **said: object
+async def check_looks_unknown(
+    client: httpx.AsyncClient, method: str, path: str, foreign: object, **arguments: object
 ) -> None:
-    """Another org's id must answer byte for byte like one that nobody has."""
+    """Check that the id of another org gets the same response, byte for byte, as an unknown id."""
 
-    async def ask(which: object) -> tuple[int, str]:
-        answer = await client.request(method, path.format(which), **said)  # type: ignore[arg-type]
-        text = answer.text.replace(answer.headers["x-request-id"], "R").replace(str(which), "I")
-        return answer.status_code, text
+    async def request(resource_id: object) -> tuple[int, str]:
+        response = await client.request(method, path.format(resource_id), **arguments)  # type: ignore[arg-type]
+        text = response.text.replace(response.headers["x-request-id"], "R").replace(str(resource_id), "I")
+        return response.status_code, text
 
-    nobody = uuid.uuid4() if isinstance(foreign, uuid.UUID) else f"{foreign}"[:-1] + "Z"
-    of_foreign, of_nobody = await ask(foreign), await ask(nobody)
-    assert of_foreign == of_nobody, (method, path)
-    assert of_foreign[0] == 404, (method, path, of_foreign)
+    unknown = uuid.uuid4() if isinstance(foreign, uuid.UUID) else f"{foreign}"[:-1] + "Z"
+    foreign_response, unknown_response = await request(foreign), await request(unknown)
+    assert foreign_response == unknown_response, (method, path)
+    assert foreign_response[0] == 404, (method, path, foreign_response)

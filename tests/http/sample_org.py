@@ -1,4 +1,4 @@
-"""An org that has one of everything: what the service shows, lists and changes."""
+"""An org with one of every resource of the API."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.worker.working import ONE_ATTEMPT, WAIT_TIMEOUT, working
 
 @dataclass(frozen=True)
 class SampleOrg:
-    """Where the things of an org are."""
+    """The ids of the resources of an org."""
 
     org_id: uuid.UUID
     name: str
     subject: str
     done: uuid.UUID
-    """A job that has brought partial results, a final one and files."""
+    """A completed job with partial results, a final result and artifacts."""
     result: uuid.UUID
     waiting: uuid.UUID
     dead: uuid.UUID
@@ -44,20 +44,20 @@ class SampleOrg:
     key: NewApiKey
     webhook: NewSecret
     message: str
-    """What the webhook is told; it is never sent."""
+    """The id of a webhook message that is never sent."""
     notification: uuid.UUID
     subscription: uuid.UUID
     template: str
 
 
 def declare(app: Duly) -> None:
-    """The job types that the furniture needs. Before the service is made: it has routes for one of them."""
+    """Declare the job types; call this before the service is created, because one of them adds routes."""
     app.include_analyze()
     declare_reports(app)
 
 
 def declare_reports(app: Duly) -> None:
-    """Those of them that are not Duly's own."""
+    """Declare the job types that are not part of Duly."""
 
     @app.job("report.build", allows_partial=True, schedulable=True)
     async def build(ctx: Context, number: int = 0, note: str = "") -> dict[str, int]:
@@ -72,7 +72,7 @@ def declare_reports(app: Duly) -> None:
 
 
 async def create_sample_org(app: Duly, name: str) -> SampleOrg:
-    """An org of that name; `name` is part of whatever text it has."""
+    """Create an org; `name` is part of each of its texts."""
     org_id = uuid.uuid4()
     await app.create_org(org_id, name)
     file, subject = f"{name} report.csv", f"{name}-subject"

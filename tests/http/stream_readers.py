@@ -1,4 +1,4 @@
-"""Readers of streams on bare sockets: cheap enough for hundreds, and rude enough to hang up in mid-word."""
+"""Event stream readers on plain sockets: cheap enough for hundreds, able to disconnect in mid-event."""
 
 from __future__ import annotations
 
@@ -18,57 +18,57 @@ _END = b"job.completed"
 
 @dataclass
 class StreamReader:
-    """Somebody who reads the events of a job over as many connections as it takes."""
+    """Reads the events of a job over any number of connections."""
 
     address: str
     path: str
     key: str
-    seen: list[int] = field(default_factory=list)
+    event_seqs: list[int] = field(default_factory=list)
     ended: bool = False
     connections: int = 0
 
-    async def listen(self, most: int | None = None) -> None:
-        """Read on where it was left, to the end or until so many bytes have come; then hang up."""
+    async def listen(self, max_bytes: int | None = None) -> None:
+        """Resume after the last event, read to the end or up to `max_bytes`, and disconnect."""
         _, writer = pair = await self.connect()
         try:
-            await self.read(pair[0], most)
+            await self.read(pair[0], max_bytes)
         finally:
             writer.transport.abort()
 
     async def connect(self, buffer: int | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection on which the stream was asked for; it holds so many bytes that nobody has read."""
+        """Open a connection and request the stream; `buffer` limits its receive buffer, in bytes."""
         self.connections += 1
-        place = urlsplit(self.address)
+        url = urlsplit(self.address)
         sock = socket.socket()
         if buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, (place.hostname, place.port))
+        await asyncio.get_running_loop().sock_connect(sock, (url.hostname, url.port))
         pair = await asyncio.open_connection(sock=sock, limit=buffer or 2**16)
-        known = f"last-event-id: {self.seen[-1]}\r\n" if self.seen else ""
+        last_event_id = f"last-event-id: {self.event_seqs[-1]}\r\n" if self.event_seqs else ""
         pair[1].write(
-            f"GET {self.path} HTTP/1.1\r\nhost: {place.netloc}\r\nauthorization: Bearer {self.key}\r\n"
-            f"accept: text/event-stream\r\nconnection: close\r\n{known}\r\n".encode()
+            f"GET {self.path} HTTP/1.1\r\nhost: {url.netloc}\r\nauthorization: Bearer {self.key}\r\n"
+            f"accept: text/event-stream\r\nconnection: close\r\n{last_event_id}\r\n".encode()
         )
         return pair
 
-    async def read(self, reader: asyncio.StreamReader, most: int | None = None) -> None:
-        """Take what comes; of an event that did not come whole, nothing."""
-        came = b""
-        while most is None or len(came) < most:
-            more = await reader.read(2**16 if most is None else most - len(came))
-            if not more:
+    async def read(self, reader: asyncio.StreamReader, max_bytes: int | None = None) -> None:
+        """Read the complete events; ignore an incomplete one at the end."""
+        received = b""
+        while max_bytes is None or len(received) < max_bytes:
+            chunk = await reader.read(2**16 if max_bytes is None else max_bytes - len(received))
+            if not chunk:
                 break
-            came += more
-        assert came == b"" or came.startswith(b"HTTP/1.1 200"[: len(came)]), came
-        for number, kind in _EVENT.findall(came):
-            self.seen.append(int(number))
+            received += chunk
+        assert received == b"" or received.startswith(b"HTTP/1.1 200"[: len(received)]), received
+        for number, kind in _EVENT.findall(received):
+            self.event_seqs.append(int(number))
             self.ended |= kind == _END
 
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """Room for a thousand connections in this process."""
+    """Raise the limit of open files for a thousand connections in this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 4096:
         pytest.skip(f"no more than {hard} open files are allowed here")

@@ -32,9 +32,9 @@ async def test_an_org_sees_its_alerts_and_the_platform_its_own(
     await Alerter(app, Thresholds()).once()
     page = (await http.get("/v1/alerts", params={"limit": 2})).json()
     rest = (await http.get("/v1/alerts", params={"limit": 2, "after": page["after"]})).json()
-    found = page["alerts"] + rest["alerts"]
-    assert ({one["kind"] for one in found}, len({one["target"] for one in found})) == ({"dead_letter"}, 3)
-    assert "org_id" not in found[0]
+    alerts = page["alerts"] + rest["alerts"]
+    assert ({one["kind"] for one in alerts}, len({one["target"] for one in alerts})) == ({"dead_letter"}, 3)
+    assert "org_id" not in alerts[0]
     assert (await http.get("/v1/alerts", params={"kind": "webhook_failing"})).json()["alerts"] == []
     assert (await http.get("/v1/alerts", params={"kind": "x"})).status_code == 422
     assert (await stranger.get("/v1/alerts", params={"all": True})).json() == {"alerts": [], "after": None}
@@ -43,8 +43,8 @@ async def test_an_org_sees_its_alerts_and_the_platform_its_own(
         assert (await reader.get("/v1/alerts")).status_code == 403
     async with caller(api, await platform_key(app)) as platform:
         assert (await platform.get("/v1/platform/alerts")).json()["alerts"] == []
-        [over] = (await platform.get("/v1/platform/alerts", params={"all": True})).json()["alerts"]
-        assert (over["kind"], over["resolved_at"]) == ("queue_depth", "2026-11-15T12:00:00Z")
+        [resolved] = (await platform.get("/v1/platform/alerts", params={"all": True})).json()["alerts"]
+        assert (resolved["kind"], resolved["resolved_at"]) == ("queue_depth", "2026-11-15T12:00:00Z")
 
 
 async def test_readiness_does_not_depend_on_the_health_of_the_installation(
@@ -54,8 +54,8 @@ async def test_readiness_does_not_depend_on_the_health_of_the_installation(
     async with caller(api, None) as anonymous:
 
         async def health() -> tuple[int, list[str]]:
-            answer = await anonymous.get("/healthz")
-            return answer.status_code, answer.json()["reasons"]
+            response = await anonymous.get("/healthz")
+            return response.status_code, response.json()["reasons"]
 
         async with working(app):
             assert await health() == (200, [])
@@ -67,5 +67,5 @@ async def test_readiness_does_not_depend_on_the_health_of_the_installation(
         monkeypatch.setattr(health_routes, "_CACHE_TTL", 3600)
         assert await health() == (503, ["dead_rate", "no_worker"])
         sql.execute("delete from duly.alerts")
-        assert await health() == (503, ["dead_rate", "no_worker"]), "the database is not asked for everybody"
+        assert await health() == (503, ["dead_rate", "no_worker"]), "the result is cached"
         assert (await anonymous.get("/readyz")).status_code == 200

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 import httpx
 import pytest
 
 from duly import Duly
+from tests.http.conftest import wait_until_ended
 from tests.worker.working import working
 
 TEXT = (
@@ -22,78 +22,72 @@ def _included(app: Duly) -> None:
     app.include_analyze()
 
 
-async def ended(http: httpx.AsyncClient, place: str) -> dict[str, Any]:
-    while (said := (await http.get(place, headers={"prefer": "wait=30"})).json())["completed_at"] is None:
-        pass
-    return dict(said)
-
-
-async def test_small_work_is_answered_at_once(http: httpx.AsyncClient) -> None:
-    answer = await http.post("/analyze", json=SMALL)
-    assert answer.status_code == 200, answer.text
+async def test_a_small_analysis_is_returned_at_once(http: httpx.AsyncClient) -> None:
+    response = await http.post("/analyze", json=SMALL)
+    assert response.status_code == 200, response.text
     assert (await http.get("/v1/jobs")).json()["jobs"] == []
-    said = answer.json()
-    assert said["languages"][0]["language"] == "de"
-    assert said["timeline"]["items"][0]["date"] == "2026-03-17"
+    analysis = response.json()
+    assert analysis["languages"][0]["language"] == "de"
+    assert analysis["timeline"]["items"][0]["date"] == "2026-03-17"
 
 
-async def test_other_work_is_a_job_with_the_same_result(
+async def test_an_analysis_as_a_job_has_the_same_result(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, org: uuid.UUID
 ) -> None:
-    asked = await http.post(
+    submitted = await http.post(
         "/analyze", json=SMALL, headers={"prefer": "respond-async", "idempotency-key": "k"}
     )
-    assert asked.status_code == 202
-    place = asked.json()["status_url"]
-    assert (place, asked.headers["location"]) == (f"/analyze/jobs/{asked.json()['job_id']}", place)
+    assert submitted.status_code == 202
+    url = submitted.json()["status_url"]
+    assert (url, submitted.headers["location"]) == (f"/analyze/jobs/{submitted.json()['job_id']}", url)
     again = await http.post(
         "/analyze", json=SMALL, headers={"prefer": "respond-async", "idempotency-key": "k"}
     )
-    assert (again.json(), again.headers["idempotency-replayed"]) == (asked.json(), "true")
+    assert (again.json(), again.headers["idempotency-replayed"]) == (submitted.json(), "true")
     async with working(app):
-        said = await ended(http, place)
-    assert (said["status"], said["progress_percent"]) == ("completed", 100)
-    assert said["result_url"] == f"/analyze/results/{said['result_id']}"
-    result = (await http.get(said["result_url"])).json()
-    at_once = (await http.post("/analyze", json=SMALL)).json()
+        job = await wait_until_ended(http, url)
+    assert (job["status"], job["progress_percent"]) == ("completed", 100)
+    assert job["result_url"] == f"/analyze/results/{job['result_id']}"
+    result = (await http.get(job["result_url"])).json()
+    immediate = (await http.post("/analyze", json=SMALL)).json()
     files = {"report": None, "readable": None}
-    assert {**result["snapshot"]["value"], **files} == {**at_once, **files}
-    assert (result["snapshot"]["kind"], result["latest_seq"]) == ("final", said["partial_count"] + 1)
-    first = (await http.get(said["result_url"], params={"seq": 1})).json()["snapshot"]
+    assert {**result["snapshot"]["value"], **files} == {**immediate, **files}
+    assert (result["snapshot"]["kind"], result["latest_seq"]) == ("final", job["partial_count"] + 1)
+    first = (await http.get(job["result_url"], params={"seq": 1})).json()["snapshot"]
     assert (first["kind"], first["chunk_key"]) == ("partial", "a.txt/language")
-    events = (await http.get(asked.json()["events_url"])).json()["events"]
+    events = (await http.get(submitted.json()["events_url"])).json()["events"]
     assert [event["event_seq"] for event in events] == list(range(1, len(events) + 1))
     kinds = [event["event_type"] for event in events]
     assert (kinds[0], kinds[-1]) == ("api.analyze.job.queued", "api.analyze.job.completed")
     assert {"api.analyze.job.started", "api.analyze.job.partial"} <= set(kinds)
-    trace = asked.headers["traceparent"].split("-")[1]
+    trace = submitted.headers["traceparent"].split("-")[1]
     assert {(event["org_id"], event["trace_id"]) for event in events} == {(str(org), trace)}
-    assert events[-1]["result_id"] == said["result_id"]
+    assert events[-1]["result_id"] == job["result_id"]
     unknown = uuid.uuid4()
-    for known, nobody in (
-        (place, f"/analyze/jobs/{unknown}"),
-        (said["result_url"], f"/analyze/results/{unknown}"),
-        (asked.json()["events_url"], f"/analyze/jobs/{unknown}/events"),
+    for url_of_another_org, unknown_url in (
+        (url, f"/analyze/jobs/{unknown}"),
+        (job["result_url"], f"/analyze/results/{unknown}"),
+        (submitted.json()["events_url"], f"/analyze/jobs/{unknown}/events"),
     ):
-        foreign = await stranger.get(known)
+        foreign = await stranger.get(url_of_another_org)
         assert (foreign.status_code, foreign.json()["code"]) == (
             404,
-            (await stranger.get(nobody)).json()["code"],
+            (await stranger.get(unknown_url)).json()["code"],
         )
 
 
-async def test_large_work_is_never_done_at_once_and_can_be_canceled(http: httpx.AsyncClient) -> None:
+async def test_a_large_analysis_always_becomes_a_job_and_can_be_canceled(http: httpx.AsyncClient) -> None:
     blob = await http.post("/v1/blobs", content=(TEXT * 500).encode())
-    asked = await http.post("/analyze", json={"sources": [{"name": "long", "blob": blob.json()["blob"]}]})
-    assert asked.status_code == 202
+    submitted = await http.post("/analyze", json={"sources": [{"name": "long", "blob": blob.json()["blob"]}]})
+    assert submitted.status_code == 202
     for _ in range(2):
-        answer = await http.post(f"{asked.json()['status_url']}/cancel", json={"reason": "enough"})
-        assert (answer.status_code, answer.json()["status"]) == (200, "canceled")
-    events = (await http.get(asked.json()["events_url"])).json()["events"]
+        response = await http.post(f"{submitted.json()['status_url']}/cancel", json={"reason": "enough"})
+        assert (response.status_code, response.json()["status"]) == (200, "canceled")
+    events = (await http.get(submitted.json()["events_url"])).json()["events"]
     assert events[-1]["event_type"] == "api.analyze.job.canceled"
 
 
-async def test_other_jobs_are_no_analyses(http: httpx.AsyncClient, app: Duly) -> None:
+async def test_other_jobs_look_unknown_as_analyses(http: httpx.AsyncClient, app: Duly) -> None:
     @app.job("report.build")
     def build() -> None: ...
 
@@ -103,9 +97,7 @@ async def test_other_jobs_are_no_analyses(http: httpx.AsyncClient, app: Duly) ->
     assert (await http.post(f"/analyze/jobs/{job}/cancel", json={"reason": "r"})).status_code == 404
 
 
-async def test_what_is_wrong_with_a_source_is_named(
-    http: httpx.AsyncClient, stranger: httpx.AsyncClient
-) -> None:
+async def test_an_invalid_source_is_named(http: httpx.AsyncClient, stranger: httpx.AsyncClient) -> None:
     foreign = (await stranger.post("/v1/blobs", content=b"theirs")).json()["blob"]
     for sources, field in (
         ([], "sources"),
@@ -114,5 +106,5 @@ async def test_what_is_wrong_with_a_source_is_named(
         ([{"name": "a", "text": "x"}, {"name": "b", "blob": foreign}], "sources.1.blob"),
         ([{"name": "a", "text": "x\0"}], "sources.0.text"),
     ):
-        answer = await http.post("/analyze", json={"sources": sources})
-        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
+        response = await http.post("/analyze", json={"sources": sources})
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, field), response.text

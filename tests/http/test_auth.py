@@ -1,4 +1,4 @@
-"""Who may come in: keys and tokens; everybody else is told the same."""
+"""Authentication with API keys and tokens; all invalid credentials get the same response."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ async def issuer() -> AsyncIterator[LocalIssuer]:
 
 
 @pytest.fixture
-async def door(app: Duly, org: uuid.UUID, issuer: LocalIssuer) -> AsyncIterator[httpx.AsyncClient]:
-    """A service that trusts the issuer, and remembers nobody."""
+async def anonymous(app: Duly, org: uuid.UUID, issuer: LocalIssuer) -> AsyncIterator[httpx.AsyncClient]:
+    """A client without credentials of a service that trusts the issuer and caches no authentication."""
     trusted = Issuer(issuer.url, "duly", platform_claim="ops")
     api = create_app(app, HttpOptions(issuers=(trusted,), authentication_ttl=timedelta(0)))
     async with caller(api, None) as client:
         yield client
 
 
-def bearing(token: str) -> dict[str, str]:
+def bearer(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
 async def test_a_member_has_the_scopes_of_the_current_role(
-    app: Duly, org: uuid.UUID, door: httpx.AsyncClient, issuer: LocalIssuer
+    app: Duly, org: uuid.UUID, anonymous: httpx.AsyncClient, issuer: LocalIssuer
 ) -> None:
     members, token = Members(app), issuer.token(org_id=str(org))
-    assert (await door.get("/v1/jobs", headers=bearing(token))).status_code == 401  # no member
+    assert (await anonymous.get("/v1/jobs", headers=bearer(token))).status_code == 401  # no member
     await members.set(org, "u1", "viewer", actor=ANNA, reason="hired")
-    assert (await door.get("/v1/jobs", headers=bearing(token))).status_code == 200
+    assert (await anonymous.get("/v1/jobs", headers=bearer(token))).status_code == 200
     body = {"job_type": "none", "payload": {}}
-    assert (await door.post("/v1/jobs", json=body, headers=bearing(token))).status_code == 403
+    assert (await anonymous.post("/v1/jobs", json=body, headers=bearer(token))).status_code == 403
     await members.set(org, "u1", "operator", actor=ANNA, reason="promoted")
-    assert (await door.post("/v1/jobs", json=body, headers=bearing(token))).status_code == 422
+    assert (await anonymous.post("/v1/jobs", json=body, headers=bearer(token))).status_code == 422
     await members.remove(org, "u1", actor=ANNA, reason="left")
-    assert (await door.get("/v1/jobs", headers=bearing(token))).status_code == 401
+    assert (await anonymous.get("/v1/jobs", headers=bearer(token))).status_code == 401
 
 
 async def test_all_invalid_credentials_look_the_same(
-    app: Duly, org: uuid.UUID, door: httpx.AsyncClient, issuer: LocalIssuer
+    app: Duly, org: uuid.UUID, anonymous: httpx.AsyncClient, issuer: LocalIssuer
 ) -> None:
     await Members(app).set(org, "u1", "viewer", actor=ANNA, reason="hired")
     me = {"org_id": str(org)}
     good = issuer.token(**me)
-    assert (await door.get("/v1/jobs", headers=bearing(good))).status_code == 200
+    assert (await anonymous.get("/v1/jobs", headers=bearer(good))).status_code == 200
     head, body, signature = good.split(".")
     wrong = [
         issuer.token(**me, aud="other"),
@@ -85,51 +85,60 @@ async def test_all_invalid_credentials_look_the_same(
         "duly_live_" + "0" * 20 + "_" + "0" * 48,
         "",
     ]
-    answers = [await door.get("/v1/jobs", headers={**bearing(token), "x-request-id": "r"}) for token in wrong]
-    assert {answer.status_code for answer in answers} == {401}
-    assert len({answer.content for answer in answers}) == 1
-    assert answers[0].headers["www-authenticate"] == 'Bearer realm="duly"'
-    nobody = await door.get("/v1/jobs")
-    assert (nobody.status_code, nobody.json()["code"]) == (401, "auth.required")
+    responses = [
+        await anonymous.get("/v1/jobs", headers={**bearer(token), "x-request-id": "r"}) for token in wrong
+    ]
+    assert {response.status_code for response in responses} == {401}
+    assert len({response.content for response in responses}) == 1
+    assert responses[0].headers["www-authenticate"] == 'Bearer realm="duly"'
+    without_credentials = await anonymous.get("/v1/jobs")
+    assert (without_credentials.status_code, without_credentials.json()["code"]) == (401, "auth.required")
 
 
 async def test_keys_of_an_issuer_are_cached_and_refreshed(
-    app: Duly, org: uuid.UUID, door: httpx.AsyncClient, issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+    app: Duly,
+    org: uuid.UUID,
+    anonymous: httpx.AsyncClient,
+    issuer: LocalIssuer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await Members(app).set(org, "u1", "viewer", actor=ANNA, reason="hired")
 
-    async def tried() -> int:
-        return (await door.get("/v1/jobs", headers=bearing(issuer.token(org_id=str(org))))).status_code
+    async def status_with_token() -> int:
+        return (await anonymous.get("/v1/jobs", headers=bearer(issuer.token(org_id=str(org))))).status_code
 
-    assert await asyncio.gather(*(tried() for _ in range(5))) == [200] * 5  # the first to come waits for all
-    assert issuer.asked == 1
+    # Concurrent requests share one lookup.
+    assert await asyncio.gather(*(status_with_token() for _ in range(5))) == [200] * 5
+    assert issuer.discovery_requests == 1
     issuer.rotate("key-2")
-    assert [await tried() for _ in range(5)] == [401] * 5  # nobody makes us ask all the time
-    assert issuer.asked == 1
+    # Tokens with an unknown key do not refresh the cache at once.
+    assert [await status_with_token() for _ in range(5)] == [401] * 5
+    assert issuer.discovery_requests == 1
     monkeypatch.setattr(provider, "_RETRY_PAUSE", 0.0)
-    assert await tried() == 200
+    assert await status_with_token() == 200
     issuer.down = True
     monkeypatch.setattr(provider, "_CACHE_TTL", 0.0)
-    assert [await tried() for _ in range(2)] == [200] * 2  # what we have is good until it is replaced
-    assert issuer.asked > 2
+    # Cached keys are used while the issuer is down.
+    assert [await status_with_token() for _ in range(2)] == [200] * 2
+    assert issuer.discovery_requests > 2
 
 
 async def test_an_operator_of_the_installation_belongs_to_no_org(
-    door: httpx.AsyncClient, issuer: LocalIssuer
+    anonymous: httpx.AsyncClient, issuer: LocalIssuer
 ) -> None:
     token = issuer.token(ops=True, org_id=None)
-    assert (await door.get("/v1/jobs", headers=bearing(token))).status_code == 403
+    assert (await anonymous.get("/v1/jobs", headers=bearer(token))).status_code == 403
     assert (
-        await door.get("/v1/jobs", headers=bearing(issuer.token(ops="true", org_id=None)))
+        await anonymous.get("/v1/jobs", headers=bearer(issuer.token(ops="true", org_id=None)))
     ).status_code == 401
 
 
 async def test_a_revoked_key_works_for_a_few_seconds_at_most(app: Duly, org: uuid.UUID) -> None:
     text = await key_of(app, org)
-    lasting = create_app(app, HttpOptions())
-    strict = create_app(app, HttpOptions(authentication_ttl=timedelta(0)))
-    async with caller(lasting, text) as remembers, caller(strict, text) as forgets:
-        assert (await remembers.get("/v1/jobs")).status_code == 200
+    cached_api = create_app(app, HttpOptions())
+    uncached_api = create_app(app, HttpOptions(authentication_ttl=timedelta(0)))
+    async with caller(cached_api, text) as cached, caller(uncached_api, text) as uncached:
+        assert (await cached.get("/v1/jobs")).status_code == 200
         await app.api_keys.revoke(org, text.split("_")[2], actor=ANNA, reason="lost")
-        assert (await remembers.get("/v1/jobs")).status_code == 200
-        assert (await forgets.get("/v1/jobs")).status_code == 401
+        assert (await cached.get("/v1/jobs")).status_code == 200
+        assert (await uncached.get("/v1/jobs")).status_code == 401

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says is what the service does: every operation, by every check of schemathesis.
+"""The service conforms to its OpenAPI document: every operation, by every check of schemathesis.
 
 DULY_CONTRACT_EXAMPLES=200 DULY_CONTRACT_SEED=7 ./dev test tests/http/test_contract.py
 """
@@ -26,7 +26,7 @@ OTHERS = f"^(?!{PLATFORM[1:]}|{JOBS[1:]})"
 
 @pytest.fixture
 def options() -> HttpOptions:
-    """No limit is in the way, nothing is waited for, and no key can be lost by revoking it."""
+    """No rate limit, no long waits, and keys that still work after schemathesis revoked them."""
     return HttpOptions(
         requests_per_second=1e9,
         burst=10**9,
@@ -42,7 +42,7 @@ def api(app: Duly, options: HttpOptions) -> FastAPI:
     return create_app(app, options)
 
 
-# The service runs in this process, and draws random numbers of its own meanwhile.
+# The service runs in this process and uses random numbers itself.
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("paths", [JOBS, OTHERS, PLATFORM], ids=["jobs", "others", "platform"])
@@ -51,6 +51,6 @@ async def test_the_service_conforms_to_its_openapi_document(app: Duly, api: Fast
     key = await platform_key(app) if paths == PLATFORM else org.key.text
     async with served(api) as address:
         report = await asyncio.to_thread(check, address, key, org, paths)
-    assert not report.wrong, "\n\n".join(f"{name}: {said}" for name, said in report.wrong.items())
-    # Else it would be the document of a service that refuses everything.
-    assert len(report.served()) > 0.7 * len({operation for operation, _ in report.answers})
+    assert not report.failures, "\n\n".join(f"{name}: {example}" for name, example in report.failures.items())
+    # A service that refuses every request would conform too.
+    assert len(report.served()) > 0.7 * len({operation for operation, _ in report.responses})

@@ -21,7 +21,7 @@ from duly.http.options import HttpOptions
 from tests.db.open_transactions import wait_for_transactions
 from tests.features.events.test_feed import old_events
 from tests.http.conftest import ANNA, key_of, served
-from tests.http.requests import NOT_TEXTS
+from tests.http.requests import INVALID_TEXTS
 from tests.maintenance.aging import drop
 
 STREAM = {"accept": "text/event-stream"}
@@ -42,7 +42,7 @@ def send(app: Duly, acting: uuid.UUID) -> Any:
     return send
 
 
-async def test_pages_follow_one_another(
+async def test_pages_of_the_feed_are_contiguous(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, send: Any, sql: psycopg.Connection
 ) -> None:
     jobs = [str((await send.enqueue(n)).job_id) for n in range(3)]
@@ -83,7 +83,11 @@ async def test_an_expired_cursor_is_gone_and_an_invalid_one_is_refused(
         assert (gone.status_code, gone.json()["code"]) == (410, "cursor.expired")
     ahead = f"0 {2**62} {uuid.UUID(int=1)} 1"
     huge = f"0 {10**30} {uuid.UUID(int=1)} 1"
-    for text in (*NOT_TEXTS, "%%%", *(urlsafe_b64encode(x.encode()).decode() for x in (ahead, huge, "a b"))):
+    for text in (
+        *INVALID_TEXTS,
+        "%%%",
+        *(urlsafe_b64encode(x.encode()).decode() for x in (ahead, huge, "a b")),
+    ):
         assert (await http.get("/v1/feed", params={"after": text})).status_code == 422, text
 
 

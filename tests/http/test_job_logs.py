@@ -1,4 +1,4 @@
-"""What a job logged, by HTTP: for who may see the job, page by page."""
+"""Job logs over HTTP: paginated, and visible to clients that may see the job."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from duly.core.errors import UnknownJob
 from duly.core.principal import Principal
 from duly.http.options import HttpOptions
 from tests.http.conftest import key_of
-from tests.http.requests import check_blind
-from tests.worker.working import TWO_ATTEMPTS, working
+from tests.http.requests import check_looks_unknown
+from tests.worker.working import TWICE, working
 
 
-async def _may(who: Principal, subject_id: str, action: str) -> bool:
+async def _may(principal: Principal, subject_id: str, action: str) -> bool:
     return action == "submit" or subject_id != "hidden"
 
 
@@ -26,7 +26,7 @@ def options() -> HttpOptions:
     return HttpOptions(may=_may)
 
 
-async def test_log_lines_are_visible_to_those_who_see_the_job(
+async def test_log_lines_are_visible_to_clients_that_may_see_the_job(
     app: Duly, org: uuid.UUID, api: FastAPI, http: httpx.AsyncClient, stranger: httpx.AsyncClient, key: str
 ) -> None:
     @app.job("talk.twice", retry=TWO_ATTEMPTS)
@@ -43,8 +43,8 @@ async def test_log_lines_are_visible_to_those_who_see_the_job(
         assert (await http.get(path)).json() == {"lines": [], "after": None}
         async with working(app):
             await job.wait(60)
-        told = [(line.attempt, line.level, line.message) async for line in job.logs()]
-        assert told == [(n, *line) for n in (1, 2) for line in (("info", "one"), ("warning", "two"))]
+        log_lines = [(line.attempt, line.level, line.message) async for line in job.logs()]
+        assert log_lines == [(n, *line) for n in (1, 2) for line in (("info", "one"), ("warning", "two"))]
         assert [line.attempt async for line in client.logs(str(job.job_id), attempt=2)] == [2, 2]
         with pytest.raises(UnknownJob):
             [line async for line in client.logs(uuid.uuid4())]
@@ -56,9 +56,9 @@ async def test_log_lines_are_visible_to_those_who_see_the_job(
     for wrong in ({"after": "x"}, {"attempt": "0"}, {"limit": "0"}, {"about": "1"}):
         assert (await http.get(path, params=wrong)).status_code == 422, wrong
 
-    await check_blind(stranger, "GET", "/v1/jobs/{}/logs", job.job_id)
+    await check_looks_unknown(stranger, "GET", "/v1/jobs/{}/logs", job.job_id)
     hidden = {"job_type": "talk.twice", "subject_id": "hidden"}
     other = uuid.UUID((await http.post("/v1/jobs", json=hidden)).json()["job_id"])
-    await check_blind(http, "GET", "/v1/jobs/{}/logs", other)
+    await check_looks_unknown(http, "GET", "/v1/jobs/{}/logs", other)
     http.headers["authorization"] = f"Bearer {await key_of(app, org, 'jobs:write')}"
     assert (await http.get(path)).status_code == 403

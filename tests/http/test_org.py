@@ -1,4 +1,4 @@
-"""The org of the caller: its figures, keys, members and audit trail, and nobody else's."""
+"""The org of the client: its statistics, keys, members and audit trail, and no other org's."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from duly.features.queues.service import Queues
 from duly.http.options import HttpOptions
 from tests.db.open_transactions import wait_for_transactions
 from tests.http.conftest import ANNA, caller, key_of
-from tests.http.requests import NOT_TEXTS, WHY, check_blind, platform_key
-from tests.worker.working import WAIT_TIMEOUT, working
+from tests.http.requests import INVALID_TEXTS, REASON, check_looks_unknown, platform_key
+from tests.worker.working import PATIENCE, working
 
 BOB = "auth0|bob/1"
-PLACE = "/v1/members/" + quote(BOB, safe="")
+MEMBER_URL = "/v1/members/" + quote(BOB, safe="")
 
 
 @pytest.fixture
 def options() -> HttpOptions:
-    """Whoever is revoked is not believed any more at once."""
+    """Without a cache, so that a revoked key is refused at once."""
     return HttpOptions(authentication_ttl=timedelta(0))
 
 
@@ -60,8 +60,8 @@ async def test_an_org_sees_its_own_statistics(
     assert [one["job_type"] for one in limits["limits"]] == [None, "mail.send"]
     assert (await stranger.get("/v1/org/limits")).json() == {"limits": [], "after": None}
 
-    def waiting(answer: httpx.Response) -> dict[str, int]:
-        return {one["queue"]: one["waiting"]["count"] for one in answer.json()["queues"]}
+    def waiting(response: httpx.Response) -> dict[str, int]:
+        return {one["queue"]: one["waiting"]["count"] for one in response.json()["queues"]}
 
     queues = await http.get("/v1/queues")
     assert {one["queue"] for one in queues.json()["queues"] if one["paused_at"]} == {"q:planning"}
@@ -72,12 +72,12 @@ async def test_an_org_sees_its_own_statistics(
 async def test_an_api_key_is_created_used_rotated_and_revoked(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, api: FastAPI, key: str, sql: psycopg.Connection
 ) -> None:
-    body = {**WHY, "name": "ci", "scopes": ["jobs:read", "admin"]}
-    made = await http.post("/v1/keys", json=body)
-    assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
-    said = made.json()
-    text, place = said.pop("text"), made.headers["location"]
-    assert (await http.get(place)).json() == said
+    body = {**REASON, "name": "ci", "scopes": ["jobs:read", "admin"]}
+    created = await http.post("/v1/keys", json=body)
+    assert (created.status_code, created.headers["cache-control"]) == (201, "no-store")
+    api_key = created.json()
+    text, url = api_key.pop("text"), created.headers["location"]
+    assert (await http.get(url)).json() == api_key
     async with caller(api, text) as ci:
         assert (await ci.get("/v1/jobs")).status_code == 200
         for scopes in (["jobs:write"], ["jobs:read", "operate"], ["platform"]):
@@ -85,17 +85,17 @@ async def test_an_api_key_is_created_used_rotated_and_revoked(
             assert (more.status_code, more.json()["code"]) == (403, "auth.forbidden")
         first = (await http.get("/v1/keys")).json()["keys"]
         strong = next(one["key_id"] for one in first if one["name"] == "tests")
-        assert (await ci.post(f"/v1/keys/{strong}/rotate", json=WHY)).status_code == 403
-        rotated = await ci.post(f"{place}/rotate", json={**WHY, "overlap_seconds": 60})
+        assert (await ci.post(f"/v1/keys/{strong}/rotate", json=REASON)).status_code == 403
+        rotated = await ci.post(f"{url}/rotate", json={**REASON, "overlap_seconds": 60})
         assert (rotated.status_code, rotated.headers["cache-control"]) == (201, "no-store")
         assert (await ci.get("/v1/org")).status_code == 200
         for _ in range(2):
-            ended = await http.post(f"{place}/revoke", json=WHY)
+            ended = await http.post(f"{url}/revoke", json=REASON)
             assert (ended.status_code, ended.json()["alive"]) == (200, False)
         assert (await ci.get("/v1/org")).status_code == 401
     async with caller(api, rotated.json()["text"]) as successor:
         assert (await successor.get("/v1/org")).status_code == 200
-    late = await http.post(f"{place}/rotate", json=WHY)
+    late = await http.post(f"{url}/rotate", json=REASON)
     assert (late.status_code, late.json()["code"]) == (409, "conflict")
     page = (await http.get("/v1/keys", params={"limit": 2})).json()
     rest = (await http.get("/v1/keys", params={"limit": 2, "after": page["after"]})).json()
@@ -105,51 +105,51 @@ async def test_an_api_key_is_created_used_rotated_and_revoked(
     assert secret not in str(everything)
 
     assert len((await stranger.get("/v1/keys")).json()["keys"]) == 1
-    await check_blind(stranger, "GET", "/v1/keys/{}", strong)
+    await check_looks_unknown(stranger, "GET", "/v1/keys/{}", strong)
     for verb in ("revoke", "rotate"):
-        await check_blind(stranger, "POST", f"/v1/keys/{{}}/{verb}", strong, json=WHY)
+        await check_looks_unknown(stranger, "POST", f"/v1/keys/{{}}/{verb}", strong, json=REASON)
 
 
 async def test_members_are_added_and_removed(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
-    put = await http.put(PLACE, json={**WHY, "role": "admin"})
+    put = await http.put(MEMBER_URL, json={**REASON, "role": "admin"})
     assert (put.status_code, put.json()["user_id"], put.json()["role"]) == (200, BOB, "admin")
-    assert (await http.get(PLACE)).json() == put.json()
+    assert (await http.get(MEMBER_URL)).json() == put.json()
     assert (await http.get("/v1/members")).json() == {"members": [put.json()], "after": None}
     async with caller(api, await key_of(app, org, "admin", "jobs:read")) as weak:
-        assert (await weak.put(PLACE, json={**WHY, "role": "operator"})).status_code == 403
-        assert (await weak.put(PLACE, json={**WHY, "role": "viewer"})).status_code == 200
+        assert (await weak.put(MEMBER_URL, json={**REASON, "role": "operator"})).status_code == 403
+        assert (await weak.put(MEMBER_URL, json={**REASON, "role": "viewer"})).status_code == 200
     assert (await stranger.get("/v1/members")).json() == {"members": [], "after": None}
-    theirs = await stranger.get(PLACE)
-    unknown = await stranger.get(PLACE + "x")
+    theirs = await stranger.get(MEMBER_URL)
+    unknown = await stranger.get(MEMBER_URL + "x")
     assert (theirs.status_code, unknown.status_code) == (404, 404)
     assert theirs.json()["detail"] == unknown.json()["detail"].replace(BOB + "x", BOB)
-    assert (await stranger.delete(PLACE, params=WHY)).status_code == 404
-    assert (await stranger.put(PLACE, json={**WHY, "role": "viewer"})).status_code == 200
-    assert (await http.delete(PLACE, params=WHY)).status_code == 204
-    assert (await http.delete(PLACE, params=WHY)).status_code == 404
-    assert (await stranger.get(PLACE)).status_code == 200
+    assert (await stranger.delete(MEMBER_URL, params=REASON)).status_code == 404
+    assert (await stranger.put(MEMBER_URL, json={**REASON, "role": "viewer"})).status_code == 200
+    assert (await http.delete(MEMBER_URL, params=REASON)).status_code == 204
+    assert (await http.delete(MEMBER_URL, params=REASON)).status_code == 404
+    assert (await stranger.get(MEMBER_URL)).status_code == 200
 
 
 async def test_the_audit_trail_is_read_and_verified(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient
 ) -> None:
     for role in ("viewer", "operator"):
-        await http.put(PLACE, json={**WHY, "role": role}, headers={"x-request-id": f"r-{role}"})
-    found = (await http.get("/v1/audit", params={"action": "member.set"})).json()["entries"]
-    assert [(e["request_id"], e["reason"], e["target_id"]) for e in found] == [
-        ("r-operator", WHY["reason"], BOB),
-        ("r-viewer", WHY["reason"], BOB),
+        await http.put(MEMBER_URL, json={**REASON, "role": role}, headers={"x-request-id": f"r-{role}"})
+    entries = (await http.get("/v1/audit", params={"action": "member.set"})).json()["entries"]
+    assert [(e["request_id"], e["reason"], e["target_id"]) for e in entries] == [
+        ("r-operator", REASON["reason"], BOB),
+        ("r-viewer", REASON["reason"], BOB),
     ]
     page = (await http.get("/v1/audit", params={"limit": 1})).json()
     rest = (await http.get("/v1/audit", params={"limit": 1, "after": page["after"]})).json()
-    assert page["entries"] + rest["entries"] == found
+    assert page["entries"] + rest["entries"] == entries
     late = {"since": "9999-12-31T23:59:59-12:00"}
     assert (await http.get("/v1/audit", params=late)).json()["entries"] == []
-    early = {"until": found[1]["occurred_at"], "actor": "anna"}
-    [made] = (await http.get("/v1/audit", params=early)).json()["entries"]
-    assert made["action"] == "key.created"
+    early = {"until": entries[1]["occurred_at"], "actor": "anna"}
+    [entry_of_key] = (await http.get("/v1/audit", params=early)).json()["entries"]
+    assert entry_of_key["action"] == "key.created"
     report = (await http.get("/v1/audit/verify")).json()
     assert (report["ok"], report["unsealed"], report["problems"]) == (True, 3, [])
     wrong = (await http.get("/v1/audit/verify", params={"expect": "ab" * 32})).json()
@@ -179,35 +179,41 @@ async def test_a_job_records_a_change_and_events_have_audit_names(
     org: uuid.UUID,
     sql: psycopg.Connection,
 ) -> None:
-    said = {"target_type": "sheet", "target_id": "7", "before": {"n": 1}, "after": {"n": 2}, "locale": "de"}
+    change = {"target_type": "sheet", "target_id": "7", "before": {"n": 1}, "after": {"n": 2}, "locale": "de"}
     key = {"idempotency-key": "sheet-7-2"}
-    done = await http.post("/v1/audit/changes", json={**said, **WHY, "names": {"n": "Zahl"}}, headers=key)
+    done = await http.post(
+        "/v1/audit/changes", json={**change, **REASON, "names": {"n": "Zahl"}}, headers=key
+    )
     assert (done.status_code, done.headers["location"]) == (202, done.json()["status_url"])
-    again = await http.post("/v1/audit/changes", json={**said, "after": {"n": 3}}, headers=key)
+    again = await http.post("/v1/audit/changes", json={**change, "after": {"n": 3}}, headers=key)
     assert (again.status_code, again.json()["code"]) == (422, "idempotency.reused")
     async with working(app):
         await app.handle(done.json()["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     [entry] = (await http.get("/v1/audit", params={"action": "sheet.changed"})).json()["entries"]
     assert (entry["detail"]["summary"], entry["actor_type"]) == ("Zahl: 1 → 2", "api_key")
-    assert entry["reason"] == WHY["reason"]
-    wait_for_transactions(sql)
-    told = (await http.get("/v1/audit/events")).json()
-    assert [one["action"] for one in told["events"]] == ["job.enqueued", "job.started", "job.succeeded"]
-    rest = (await http.get("/v1/audit/events", params={"after": told["events"][0]["cursor"]})).json()
-    assert rest["events"] == told["events"][1:]
+    assert entry["reason"] == REASON["reason"]
+    settle(sql)
+    audit_events = (await http.get("/v1/audit/events")).json()
+    assert [one["action"] for one in audit_events["events"]] == [
+        "job.enqueued",
+        "job.started",
+        "job.succeeded",
+    ]
+    rest = (await http.get("/v1/audit/events", params={"after": audit_events["events"][0]["cursor"]})).json()
+    assert rest["events"] == audit_events["events"][1:]
     assert (await stranger.get("/v1/audit/events")).json()["events"] == []
     async with caller(api, await key_of(app, org, "jobs:read", "jobs:write", "operate")) as operator:
-        assert (await operator.post("/v1/audit/changes", json=said)).status_code == 403
+        assert (await operator.post("/v1/audit/changes", json=change)).status_code == 403
         assert (await operator.get("/v1/audit/events")).status_code == 403
         assert (await operator.post("/v1/audit/verify")).status_code == 403
-        plain = {"job_type": "duly.enrich_audit", "payload": said}
+        plain = {"job_type": "duly.enrich_audit", "payload": change}
         assert (await operator.post("/v1/jobs", json=plain)).json()["code"] == "job_type.unknown"
 
 
 async def test_invalid_requests_name_their_fields(
     http: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
-    key: dict[str, Any] = {**WHY, "name": "ci", "scopes": ["jobs:read"]}
+    key: dict[str, Any] = {**REASON, "name": "ci", "scopes": ["jobs:read"]}
     for wrong, field in (
         ({"scopes": []}, "scopes"),
         ({"scopes": ["root"]}, "scopes.0"),
@@ -218,10 +224,10 @@ async def test_invalid_requests_name_their_fields(
         ({"expires_at": "9999-12-31T23:59:59-23:59"}, "expires_at"),
         ({"expires_at": 10**30}, "expires_at"),
     ):
-        answer = await http.post("/v1/keys", json={**key, **wrong})
-        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
+        response = await http.post("/v1/keys", json={**key, **wrong})
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, field), response.text
     texts = [
-        *NOT_TEXTS,
+        *INVALID_TEXTS,
         *(urlsafe_b64encode(s).decode() for s in (b"\0", b"x\0 y", b"\xff")),
     ]
     for path in ("/v1/keys", "/v1/members", "/v1/audit", "/v1/org/limits", "/v1/dead-letters"):
@@ -233,12 +239,12 @@ async def test_invalid_requests_name_their_fields(
     assert (await http.get("/v1/org/limits", params={"after": zero})).status_code == 422
     for since in ("yesterday", "2026-01-01T00:00:00", "9" * 30):
         assert (await http.get("/v1/audit", params={"since": since})).status_code == 422, since
-    for text in NOT_TEXTS:
+    for text in INVALID_TEXTS:
         for path in (f"/v1/members/{quote(text)}", f"/v1/keys/{quote(text)}"):
             assert (await http.get(path)).status_code == 422, path
         assert (await http.get("/v1/audit", params={"action": text})).status_code == 422
     async with caller(api, await key_of(app, org, "jobs:read", "jobs:write", "operate")) as operator:
-        for path in ("/v1/keys", "/v1/keys/x", "/v1/members", PLACE, "/v1/audit", "/v1/audit/verify"):
+        for path in ("/v1/keys", "/v1/keys/x", "/v1/members", MEMBER_URL, "/v1/audit", "/v1/audit/verify"):
             assert (await operator.get(path)).status_code == 403, path
     async with caller(api, await platform_key(app)) as platform:
         for path in ("/v1/keys", "/v1/members", "/v1/audit", "/v1/org", "/v1/queues", "/v1/feed", "/v1/jobs"):
@@ -251,9 +257,9 @@ async def test_projects_are_created_and_jobs_belong_to_them(
     @app.job("report.build")
     def build() -> None: ...
 
-    made = await http.post("/v1/projects", json={"name": "Berlin", "reason": "a new office"})
-    assert made.status_code == 201
-    project = made.json()["project_id"]
+    created = await http.post("/v1/projects", json={"name": "Berlin", "reason": "a new office"})
+    assert created.status_code == 201
+    project = created.json()["project_id"]
     body = {"job_type": "report.build", "project_id": project}
     job = await http.post("/v1/jobs", json=body)
     assert (await http.get(job.json()["status_url"])).json()["project_id"] == project

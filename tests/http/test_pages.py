@@ -1,4 +1,4 @@
-"""The pages: safe to open, the same under a prefix, in two languages, silent about what is not theirs."""
+"""Pages: security headers, URL prefixes, two languages, and no data of other orgs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from duly.http.application import create_app
 from duly.http.options import HttpOptions
 from duly.i18n import LANGUAGES, messages
 from duly.pages.static_files import static
-from tests.http.conftest import ANNA
+from tests.http.conftest import ANNA, caller
 from tests.worker.working import working
 
 FILES = resources.files("duly.pages")
@@ -47,19 +47,17 @@ def _declared(request: pytest.FixtureRequest) -> None:
 
 
 def browser(api: FastAPI, key: str | None = None) -> httpx.AsyncClient:
-    headers = {} if key is None else {"authorization": f"Bearer {key}"}
-    transport = httpx.ASGITransport(api, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
+    return caller(api, key, "http://localhost")
 
 
-async def ask(http: httpx.AsyncClient, **more: object) -> str:
-    """A job; its id."""
+async def submit(http: httpx.AsyncClient, **more: object) -> str:
+    """Submit a job; return its id."""
     body = {"job_type": "report.build", "payload": {"region": "DE"}, **more}
-    answer = await http.post("/v1/jobs", json=body)
-    return str(answer.json()["job_id"])
+    response = await http.post("/v1/jobs", json=body)
+    return str(response.json()["job_id"])
 
 
-# --- what they are made of
+# --- templates, scripts and messages
 
 
 def test_every_count_and_status_has_a_message() -> None:
@@ -68,20 +66,20 @@ def test_every_count_and_status_has_a_message() -> None:
     assert {f"{kind}.{status}" for kind in ("status", "job_message") for status in Status} <= known
 
 
-def test_every_reason_of_an_analysis_is_said_in_both_languages() -> None:
+def test_every_reason_of_an_analysis_has_a_message_in_both_languages() -> None:
     package = resources.files("duly.apps.analyze")
     code = "".join(package.joinpath(name).read_text() for name in ("decoding.py", "sources.py"))
-    given = set(re.findall(r'(?:UnreadableSource\(|unreadable=|b"[^"]+", )"([^"]*[ ][^"]*)"', code))
-    assert "an image" in given
-    found = find_figures("31.02.2026, 03/04/2026, DE00 3704 0044 0532 0130 00, XX11 2222 3333 4444 55")
-    given |= {one.problem for one in (*found.dates.items, *found.ibans.items) if one.problem}
+    reasons = set(re.findall(r'(?:UnreadableSource\(|unreadable=|b"[^"]+", )"([^"]*[ ][^"]*)"', code))
+    assert "an image" in reasons
+    figures = find_figures("31.02.2026, 03/04/2026, DE00 3704 0044 0532 0130 00, XX11 2222 3333 4444 55")
+    reasons |= {one.problem for one in (*figures.dates.items, *figures.ibans.items) if one.problem}
     english, german = messages("en"), messages("de")
     known = {key for key in english if key.startswith("reason.")}
-    assert {f"reason.{one}" for one in given} <= known
+    assert {f"reason.{one}" for one in reasons} <= known
     assert all(english[key] != german[key] for key in known)
 
 
-def test_nothing_is_inline_and_nothing_is_from_elsewhere() -> None:
+def test_no_script_or_style_is_inline_or_from_another_host() -> None:
     for name, text in TEMPLATES.items():
         assert not re.search(
             r"<script(?! type=\"module\" src=)|<style|\sstyle=|\son\w+=|javascript:", text
@@ -97,48 +95,50 @@ def test_nothing_is_inline_and_nothing_is_from_elsewhere() -> None:
     assert "url(" not in static().files["duly.css"].decode()
 
 
-async def test_files_are_kept_for_long_under_their_version(api: FastAPI) -> None:
+async def test_static_files_are_cached_by_version(api: FastAPI) -> None:
     async with browser(api) as client:
         for name in static().files:
-            found = await client.get(f"{static().path}/{name}")
-            assert (found.status_code, found.headers["cache-control"]) == (
+            response = await client.get(f"{static().path}/{name}")
+            assert (response.status_code, response.headers["cache-control"]) == (
                 200,
                 "public, max-age=31536000, immutable",
             )
-            assert found.headers["x-content-type-options"] == "nosniff"
+            assert response.headers["x-content-type-options"] == "nosniff"
         old = await client.get("/static/old/job.js")
         assert (old.status_code, old.headers["cache-control"]) == (200, "no-store")
-        for wrong in ("texts.py", "..%2ftexts.py", "layout.html", ""):
-            assert (await client.get(f"{static().path}/{wrong}")).status_code == 404
+        for invalid in ("texts.py", "..%2ftexts.py", "layout.html", ""):
+            assert (await client.get(f"{static().path}/{invalid}")).status_code == 404
 
 
-# --- who sees what
+# --- access
 
 
-async def test_pages_are_safe_to_open(api: FastAPI, http: httpx.AsyncClient, key: str) -> None:
-    job = await ask(http, subject_id="<img src=x>")
+async def test_pages_have_a_csp_and_escape_user_input(
+    api: FastAPI, http: httpx.AsyncClient, key: str
+) -> None:
+    job = await submit(http, subject_id="<img src=x>")
     async with browser(api) as client:
-        logged_in = await client.post("/session", json={"credential": key})
+        session = await client.post("/session", json={"credential": key})
         for path in ("/login", "/submit", "/jobs", f"/jobs/{job}", f"/jobs/{uuid.uuid4()}"):
-            answer = await client.get(path)
-            assert answer.headers["content-security-policy"] == POLICY, path
-            assert answer.headers["cache-control"] == "no-store"
-            assert answer.headers["content-type"] == "text/html; charset=utf-8"
-            assert f'name="duly-csrf" content="{logged_in.json()["csrf_token"]}"' in answer.text
-            assert client.cookies["duly"] not in answer.text
-            assert "<img src=x" not in answer.text
-            assert "$" + "{" not in answer.text
+            page = await client.get(path)
+            assert page.headers["content-security-policy"] == POLICY, path
+            assert page.headers["cache-control"] == "no-store"
+            assert page.headers["content-type"] == "text/html; charset=utf-8"
+            assert f'name="duly-csrf" content="{session.json()["csrf_token"]}"' in page.text
+            assert client.cookies["duly"] not in page.text
+            assert "<img src=x" not in page.text
+            assert "$" + "{" not in page.text
         assert "&lt;img src=x&gt;" in (await client.get("/jobs")).text
         assert (await client.get("/")).headers["location"] == "/submit"
 
 
-async def test_the_way_to_the_log_in_leads_back_and_nowhere_else(api: FastAPI) -> None:
+async def test_sign_in_redirects_back_to_own_paths_only(api: FastAPI) -> None:
     async with browser(api) as client:
-        away = await client.get("/jobs?status=failed&after=x%26y")
-        place = urlsplit(away.headers["location"])
-        assert (away.status_code, place.path) == (303, "/login")
-        assert parse_qs(place.query) == {"next": ["/jobs?status=failed&after=x%26y"]}
-        for given, kept in (
+        redirect = await client.get("/jobs?status=failed&after=x%26y")
+        location = urlsplit(redirect.headers["location"])
+        assert (redirect.status_code, location.path) == (303, "/login")
+        assert parse_qs(location.query) == {"next": ["/jobs?status=failed&after=x%26y"]}
+        for requested, next_url in (
             ("/jobs?a=b", "/jobs?a=b"),
             ("//evil.example", "/submit"),
             ("/\\evil.example", "/submit"),
@@ -147,19 +147,19 @@ async def test_the_way_to_the_log_in_leads_back_and_nowhere_else(api: FastAPI) -
             ("/\t/evil.example", "/submit"),
             ("", "/submit"),
         ):
-            page = await client.get("/login", params={"next": given})
-            found = re.search(r'data-next="([^"]*)"', page.text)
-            assert found
-            assert html.unescape(found[1]) == kept
+            page = await client.get("/login", params={"next": requested})
+            match = re.search(r'data-next="([^"]*)"', page.text)
+            assert match
+            assert html.unescape(match[1]) == next_url
         plain = await client.get("http://duly.test/login")
         assert "HTTPS required" in plain.text
         assert "credential" not in plain.text
 
 
-async def test_what_is_unknown_foreign_or_over_looks_the_same(
+async def test_unknown_foreign_and_expired_results_look_the_same(
     app: Duly, api: FastAPI, http: httpx.AsyncClient, stranger: httpx.AsyncClient, sql: psycopg.Connection
 ) -> None:
-    jobs = [await ask(client) for client in (http, stranger)]
+    jobs = [await submit(client) for client in (http, stranger)]
     async with working(app):
         for client, job in zip((http, stranger), jobs, strict=True):
             done = await client.get(f"/v1/jobs/{job}", headers={"prefer": "wait=30"})
@@ -178,20 +178,20 @@ async def test_what_is_unknown_foreign_or_over_looks_the_same(
         "/results/x",
         f"/jobs/{jobs[1]}",
     ]
-    answers = [await http.get(path) for path in paths]
-    assert {answer.status_code for answer in answers} == {404}
-    assert len({answer.text for answer in answers}) == 1
+    pages = [await http.get(path) for path in paths]
+    assert {page.status_code for page in pages} == {404}
+    assert len({page.text for page in pages}) == 1
 
 
-async def test_who_may_not_is_told_so_on_a_page(app: Duly, api: FastAPI) -> None:
-    made = await ApiKeys(app).create(SYSTEM_ORG, "platform", ["platform"], actor=ANNA, reason="r")
-    async with browser(api, made.text) as client:
-        answer = await client.get("/jobs", headers={"accept-language": "de"})
-        assert answer.status_code == 403
-        assert "Ihr Schlüssel hat nicht die nötige Berechtigung." in answer.text
+async def test_a_missing_scope_is_explained_on_a_page(app: Duly, api: FastAPI) -> None:
+    created = await ApiKeys(app).create(SYSTEM_ORG, "platform", ["platform"], actor=ANNA, reason="r")
+    async with browser(api, created.text) as client:
+        page = await client.get("/jobs", headers={"accept-language": "de"})
+        assert page.status_code == 403
+        assert "Ihr Schlüssel hat nicht die nötige Berechtigung." in page.text
 
 
-async def test_the_list_has_its_filter_and_its_pages(http: httpx.AsyncClient) -> None:
+async def test_the_list_of_jobs_is_filtered_and_paginated(http: httpx.AsyncClient) -> None:
     body = {"job_type": "report.build", "payload": {"region": "DE"}}
     await http.post("/v1/jobs/bulk", json={"jobs": [{**body, "subject_id": f"s-{n}"} for n in range(30)]})
 
@@ -209,67 +209,67 @@ async def test_the_list_has_its_filter_and_its_pages(http: httpx.AsyncClient) ->
     assert (await rows("?status=nonsense"))[0] == (await rows(""))[0]
 
 
-async def _not_hidden(who: Principal, subject: str, action: str) -> bool:
+async def _not_hidden(principal: Principal, subject: str, action: str) -> bool:
     return action == "submit" or subject != "hidden"
 
 
 @pytest.mark.parametrize("options", [HttpOptions(may=_not_hidden)])
-async def test_what_they_may_not_see_neither_fills_the_list_nor_shows_by_its_filter(
+async def test_jobs_of_invisible_subjects_are_neither_listed_nor_revealed_by_filters(
     http: httpx.AsyncClient,
 ) -> None:
-    shown = await ask(http, subject_id="shown")
+    visible = await submit(http, subject_id="shown")
     hidden = {"job_type": "report.build", "payload": {"region": "DE"}, "subject_id": "hidden"}
     await http.post("/v1/jobs/bulk", json={"jobs": [hidden] * 30})
     page = (await http.get("/jobs")).text
-    assert f"/jobs/{shown}" in page, "the thirty before it are passed over"
+    assert f"/jobs/{visible}" in page, "the thirty newer jobs are skipped"
     assert 'rel="next"' not in page
     assert "hidden" not in page.partition("<tbody>")[2]
-    theirs, none = [(await http.get(f"/jobs?subject_id={name}")).text for name in ("hidden", "nobody")]
-    assert theirs.replace("hidden", "nobody") == none
-    assert f"/jobs/{shown}" in (await http.get("/jobs?subject_id=shown")).text
+    theirs, none = [(await http.get(f"/jobs?subject_id={name}")).text for name in ("hidden", "unknown")]
+    assert theirs.replace("hidden", "unknown") == none
+    assert f"/jobs/{visible}" in (await http.get("/jobs?subject_id=shown")).text
 
 
-# --- where and how
+# --- language and URL prefix
 
 
-async def test_the_language_is_the_visitors(api: FastAPI) -> None:
+async def test_the_language_follows_the_query_the_cookie_and_the_accept_language_header(api: FastAPI) -> None:
     async with browser(api) as client:
 
         async def language(query: str = "", **headers: str) -> str:
             text = (await client.get(f"/login{query}", headers=headers)).text
-            found = re.search(r'<html lang="(\w+)"', text)
-            assert found
-            return found[1]
+            match = re.search(r'<html lang="(\w+)"', text)
+            assert match
+            return match[1]
 
-        accepting = "accept-language"
+        header = "accept-language"
         assert await language() == LANGUAGES[0]
-        assert await language(**{accepting: "de-AT,de;q=0.9,en;q=0.8"}) == "de"
-        assert await language(**{accepting: "fr, en;q=0.3, de;q=0.7"}) == "de"
-        assert await language(**{accepting: "fr;q=nonsense,;;,"}) == "en"
-        assert await language("?lang=xx", **{accepting: "de"}) == "de"
+        assert await language(**{header: "de-AT,de;q=0.9,en;q=0.8"}) == "de"
+        assert await language(**{header: "fr, en;q=0.3, de;q=0.7"}) == "de"
+        assert await language(**{header: "fr;q=nonsense,;;,"}) == "en"
+        assert await language("?lang=xx", **{header: "de"}) == "de"
         assert await language("?lang=de") == "de"
-        assert await language(**{accepting: "en"}) == "de", "what was chosen stays"
+        assert await language(**{header: "en"}) == "de", "the chosen language is remembered"
         text = (await client.get("/login?next=/jobs&lang=de")).text
         assert 'href="?next=%2Fjobs&amp;lang=en"' in text
 
 
 @pytest.mark.parametrize("mounted", [True, False])
-async def test_under_a_prefix_every_path_has_it(app: Duly, key: str, mounted: bool) -> None:
+async def test_every_url_has_the_prefix(app: Duly, key: str, mounted: bool) -> None:
     if mounted:
         outer = FastAPI()
         outer.mount("/tools/duly", create_app(app))
         start = "/tools/duly"
     else:
-        # Behind a proxy that takes the prefix off.
+        # Behind a proxy that strips the prefix.
         outer = create_app(app, HttpOptions(public_url="https://example.com/tools/duly"))
         start = ""
     async with browser(outer, key) as client:
         for path in ("/submit", "/jobs", "/login", f"/results/{uuid.uuid4()}"):
             text = (await client.get(start + path)).text
-            places = re.findall(r'(?:href|src|action)="(/[^"]*)"', text)
-            assert places
-            assert all(place.startswith("/tools/duly/") for place in places)
+            urls = re.findall(r'(?:href|src|action)="(/[^"]*)"', text)
+            assert urls
+            assert all(url.startswith("/tools/duly/") for url in urls)
             assert 'name="duly-base" content="/tools/duly"' in text
     async with browser(outer) as client:
-        away = await client.get(f"{start}/jobs")
-        assert away.headers["location"] == "/tools/duly/login?next=%2Fjobs"
+        redirect = await client.get(f"{start}/jobs")
+        assert redirect.headers["location"] == "/tools/duly/login?next=%2Fjobs"

@@ -1,4 +1,4 @@
-"""The installation is looked after with keys of its own, and with no others."""
+"""Routes of the platform: they need a key with the platform scope."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from duly.core.job import SYSTEM_ORG
 from duly.features.audit.service import Audit
 from duly.http.options import HttpOptions
 from tests.http.conftest import caller
-from tests.http.requests import NOT_TEXTS, WHY, platform_key
+from tests.http.requests import INVALID_TEXTS, REASON, platform_key
 from tests.worker.working import working
 
 
 @pytest.fixture
 def options() -> HttpOptions:
-    """A suspended org is not believed any more at once."""
+    """Without a cache, so that a suspended org is refused at once."""
     return HttpOptions(authentication_ttl=timedelta(0))
 
 
 @pytest.fixture
 async def platform(app: Duly, api: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller who looks after the installation."""
+    """A client with the platform scope."""
     async with caller(api, await platform_key(app)) as client:
         yield client
 
@@ -41,42 +41,42 @@ async def trail(app: Duly, org: uuid.UUID) -> list[tuple[str, str, str | None]]:
 async def test_an_org_is_created_gets_a_key_and_is_suspended(
     platform: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
-    made = await platform.post("/v1/platform/orgs", json={**WHY, "name": "New"})
-    new, place = made.json()["org_id"], made.headers["location"]
-    assert (made.status_code, (await platform.get(place)).json()) == (201, made.json())
-    again = await platform.post("/v1/platform/orgs", json={**WHY, "name": "New", "org_id": new})
-    assert again.json() == made.json()
-    taken = await platform.post("/v1/platform/orgs", json={**WHY, "name": "Else", "org_id": new})
+    created = await platform.post("/v1/platform/orgs", json={**REASON, "name": "New"})
+    new, url = created.json()["org_id"], created.headers["location"]
+    assert (created.status_code, (await platform.get(url)).json()) == (201, created.json())
+    again = await platform.post("/v1/platform/orgs", json={**REASON, "name": "New", "org_id": new})
+    assert again.json() == created.json()
+    taken = await platform.post("/v1/platform/orgs", json={**REASON, "name": "Else", "org_id": new})
     assert (taken.status_code, taken.json()["code"]) == (409, "conflict")
-    key = await platform.post(f"{place}/keys", json={**WHY, "name": "first"})
+    key = await platform.post(f"{url}/keys", json={**REASON, "name": "first"})
     assert (key.status_code, key.headers["cache-control"]) == (201, "no-store")
     assert key.json()["scopes"] == ["jobs:read", "jobs:write", "operate", "admin"]
     async with caller(api, key.json()["text"]) as admin:
         assert (await admin.get("/v1/org")).json()["name"] == "New"
-        renamed = await platform.patch(place, json={**WHY, "name": "Newer"})
+        renamed = await platform.patch(url, json={**REASON, "name": "Newer"})
         assert renamed.json()["name"] == (await admin.get("/v1/org")).json()["name"] == "Newer"
-        for status, believed in (("suspended", 401), ("active", 200)):
-            done = await platform.patch(place, json={**WHY, "status": status})
-            assert (done.json()["status"], (await admin.get("/v1/org")).status_code) == (status, believed)
+        for status, status_code in (("suspended", 401), ("active", 200)):
+            done = await platform.patch(url, json={**REASON, "status": status})
+            assert (done.json()["status"], (await admin.get("/v1/org")).status_code) == (status, status_code)
     actions = ["org.created", "key.created", "org.renamed", "org.suspended", "org.resumed"]
-    assert await trail(app, uuid.UUID(new)) == [(action, "api_key", WHY["reason"]) for action in actions]
+    assert await trail(app, uuid.UUID(new)) == [(action, "api_key", REASON["reason"]) for action in actions]
     page = (await platform.get("/v1/platform/orgs", params={"limit": 2})).json()
     rest = (await platform.get("/v1/platform/orgs", params={"limit": 2, "after": page["after"]})).json()
     assert {one["org_id"] for one in page["orgs"] + rest["orgs"]} == {str(org), new, str(SYSTEM_ORG)}
 
 
 async def test_queues_are_created_weighted_and_paused(platform: httpx.AsyncClient, app: Duly) -> None:
-    made = await platform.post("/v1/platform/queues", json={**WHY, "queue": "q:slow", "weight": 2})
-    assert (made.status_code, made.json()["weight"]) == (201, 2)
-    for verb, more, shown in (
-        ("pause", {}, {"pause_reason": WHY["reason"]}),
+    created = await platform.post("/v1/platform/queues", json={**REASON, "queue": "q:slow", "weight": 2})
+    assert (created.status_code, created.json()["weight"]) == (201, 2)
+    for verb, more, changed in (
+        ("pause", {}, {"pause_reason": REASON["reason"]}),
         ("resume", {}, {"pause_reason": None}),
         ("weight", {"weight": 5}, {"weight": 5}),
         ("alerts", {"alert_depth": 7, "alert_wait": 1.5}, {"alert_depth": 7, "alert_wait": 1.5}),
     ):
-        done = await platform.post(f"/v1/platform/queues/q:slow/{verb}", json={**WHY, **more})
-        assert (done.status_code, {**done.json(), **shown}) == (200, done.json())
-        unknown = await platform.post(f"/v1/platform/queues/q:none/{verb}", json={**WHY, **more})
+        done = await platform.post(f"/v1/platform/queues/q:slow/{verb}", json={**REASON, **more})
+        assert (done.status_code, {**done.json(), **changed}) == (200, done.json())
+        unknown = await platform.post(f"/v1/platform/queues/q:none/{verb}", json={**REASON, **more})
         assert (unknown.status_code, unknown.json()["code"]) == (404, "queue.unknown")
     listed = (await platform.get("/v1/platform/queues")).json()["queues"]
     [slow] = [one for one in listed if one["queue"] == "q:slow"]
@@ -92,70 +92,73 @@ async def test_workers_and_statistics_are_listed(platform: httpx.AsyncClient, ap
         [worker] = (await platform.get("/v1/platform/workers")).json()["workers"]
         overview = (await platform.get("/v1/platform/overview")).json()
         drain = f"/v1/platform/workers/{worker['worker_id']}/drain"
-        asked = (await platform.post(drain, json=WHY)).json()
-        assert (asked["drain_reason"], asked["drain_requested_at"] is None) == (WHY["reason"], False)
-    gone = await platform.post(drain, json=WHY)
+        requested = (await platform.post(drain, json=REASON)).json()
+        assert (requested["drain_reason"], requested["drain_requested_at"] is None) == (
+            REASON["reason"],
+            False,
+        )
+    gone = await platform.post(drain, json=REASON)
     assert (gone.status_code, gone.json()["code"]) == (404, "worker.unknown")
-    assert (await trail(app, SYSTEM_ORG))[-1] == ("worker.drain_requested", "api_key", WHY["reason"])
+    assert (await trail(app, SYSTEM_ORG))[-1] == ("worker.drain_requested", "api_key", REASON["reason"])
     assert (worker["state"], worker["running"], type(worker["lease"])) == ("working", 0, float)
     assert (overview["workers"], overview["slots"], overview["orgs"]["count"]) == (1, worker["slots"], 0)
     assert "q:default" in {queue["queue"] for queue in overview["queues"]}
 
 
 async def test_a_limit_is_replaced_as_a_whole(platform: httpx.AsyncClient, app: Duly, org: uuid.UUID) -> None:
-    mine: dict[str, Any] = {**WHY, "org_id": str(org)}
+    mine: dict[str, Any] = {**REASON, "org_id": str(org)}
     done = await platform.put("/v1/platform/limits", json={**mine, "max_running": 5, "max_waiting": 9})
     assert (done.status_code, done.json()["max_running"], done.json()["max_waiting"]) == (200, 5, 9)
     whole = await platform.put("/v1/platform/limits", json={**mine, "starts_per_second": 2.5})
     assert [whole.json()[n] for n in ("max_running", "max_waiting", "starts_per_second", "burst")] == [
         None, None, 2.5, 3
     ]  # fmt: skip
-    paused = await platform.post("/v1/platform/limits/pause", json={**WHY, "job_type": "mail.send"})
-    assert (paused.json()["org_id"], paused.json()["pause_reason"]) == (None, WHY["reason"])
+    paused = await platform.post("/v1/platform/limits/pause", json={**REASON, "job_type": "mail.send"})
+    assert (paused.json()["org_id"], paused.json()["pause_reason"]) == (None, REASON["reason"])
     page = (await platform.get("/v1/platform/limits", params={"limit": 1})).json()
     rest = (await platform.get("/v1/platform/limits", params={"limit": 1, "after": page["after"]})).json()
     assert [(one["org_id"], one["job_type"]) for one in page["limits"] + rest["limits"]] == [
         (None, "mail.send"),
         (str(org), None),
     ]
-    [found] = (await platform.get("/v1/platform/limits", params={"org_id": str(org)})).json()["limits"]
-    assert found["starts_per_second"] == 2.5
-    resumed = await platform.post("/v1/platform/limits/resume", json={**WHY, "job_type": "mail.send"})
+    [limit] = (await platform.get("/v1/platform/limits", params={"org_id": str(org)})).json()["limits"]
+    assert limit["starts_per_second"] == 2.5
+    resumed = await platform.post("/v1/platform/limits/resume", json={**REASON, "job_type": "mail.send"})
     assert resumed.json()["paused_at"] is None
     assert [action for action, _, _ in await trail(app, org)] == ["limit.set", "limit.set"]
 
 
 async def test_invalid_requests_name_their_fields(platform: httpx.AsyncClient, org: uuid.UUID) -> None:
-    nobody = f"/v1/platform/orgs/{uuid.uuid4()}"
+    unknown_org = f"/v1/platform/orgs/{uuid.uuid4()}"
     for method, path, body in (
-        ("GET", nobody, None),
-        ("PATCH", nobody, {**WHY, "name": "x"}),
-        ("POST", f"{nobody}/keys", {**WHY, "name": "x"}),
-        ("PUT", "/v1/platform/limits", {**WHY, "org_id": str(uuid.uuid4()), "max_running": 1}),
+        ("GET", unknown_org, None),
+        ("PATCH", unknown_org, {**REASON, "name": "x"}),
+        ("POST", f"{unknown_org}/keys", {**REASON, "name": "x"}),
+        ("PUT", "/v1/platform/limits", {**REASON, "org_id": str(uuid.uuid4()), "max_running": 1}),
     ):
-        answer = await platform.request(method, path, json=body)
-        assert (answer.status_code, answer.json()["code"]) == (404, "org.unknown"), (path, answer.text)
+        response = await platform.request(method, path, json=body)
+        assert (response.status_code, response.json()["code"]) == (404, "org.unknown"), (path, response.text)
     mine, own = f"/v1/platform/orgs/{org}", f"/v1/platform/orgs/{SYSTEM_ORG}"
     for method, path, body in (
-        ("PATCH", mine, WHY),
-        ("PATCH", mine, {**WHY, "name": "x", "status": "active"}),
-        ("PATCH", own, {**WHY, "status": "suspended"}),
-        ("PATCH", mine, {**WHY, "name": "\0"}),
-        ("POST", f"{mine}/keys", {**WHY, "name": "x", "scopes": ["platform"]}),
-        ("POST", "/v1/platform/orgs", {**WHY, "name": "x", "org_id": str(uuid.UUID(int=0))}),
-        ("POST", "/v1/platform/queues", {**WHY, "queue": "slow"}),
-        ("POST", "/v1/platform/queues", {**WHY, "queue": "q:deadletter"}),
-        ("POST", "/v1/platform/queues/q:default/weight", {**WHY, "weight": 10**30}),
-        ("POST", "/v1/platform/queues/%00/pause", WHY),
-        ("PUT", "/v1/platform/limits", {**WHY, "max_running": 1}),
-        ("PUT", "/v1/platform/limits", {**WHY, "org_id": str(org), "max_running": 10**30}),
-        ("PUT", "/v1/platform/limits", {**WHY, "org_id": str(org), "burst": 3}),
-        ("PUT", "/v1/platform/limits", {**WHY, "job_type": "a\0b", "max_running": 1}),
-        ("PUT", "/v1/platform/limits", {**WHY, "job_type": "a.b", "max_waiting": 1}),
+        ("PATCH", mine, REASON),
+        ("PATCH", mine, {**REASON, "name": "x", "status": "active"}),
+        ("PATCH", own, {**REASON, "status": "suspended"}),
+        ("PATCH", mine, {**REASON, "name": "\0"}),
+        ("POST", f"{mine}/keys", {**REASON, "name": "x", "scopes": ["platform"]}),
+        ("POST", "/v1/platform/orgs", {**REASON, "name": "x", "org_id": str(uuid.UUID(int=0))}),
+        ("POST", "/v1/platform/queues", {**REASON, "queue": "slow"}),
+        ("POST", "/v1/platform/queues", {**REASON, "queue": "q:deadletter"}),
+        ("POST", "/v1/platform/queues/q:default/weight", {**REASON, "weight": 10**30}),
+        ("POST", "/v1/platform/queues/%00/pause", REASON),
+        ("PUT", "/v1/platform/limits", {**REASON, "max_running": 1}),
+        ("PUT", "/v1/platform/limits", {**REASON, "org_id": str(org), "max_running": 10**30}),
+        ("PUT", "/v1/platform/limits", {**REASON, "org_id": str(org), "burst": 3}),
+        ("PUT", "/v1/platform/limits", {**REASON, "job_type": "a\0b", "max_running": 1}),
+        ("PUT", "/v1/platform/limits", {**REASON, "job_type": "a.b", "max_waiting": 1}),
     ):
-        answer = await platform.request(method, path, json=body)
-        assert answer.status_code == 422, (path, body, answer.text)
-    for text in NOT_TEXTS:
+        response = await platform.request(method, path, json=body)
+        assert response.status_code == 422, (path, body, response.text)
+    for text in INVALID_TEXTS:
         assert (await platform.get("/v1/platform/limits", params={"job_type": text})).status_code == 422
         for path in ("orgs", "limits"):
             assert (await platform.get(f"/v1/platform/{path}", params={"after": text})).status_code == 422
@@ -164,11 +167,11 @@ async def test_invalid_requests_name_their_fields(platform: httpx.AsyncClient, o
 async def test_an_admin_of_an_org_has_no_platform_access(
     http: httpx.AsyncClient, api: FastAPI, org: uuid.UUID
 ) -> None:
-    asked = 0
+    count = 0
     for path, item in api.openapi()["paths"].items():
         for method in item if path.startswith("/v1/platform") else ():
-            where = path.format(org_id=org, worker_id=org, name="q:default")
-            answer = await http.request(method, where, json={**WHY, "name": "x", "weight": 1})
-            assert (answer.status_code, answer.json()["code"]) == (403, "auth.forbidden"), (method, path)
-            asked += 1
-    assert asked == 19
+            url = path.format(org_id=org, worker_id=org, name="q:default")
+            response = await http.request(method, url, json={**REASON, "name": "x", "weight": 1})
+            assert (response.status_code, response.json()["code"]) == (403, "auth.forbidden"), (method, path)
+            count += 1
+    assert count == 19

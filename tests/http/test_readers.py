@@ -1,4 +1,4 @@
-"""Many readers of streams, who come and go as they like: each sees every event once and in order (I14)."""
+"""Many stream readers that reconnect at random: each receives every event once and in order (I14)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.worker.working import until, working, yield_to_loop
 __all__ = ["many_files"]
 JOBS, READERS, PARTS = 50, 10, 8
 SEED = 14
-_LOOK = job_store.read_event_heads
+_READ_EVENT_HEADS = job_store.read_event_heads
 BUSY = "datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()"
 
 
@@ -32,71 +32,73 @@ def options() -> HttpOptions:
     return HttpOptions(streams_max=2 * JOBS * READERS, requests_per_second=1e9, burst=10**9)
 
 
-class Looks:
-    """When the service looked for news."""
+class PollRecorder:
+    """Records when the service polled for new events."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self._next = asyncio.Event()
 
-    async def __call__(self, *given: Any) -> Any:
-        """Look, and note it."""
+    async def __call__(self, *arguments: Any) -> Any:
+        """Poll, and record the time."""
         self.times.append(asyncio.get_running_loop().time())
         self._next.set()
-        return await _LOOK(*given)
+        return await _READ_EVENT_HEADS(*arguments)
 
     async def next(self) -> None:
-        """Wait for one that is yet to come."""
+        """Wait for the next poll."""
         self._next.clear()
         await self._next.wait()
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
-    made = Looks()
-    monkeypatch.setattr(job_store, "read_event_heads", made)
-    return made
+def polls(monkeypatch: pytest.MonkeyPatch) -> PollRecorder:
+    recorder = PollRecorder()
+    monkeypatch.setattr(job_store, "read_event_heads", recorder)
+    return recorder
 
 
-async def submitted(http: httpx.AsyncClient, count: int, **payload: object) -> list[str]:
-    """Where the events of new jobs are."""
+async def submit_jobs(http: httpx.AsyncClient, count: int, **payload: object) -> list[str]:
+    """Submit jobs; return the URLs of their events."""
     jobs = [{"job_type": "stream.run", "payload": {"number": n, **payload}} for n in range(count)]
-    answer = await http.post("/v1/jobs/bulk", json={"jobs": jobs})
-    return [job["events_url"] for job in answer.json()["jobs"]]
+    response = await http.post("/v1/jobs/bulk", json={"jobs": jobs})
+    return [job["events_url"] for job in response.json()["jobs"]]
 
 
-async def restless(listener: StreamReader, chance: random.Random) -> None:
-    """Read to the end, with a new connection whenever it pleases."""
-    while not listener.ended:
-        await listener.listen(chance.choice([0, chance.randrange(1500), chance.randrange(6000), None]))
+async def read_with_reconnects(stream_reader: StreamReader, chance: random.Random) -> None:
+    """Read to the end over many connections of random length."""
+    while not stream_reader.ended:
+        await stream_reader.listen(chance.choice([0, chance.randrange(1500), chance.randrange(6000), None]))
 
 
-async def test_five_hundred_restless_readers_see_every_event_once_and_in_order(
-    app: Duly, api: FastAPI, http: httpx.AsyncClient, key: str, many_files: None, looks: Looks
+async def test_500_reconnecting_readers_receive_every_event_once_and_in_order(
+    app: Duly, api: FastAPI, http: httpx.AsyncClient, key: str, many_files: None, polls: PollRecorder
 ) -> None:
-    beats = [asyncio.Event() for _ in range(PARTS)]
+    releases = [asyncio.Event() for _ in range(PARTS)]
 
     @app.job("stream.run", allows_partial=True)
     async def run(ctx: Context, number: int) -> None:
-        for beat in beats:
-            await beat.wait()
+        for release in releases:
+            await release.wait()
             await ctx.partial({"job": number})
 
-    paths = await submitted(http, JOBS)
+    paths = await submit_jobs(http, JOBS)
     async with served(api) as address, working(app):
         readers = [StreamReader(address, path, key) for path in paths for _ in range(READERS)]
         chance = random.Random(SEED)
-        reading = [asyncio.create_task(restless(one, random.Random(chance.random()))) for one in readers]
-        for beat in beats:
-            await looks.next()  # there are readers who wait
-            beat.set()
+        reading = [
+            asyncio.create_task(read_with_reconnects(one, random.Random(chance.random()))) for one in readers
+        ]
+        for release in releases:
+            await polls.next()  # readers are waiting
+            release.set()
         await asyncio.gather(*reading)
-        await api.state.service.status_watcher._poller  # it ends: nobody waits any more
+        await api.state.service.status_watcher._poller  # the poller ends without readers
     events = 3 + PARTS  # queued, started, completed
-    assert {tuple(one.seen) for one in readers} == {tuple(range(1, events + 1))}
+    assert {tuple(one.event_seqs) for one in readers} == {tuple(range(1, events + 1))}
     assert sum(one.connections for one in readers) > 2 * len(readers)
-    apart = [after - before for before, after in pairwise(looks.times)]
-    assert min(apart) >= 0.05, "one look for all of them, in every twentieth of a second"
+    pauses = [after - before for before, after in pairwise(polls.times)]
+    assert min(pauses) >= 0.05, "one poll every 50 ms serves all readers"
     assert api.state.service._streams == {}
 
 
@@ -113,21 +115,21 @@ async def test_a_slow_reader_does_not_block_others(
         for part in range(400):
             await ctx.partial(part)
 
-    [path] = await submitted(http, 1)
+    [path] = await submit_jobs(http, 1)
     async with working(app):
         await app.handle(path.split("/")[-2], org_id=org).wait(60)
     async with served(api, buffer=4096) as address:
-        asleep = [StreamReader(address, path, key) for _ in range(2 * app.settings.pool_max)]
-        waiting = [await one.connect(buffer=4096) for one in asleep]
-        quick = StreamReader(address, path, key)
-        await quick.listen()
-        assert (quick.ended, len(quick.seen)) == (True, 403)
-        while api.state.service._streams[org] != len(asleep):
-            await yield_to_loop()
+        slow = [StreamReader(address, path, key) for _ in range(2 * app.settings.pool_max)]
+        waiting = [await one.connect(buffer=4096) for one in slow]
+        fast = StreamReader(address, path, key)
+        await fast.listen()
+        assert (fast.ended, len(fast.event_seqs)) == (True, 403)
+        while api.state.service._streams[org] != len(slow):
+            await breathe()
         await until(sql, f"select not exists (select from pg_stat_activity where {BUSY})")
         assert (await http.get(path)).status_code == 200
-        assert api.state.service._streams[org] == len(asleep), "they are in mid-stream"
-        for one, (reader, writer) in zip(asleep, waiting, strict=True):
+        assert api.state.service._streams[org] == len(slow), "their streams are still open"
+        for one, (reader, writer) in zip(slow, waiting, strict=True):
             await one.read(reader)
             writer.close()
-            assert one.seen == quick.seen
+            assert one.event_seqs == fast.event_seqs

@@ -14,10 +14,10 @@ from duly import Duly
 from duly.core.policy import Retention
 from duly.maintenance import retention
 from tests.http.conftest import caller, key_of
-from tests.http.requests import NOT_TEXTS, WHY, check_blind
+from tests.http.requests import INVALID_TEXTS, REASON, check_looks_unknown
 
-NIGHTLY: dict[str, Any] = {"name": "a night ly", "cron": "0 3 * * *", "job_type": "house.clean", **WHY}
-PLACE = "/v1/schedules/" + quote(NIGHTLY["name"], safe="")
+NIGHTLY: dict[str, Any] = {"name": "a night ly", "cron": "0 3 * * *", "job_type": "house.clean", **REASON}
+URL = "/v1/schedules/" + quote(NIGHTLY["name"], safe="")
 
 
 @pytest.fixture(autouse=True)
@@ -34,22 +34,22 @@ def _declared(app: Duly) -> None:
 async def test_a_schedule_is_created_updated_run_and_deleted(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Duly, org: uuid.UUID
 ) -> None:
-    made, again = [await http.post("/v1/schedules", json=NIGHTLY) for _ in range(2)]
-    assert (made.status_code, again.status_code, made.headers["location"]) == (201, 200, PLACE)
-    assert made.json() == again.json() == (await http.get(PLACE)).json()
-    assert made.json()["payload"] == {"room": "hall"}
-    changed = await http.patch(PLACE, json={**WHY, "cron": "0 4 * * *", "payload": {"room": "attic"}})
+    created, again = [await http.post("/v1/schedules", json=NIGHTLY) for _ in range(2)]
+    assert (created.status_code, again.status_code, created.headers["location"]) == (201, 200, URL)
+    assert created.json() == again.json() == (await http.get(URL)).json()
+    assert created.json()["payload"] == {"room": "hall"}
+    changed = await http.patch(URL, json={**REASON, "cron": "0 4 * * *", "payload": {"room": "attic"}})
     assert (changed.json()["cron"], changed.json()["timezone"]) == ("0 4 * * *", "UTC")
 
     for verb in ("pause", "resume"):
-        assert (await http.post(f"{PLACE}/{verb}", json=WHY)).status_code == 200
-        paused = (await http.get(PLACE)).json()["paused_at"]
+        assert (await http.post(f"{URL}/{verb}", json=REASON)).status_code == 200
+        paused = (await http.get(URL)).json()["paused_at"]
         assert (paused is not None) == (verb == "pause")
-    run = await http.post(f"{PLACE}/run-now", json=WHY)
+    run = await http.post(f"{URL}/run-now", json=REASON)
     assert (run.status_code, run.headers["location"]) == (202, run.json()["status_url"])
     job = await app.handle(run.json()["job_id"], org_id=org).status()
     assert (job.job_type, job.actor_type) == ("house.clean", "api_key")
-    ticks = (await http.get(f"{PLACE}/ticks", params={"limit": 3})).json()
+    ticks = (await http.get(f"{URL}/ticks", params={"limit": 3})).json()
     assert (ticks["recorded"], len(ticks["upcoming"])) == ([], 3)
     await http.post("/v1/schedules", json={**NIGHTLY, "name": "weekly"})
     page = (await http.get("/v1/schedules", params={"limit": 1})).json()
@@ -57,16 +57,18 @@ async def test_a_schedule_is_created_updated_run_and_deleted(
     assert [one["name"] for one in page["schedules"] + rest["schedules"]] == ["a night ly", "weekly"]
 
     assert (await stranger.get("/v1/schedules")).json() == {"schedules": [], "after": None}
-    await check_blind(stranger, "GET", "/v1/schedules/{}", "weekly")
-    await check_blind(stranger, "GET", "/v1/schedules/{}/ticks", "weekly")
-    await check_blind(stranger, "PATCH", "/v1/schedules/{}", "weekly", json=WHY)
-    await check_blind(stranger, "DELETE", "/v1/schedules/{}", "weekly", params=WHY)
+    await check_looks_unknown(stranger, "GET", "/v1/schedules/{}", "weekly")
+    await check_looks_unknown(stranger, "GET", "/v1/schedules/{}/ticks", "weekly")
+    await check_looks_unknown(stranger, "PATCH", "/v1/schedules/{}", "weekly", json=REASON)
+    await check_looks_unknown(stranger, "DELETE", "/v1/schedules/{}", "weekly", params=REASON)
     for verb in ("pause", "resume", "run-now"):
-        await check_blind(stranger, "POST", f"/v1/schedules/{{}}/{verb}", "weekly", json=WHY)
-    gone = await http.delete(PLACE, params=WHY)
+        await check_looks_unknown(stranger, "POST", f"/v1/schedules/{{}}/{verb}", "weekly", json=REASON)
+    gone = await http.delete(URL, params=REASON)
     assert (gone.status_code, gone.content) == (204, b"")
-    assert (await http.get(PLACE)).json()["code"] == "schedule.unknown"
-    trail = (await http.get("/v1/audit", params={"target_id": made.json()["schedule_id"]})).json()["entries"]
+    assert (await http.get(URL)).json()["code"] == "schedule.unknown"
+    trail = (await http.get("/v1/audit", params={"target_id": created.json()["schedule_id"]})).json()[
+        "entries"
+    ]
     assert [entry["action"].removeprefix("schedule.") for entry in trail] == [
         "deleted", "run_now", "resumed", "paused", "updated", "created"
     ]  # fmt: skip
@@ -75,7 +77,7 @@ async def test_a_schedule_is_created_updated_run_and_deleted(
 async def test_invalid_requests_name_their_fields(
     http: httpx.AsyncClient, app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
-    for wrong, field in (
+    for invalid, field in (
         ({"cron": "every day"}, "cron"),
         ({"cron": "0 0 30 2 *"}, "cron"),
         ({"timezone": "../etc/passwd"}, "timezone"),
@@ -88,8 +90,8 @@ async def test_invalid_requests_name_their_fields(
         ({"reason": ""}, "reason"),
         ({"missed": "never"}, "missed"),
     ):
-        answer = await http.post("/v1/schedules", json={**NIGHTLY, **wrong})
-        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
+        response = await http.post("/v1/schedules", json={**NIGHTLY, **invalid})
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, field), response.text
     await http.post("/v1/schedules", json=NIGHTLY)
     for change in (
         {"job_type": "duly.partitions"},
@@ -97,23 +99,23 @@ async def test_invalid_requests_name_their_fields(
         {"payload": {"room": "\0"}},
         {"name": "b"},
     ):
-        assert (await http.patch(PLACE, json={**WHY, **change})).status_code == 422, change
-    assert (await http.delete(PLACE)).status_code == 422
-    for text in NOT_TEXTS:
+        assert (await http.patch(URL, json={**REASON, **change})).status_code == 422, change
+    assert (await http.delete(URL)).status_code == 422
+    for text in INVALID_TEXTS:
         assert (await http.get(f"/v1/schedules/{quote(text)}")).status_code == 422
         assert (await http.get("/v1/schedules", params={"after": text})).status_code == 422
-    assert (await http.get(f"{PLACE}/ticks", params={"limit": 10**30})).status_code == 422
+    assert (await http.get(f"{URL}/ticks", params={"limit": 10**30})).status_code == 422
     async with caller(api, await key_of(app, org, "jobs:read", "jobs:write")) as other:
-        assert (await other.get(PLACE)).status_code == 200
-        assert (await other.post(f"{PLACE}/pause", json=WHY)).status_code == 403
+        assert (await other.get(URL)).status_code == 200
+        assert (await other.post(f"{URL}/pause", json=REASON)).status_code == 403
 
 
 async def test_job_types_are_the_applications_own(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient
 ) -> None:
-    said = (await http.get("/v1/job-types")).json()
-    assert [one["job_type"] for one in said["job_types"]] == ["house.clean", "report.build"]
-    build = said["job_types"][1]
+    job_types = (await http.get("/v1/job-types")).json()
+    assert [one["job_type"] for one in job_types["job_types"]] == ["house.clean", "report.build"]
+    build = job_types["job_types"][1]
     assert (build["queue"], build["category"], build["schedulable"]) == ("q:exports", "default", False)
     assert build["payload_schema"]["required"] == ["region"]
-    assert (await stranger.get("/v1/job-types")).json() == said
+    assert (await stranger.get("/v1/job-types")).json() == job_types

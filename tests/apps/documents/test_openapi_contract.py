@@ -72,8 +72,8 @@ async def test_the_openapi_document_matches_the_service(
     monkeypatch.setattr(contract, "PATHS_THAT_ARE_ALSO_IDS", ALSO_IDS)
     async with served(api) as address:
         report = await asyncio.to_thread(contract.check, address, key, None, f"^{DOCUMENTS}")  # type: ignore[arg-type]
-    assert not report.wrong, "\n\n".join(f"{name}: {said}" for name, said in report.wrong.items())
-    assert len(report.served()) > 0.7 * len({operation for operation, _ in report.answers})
+    assert not report.failures, "\n\n".join(f"{name}: {example}" for name, example in report.failures.items())
+    assert len(report.served()) > 0.7 * len({operation for operation, _ in report.responses})
 
 
 def _settings(address: str, key: str, ids: dict[str, list[str]]) -> dict[str, Any]:

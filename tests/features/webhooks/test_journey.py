@@ -19,7 +19,7 @@ from duly.http.options import HttpOptions
 from duly.testing import FreshDatabase
 from tests.features.webhooks.receiver import Received, Receiver, receiving
 from tests.http.conftest import ANNA, caller, key_of
-from tests.http.requests import WHY
+from tests.http.requests import REASON
 from tests.worker.working import until, working
 
 HERE = ("127.0.0.1",)
@@ -68,7 +68,7 @@ async def test_a_receiver_gets_committed_events_with_signatures_of_standard_webh
     await app.members.set(org, "ines", Role.ADMIN, actor=ANNA, reason="she looks after it")
     async with receiving() as receiver, working(app):
         created = await http.post(
-            "/v1/webhooks", json={**WHY, "url": receiver.url("/hook"), "event_types": ["job.completed"]}
+            "/v1/webhooks", json={**REASON, "url": receiver.url("/hook"), "event_types": ["job.completed"]}
         )
         url, first = created.headers["location"], created.json()["secret"]
         receiver.statuses["/hook"] = 204
@@ -80,10 +80,10 @@ async def test_a_receiver_gets_committed_events_with_signatures_of_standard_webh
         assert (message["type"], message["subject"]) == ("job.completed", logged["job_id"])
         assert [(one["status"], one["error"]) for one in logged["try_log"]] == [(204, None)]
 
-        second = (await http.post(f"{url}/rotate", json=WHY)).json()["secret"]
+        second = (await http.post(f"{url}/rotate", json=REASON)).json()["secret"]
         both = await _message_of_a_job(http, receiver, 2)
         assert verified(both, first) == verified(both, second)
-        await http.post(f"{url}/rotate", json={**WHY, "overlap_seconds": 0})
+        await http.post(f"{url}/rotate", json={**REASON, "overlap_seconds": 0})
 
         receiver.statuses["/hook"] = 410
         refused = await _message_of_a_job(http, receiver, 3)
@@ -95,9 +95,9 @@ async def test_a_receiver_gets_committed_events_with_signatures_of_standard_webh
 
         receiver.statuses["/hook"] = 204
         delivery = f"{url}/deliveries/{refused.headers['webhook-id']}"
-        assert (await http.post(f"{delivery}/resend", json=WHY)).status_code == 409
-        await http.post(f"{url}/enable", json=WHY)
-        await http.post(f"{delivery}/resend", json=WHY)
+        assert (await http.post(f"{delivery}/resend", json=REASON)).status_code == 409
+        await http.post(f"{url}/enable", json=REASON)
+        await http.post(f"{delivery}/resend", json=REASON)
         again = (await receiver.until(4))[3]
         assert (again.message, again.headers["webhook-id"]) == (
             refused.message,
