@@ -1,4 +1,4 @@
-"""A small application, as a user of the command line has one."""
+"""A sample application for the tests of the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def sell() -> None:
 
 @app.job("shop.crash", retry=AT_ONCE)
 async def crash(ctx: Context) -> int:
-    """The first attempt takes its whole process along."""
+    """End the whole process in the first attempt."""
     if ctx.attempt == 1:
         os._exit(9)
     return ctx.attempt
@@ -32,6 +32,6 @@ async def crash(ctx: Context) -> int:
 
 @app.job("shop.wait")
 async def wait() -> None:
-    """Says when it runs, and never returns by itself."""
+    """Print when it runs, and never return."""
     print("waiting", flush=True)
     await asyncio.Event().wait()

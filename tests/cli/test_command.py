@@ -1,4 +1,4 @@
-"""The framework of the commands: options from parameter types, output from results."""
+"""The command framework: options come from parameter types, output from return values."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _plain(change: ChangeOptions) -> dict[str, Any]:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    def call(*words: str) -> tuple[int, str]:
-        code = get_command(lamps.typer)(args=[*words], prog_name="lamps", standalone_mode=False)
+    def call(*args: str) -> tuple[int, str]:
+        code = get_command(lamps.typer)(args=[*args], prog_name="lamps", standalone_mode=False)
         return code or 0, capsys.readouterr().out
 
     return call
@@ -78,9 +78,9 @@ def test_a_page_is_a_table_with_its_columns_and_the_next_page(run: Callable[...,
             ["next", "page:", "--after", "x1"],
         ],
     )
-    found = json.loads(run("list", "--room", "attic", "--json")[1])
-    assert (found["room"], found["after"]) == ("ATTIC", None)
-    assert found["lamps"][1] == {"lamp_id": 2, "max_watts": 7.5, "switched_at": "2026-11-15T12:00:00Z"}
+    page = json.loads(run("list", "--room", "attic", "--json")[1])
+    assert (page["room"], page["after"]) == ("ATTIC", None)
+    assert page["lamps"][1] == {"lamp_id": 2, "max_watts": 7.5, "switched_at": "2026-11-15T12:00:00Z"}
 
 
 def test_one_resource_is_a_line_per_field(run: Callable[..., tuple[int, str]]) -> None:
@@ -93,7 +93,7 @@ def test_one_resource_is_a_line_per_field(run: Callable[..., tuple[int, str]]) -
 
 
 def test_an_output_has_a_text_data_and_an_exit_code(run: Callable[..., tuple[int, str]]) -> None:
-    words = (
+    args = (
         "switch",
         "2",
         "--org",
@@ -103,12 +103,12 @@ def test_an_output_has_a_text_data_and_an_exit_code(run: Callable[..., tuple[int
         "--reason",
         "dusk",
     )
-    assert run(*words) == (1, "switched 2 \N{REPLACEMENT CHARACTER}[31m\n")
-    assert json.loads(run(*words, "--json")[1]) == {"actor": "eve", "reason": "dusk"}
+    assert run(*args) == (1, "switched 2 \N{REPLACEMENT CHARACTER}[31m\n")
+    assert json.loads(run(*args, "--json")[1]) == {"actor": "eve", "reason": "dusk"}
 
 
 def test_the_options_of_dependencies_are_in_the_help(run: Callable[..., tuple[int, str]]) -> None:
     _, out = run("switch", "--help")
     for option in ("--org", "--reason", "--actor", "--json"):
         assert option in out
-    assert "--app" not in out, "it opens no application"
+    assert "--app" not in out, "the command opens no application"

@@ -53,14 +53,14 @@ CHANGES = {
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     for path in commands():
         assert not built().main(args=[*path.split(), "--help"], prog_name="duly", standalone_mode=False), path
-        said = capsys.readouterr()
-        assert (said.out.lstrip().startswith(f"Usage: duly {path}"), said.err) == (True, ""), path
+        output = capsys.readouterr()
+        assert (output.out.lstrip().startswith(f"Usage: duly {path}"), output.err) == (True, ""), path
 
 
 async def test_a_group_without_a_command_prints_its_usage(duly: Run) -> None:
-    for words in [(), ("jobs",)]:
-        alone = await duly(*words)
-        assert (alone.code, alone.err.startswith("Usage: duly")) == (2, True)
+    for args in [(), ("jobs",)]:
+        result = await duly(*args)
+        assert (result.code, result.err.startswith("Usage: duly")) == (2, True)
 
 
 @pytest.mark.parametrize("path", commands())
@@ -68,27 +68,27 @@ def test_every_command_has_json_and_every_change_has_actor_and_reason(path: str)
     options = {name: option for option in commands()[path].params for name in option.opts}
     assert "--json" in options
     assert "--app" in options
-    asked = {name: options[name].required for name in ("--reason", "--actor") if name in options}
-    assert (path in CHANGES) == ("--reason" in asked)
+    required = {name: options[name].required for name in ("--reason", "--actor") if name in options}
+    assert (path in CHANGES) == ("--reason" in required)
     if path in CHANGES:
-        # An org is the first thing that there is: why is plain. A dry run changes nothing.
-        assert asked == {"--reason": path not in ("orgs create", "jobs bulk"), "--actor": False}
+        # The first org needs no reason, and a dry run changes nothing.
+        assert required == {"--reason": path not in ("orgs create", "jobs bulk"), "--actor": False}
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 async def test_the_command_words_of_0_9_work_with_a_deprecation_warning(
     duly: Run, old: str, new: str
 ) -> None:
-    done = await duly(*old.split(), "--help")
-    assert (done.code, done.out.partition("\n")[0].startswith(f"Usage: duly {new} ")) == (0, True)
-    assert done.err == f"warning: `duly {old}` is deprecated, use `duly {new}`\n"
+    result = await duly(*old.split(), "--help")
+    assert (result.code, result.out.partition("\n")[0].startswith(f"Usage: duly {new} ")) == (0, True)
+    assert result.err == f"warning: `duly {old}` is deprecated, use `duly {new}`\n"
     assert old.split()[0] not in built().commands
 
 
 async def test_duly_workers_alone_lists_workers_with_a_deprecation_warning(duly: Run) -> None:
     for options in ([], ["--json"]):
-        done = await duly("workers", *options)
+        result = await duly("workers", *options)
         listed = await duly("workers", "list", *options)
-        assert (done.code, done.out, listed.err) == (0, listed.out, "")
-        assert done.err == "warning: `duly workers` is deprecated, use `duly workers list`\n"
+        assert (result.code, result.out, listed.err) == (0, listed.out, "")
+        assert result.err == "warning: `duly workers` is deprecated, use `duly workers list`\n"
     assert (await duly("workers", "--help")).err == ""

@@ -1,4 +1,4 @@
-"""`duly reconcile`, and the records where operators read them."""
+"""`duly reconcile`, and its records in `duly jobs show`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.cli.conftest import Run
 from tests.worker.working import claim_and_vanish
 
 
-async def orphan(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> uuid.UUID:
-    """A job whose worker is gone, with its claim, since longer than an attempt may last."""
+async def create_orphaned_job(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> uuid.UUID:
+    """Create a running job without worker and claim, whose attempt is older than the stale horizon."""
 
     @app.job("shop.greet")
     async def greet(name: str) -> str:
@@ -30,23 +30,23 @@ async def orphan(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> uui
 async def test_an_orphaned_job_is_repaired_and_its_record_is_listed(
     app: Duly, org: uuid.UUID, duly: Run, sql: psycopg.Connection[Any]
 ) -> None:
-    job_id = await orphan(app, org, sql)
-    shown = (await duly("jobs", "show", job_id, "--org", org, "--json")).document
-    assert shown["freshness"]["shown"] == "likely_stale"
-    assert shown["freshness"]["threshold"] == 6 * 3600
-    found = (await duly("reconcile", "--dry-run", "--json")).document
-    assert [(f["job_id"], f["healed"]) for f in found["findings"]] == [(str(job_id), False)]
-    told = await duly("reconcile")
-    assert str(job_id) in told.out
-    assert "run.stale_running" in told.out
+    job_id = await create_orphaned_job(app, org, sql)
+    detail = (await duly("jobs", "show", job_id, "--org", org, "--json")).document
+    assert detail["freshness"]["shown"] == "likely_stale"
+    assert detail["freshness"]["threshold"] == 6 * 3600
+    dry_run = (await duly("reconcile", "--dry-run", "--json")).document
+    assert [(f["job_id"], f["healed"]) for f in dry_run["findings"]] == [(str(job_id), False)]
+    repaired = await duly("reconcile")
+    assert str(job_id) in repaired.out
+    assert "run.stale_running" in repaired.out
     again = await duly("reconcile")
     assert (again.out, again.code) == ("nothing to repair\n", 0)
-    shown = (await duly("jobs", "show", job_id, "--org", org, "--json")).document
-    assert shown["freshness"]["shown"] == "reconciled_failed"
-    [record] = shown["job"]["reconciliations"]
+    detail = (await duly("jobs", "show", job_id, "--org", org, "--json")).document
+    assert detail["freshness"]["shown"] == "reconciled_failed"
+    [record] = detail["job"]["reconciliations"]
     assert (record["kind"], record["reason_code"]) == ("stale_running", "run.stale_running")
     assert record["evidence"]["threshold_seconds"] == 6 * 3600
-    for_people = (await duly("jobs", "show", job_id, "--org", org)).out
-    assert "by the reconciler" in for_people
-    assert "stale_running" in for_people
-    assert "reconciled_failed" in for_people
+    text = (await duly("jobs", "show", job_id, "--org", org)).out
+    assert "by the reconciler" in text
+    assert "stale_running" in text
+    assert "reconciled_failed" in text

@@ -14,7 +14,7 @@ from duly.core.principal import Principal
 from duly.http.options import HttpOptions
 from tests.http.conftest import caller, key_of, wait_until_ended
 from tests.http.requests import REASON
-from tests.worker.site import working
+from tests.worker.blocking_jobs import running_workers
 
 PATH = "/v1/jobs/actions"
 ACTION: dict[str, Any] = {"verb": "cancel", "jobs": {"payload": {"region": "DE"}}}
@@ -48,7 +48,7 @@ async def test_matching_jobs_are_counted_and_canceled_by_a_job(
     )  # fmt: skip
     started = await http.post(PATH, json={**ACTION, **REASON})
     assert started.status_code == 202
-    async with working(app, queues=("q:maintenance",)):
+    async with running_workers(app, queues=("q:maintenance",)):
         status = await wait_until_ended(http, started.json()["status_url"])
     assert (status["status"], status["job_type"]) == ("completed", "duly.bulk")
     for client, canceled in ((http, 2), (stranger, 0)):

@@ -13,7 +13,7 @@ from duly import Context, Duly
 from duly.blobs import BlobRef
 from duly.http.options import HttpOptions
 from tests.http.requests import check_looks_unknown
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 PAGE = b"<script>alert(document.domain)</script>"
 NAMES = (
@@ -53,7 +53,7 @@ async def job_url(http: httpx.AsyncClient, app: Duly, org: uuid.UUID, store_file
     blob = (await http.post("/v1/blobs", content=PAGE)).json()["blob"]
     submitted = await http.post("/v1/jobs", json={"job_type": "files.store", "payload": {"blob": blob}})
     async with working(app):
-        await app.handle(submitted.json()["job_id"], org_id=org).wait(PATIENCE)
+        await app.handle(submitted.json()["job_id"], org_id=org).wait(WAIT_TIMEOUT)
     return str(submitted.json()["status_url"])
 
 

@@ -14,7 +14,7 @@ from duly.core.principal import Principal
 from duly.http.options import HttpOptions
 from tests.http.conftest import key_of
 from tests.http.requests import check_looks_unknown
-from tests.worker.working import TWICE, working
+from tests.worker.working import TWO_ATTEMPTS, working
 
 
 async def _may(principal: Principal, subject_id: str, action: str) -> bool:

@@ -20,7 +20,7 @@ from duly.http.options import HttpOptions
 from tests.db.open_transactions import wait_for_transactions
 from tests.http.conftest import ANNA, caller, key_of
 from tests.http.requests import INVALID_TEXTS, REASON, check_looks_unknown, platform_key
-from tests.worker.working import PATIENCE, working
+from tests.worker.working import WAIT_TIMEOUT, working
 
 BOB = "auth0|bob/1"
 MEMBER_URL = "/v1/members/" + quote(BOB, safe="")
@@ -192,7 +192,7 @@ async def test_a_job_records_a_change_and_events_have_audit_names(
     [entry] = (await http.get("/v1/audit", params={"action": "sheet.changed"})).json()["entries"]
     assert (entry["detail"]["summary"], entry["actor_type"]) == ("Zahl: 1 → 2", "api_key")
     assert entry["reason"] == REASON["reason"]
-    settle(sql)
+    wait_for_transactions(sql)
     audit_events = (await http.get("/v1/audit/events")).json()
     assert [one["action"] for one in audit_events["events"]] == [
         "job.enqueued",

@@ -125,7 +125,7 @@ async def test_a_slow_reader_does_not_block_others(
         await fast.listen()
         assert (fast.ended, len(fast.event_seqs)) == (True, 403)
         while api.state.service._streams[org] != len(slow):
-            await breathe()
+            await yield_to_loop()
         await until(sql, f"select not exists (select from pg_stat_activity where {BUSY})")
         assert (await http.get(path)).status_code == 200
         assert api.state.service._streams[org] == len(slow), "their streams are still open"

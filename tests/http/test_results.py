@@ -14,7 +14,7 @@ import pytest
 from duly import Context, Duly
 from tests.http.conftest import wait_until_ended
 from tests.http.requests import check_looks_unknown
-from tests.worker.working import ONCE, working
+from tests.worker.working import ONE_ATTEMPT, working
 
 LARGE = "x" * 60_000
 

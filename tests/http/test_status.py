@@ -16,7 +16,7 @@ from duly import Context, Duly
 from duly.http.application import create_app
 from duly.testing import DatabaseCluster, FreshDatabase
 from tests.http.conftest import caller, key_of, wait_until_ended
-from tests.worker.working import ONCE, working
+from tests.worker.working import ONE_ATTEMPT, working
 
 FIELDS = {
     "job_id", "job_type", "subject_id", "project_id", "correlation_id", "request_id", "queue", "priority",

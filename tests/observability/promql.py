@@ -25,39 +25,39 @@ _OPERATORS = {"+", "-", "*", "/", "%", "^", "and", "or", "unless"} | _COMPARISON
 _MATCHES = {"=", "!=", "=~", "!~"}
 
 
-class Needs(NamedTuple):
-    """A metric, and the labels that it must have."""
+class MetricQuery(NamedTuple):
+    """A metric that an expression queries, and the labels that it must have."""
 
     metric: str
     labels: frozenset[str]
 
 
-class Unreadable(ValueError):
-    """Not PromQL, or more of it than is known here."""
+class InvalidExpression(ValueError):
+    """Not PromQL, or syntax that this parser does not support."""
 
 
-def read(expression: str) -> list[Needs]:
-    """What an expression needs."""
-    reader = _Reader(_tokens(expression))
-    found = reader.expression()
-    if reader.next is not None:
-        raise Unreadable(f"{reader.next!r} is left of {expression!r}")
-    return found
+def parse_expression(expression: str) -> list[MetricQuery]:
+    """Return the metrics that an expression queries."""
+    parser = _Parser(_tokens(expression))
+    result = parser.expression()
+    if parser.next is not None:
+        raise InvalidExpression(f"{parser.next!r} is left over in {expression!r}")
+    return result
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found, place = [], 0
+    tokens, position = [], 0
     text = text.rstrip()
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise Unreadable(f"{text[place:]!r}")
-        found.append((match.lastgroup, match[match.lastgroup]))
-        place = match.end()
-    return found
+            raise InvalidExpression(f"{text[position:]!r}")
+        tokens.append((match.lastgroup, match[match.lastgroup]))
+        position = match.end()
+    return tokens
 
 
-class _Reader:
+class _Parser:
     def __init__(self, tokens: list[tuple[str, str]]) -> None:
         self._tokens = tokens
 
@@ -65,16 +65,16 @@ class _Reader:
     def next(self) -> str | None:
         return self._tokens[0][1] if self._tokens else None
 
-    def take(self, *wanted: str, kind: str | None = None) -> str:
+    def take(self, *expected: str, kind: str | None = None) -> str:
         if not self._tokens:
-            raise Unreadable("it ends too soon")
-        found, text = self._tokens.pop(0)
-        if (wanted and text not in wanted) or (kind and found != kind):
-            raise Unreadable(f"{text!r} instead of {wanted or kind}")
+            raise InvalidExpression("unexpected end")
+        token_kind, text = self._tokens.pop(0)
+        if (expected and text not in expected) or (kind and token_kind != kind):
+            raise InvalidExpression(f"{text!r} instead of {expected or kind}")
         return text
 
-    def expression(self) -> list[Needs]:
-        found = self.part()
+    def expression(self) -> list[MetricQuery]:
+        result = self.part()
         while self.next in _OPERATORS:
             self.take()
             if self.next == "bool":
@@ -83,17 +83,17 @@ class _Reader:
                 frozenset(self.labels()) if self.next in ("on", "ignoring") and self.take() else frozenset()
             )
             right = self.part()
-            found = [Needs(need.metric, need.labels | more) for need in (*found, *right)]
-        return found
+            result = [MetricQuery(query.metric, query.labels | more) for query in (*result, *right)]
+        return result
 
-    def part(self) -> list[Needs]:
+    def part(self) -> list[MetricQuery]:
         if self.next == "-":
             self.take()
         if self.next == "(":
             self.take("(")
-            found = self.expression()
+            result = self.expression()
             self.take(")")
-            return found
+            return result
         if self._tokens and self._tokens[0][0] in ("number", "string"):
             self.take()
             return []
@@ -102,15 +102,15 @@ class _Reader:
             return self.aggregation()
         if self.next == "(":
             if name not in _FUNCTIONS:
-                raise Unreadable(f"{name} is no function that is known here")
+                raise InvalidExpression(f"{name} is not a supported function")
             return self.arguments()
         return [self.selector(name)]
 
-    def aggregation(self) -> list[Needs]:
+    def aggregation(self) -> list[MetricQuery]:
         by = self.grouping()
         inner = self.arguments()
         by |= self.grouping()
-        return [Needs(need.metric, need.labels | by) for need in inner]
+        return [MetricQuery(query.metric, query.labels | by) for query in inner]
 
     def grouping(self) -> frozenset[str]:
         if self.next not in ("by", "without"):
@@ -119,26 +119,26 @@ class _Reader:
         return frozenset(self.labels())
 
     def labels(self) -> list[str]:
-        found: list[str] = []
+        result: list[str] = []
         self.take("(")
         while self.next != ")":
-            found.append(self.take(kind="name"))
+            result.append(self.take(kind="name"))
             if self.next == ",":
                 self.take()
         self.take(")")
-        return found
+        return result
 
-    def arguments(self) -> list[Needs]:
-        found: list[Needs] = []
+    def arguments(self) -> list[MetricQuery]:
+        result: list[MetricQuery] = []
         self.take("(")
         while self.next != ")":
-            found += self.expression()
+            result += self.expression()
             if self.next == ",":
                 self.take()
         self.take(")")
-        return found
+        return result
 
-    def selector(self, metric: str) -> Needs:
+    def selector(self, metric: str) -> MetricQuery:
         labels: set[str] = set()
         if self.next == "{":
             self.take("{")
@@ -153,4 +153,4 @@ class _Reader:
             self.take("[")
             self.take(kind="duration")
             self.take("]")
-        return Needs(metric, frozenset(labels))
+        return MetricQuery(metric, frozenset(labels))

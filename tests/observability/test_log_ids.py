@@ -1,4 +1,4 @@
-"""The ids of log lines: work that is shared by many jobs logs the ids of none."""
+"""The ids of log lines: loops that serve many jobs log the ids of none."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ async def test_shared_loops_log_no_ids_and_a_handler_logs_those_of_its_job(
 ) -> None:
     app = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path), maintenance=False)
 
-    @app.job("talk.once")
+    @app.job("logging.once")
     async def once() -> None:
         logging.getLogger("shop").info("at work")
         raise Fail("no")
 
     started: list[tuple[asyncio.Task[Any], RequestContext]] = []
 
-    def start(loop: asyncio.AbstractEventLoop, coro: Any, **how: Any) -> asyncio.Task[Any]:
-        inside = contextvars.copy_context() if how.get("context") is None else how["context"]
-        task = asyncio.Task(coro, loop=loop, **how)
+    def start(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        inside = contextvars.copy_context() if options.get("context") is None else options["context"]
+        task = asyncio.Task(coro, loop=loop, **options)
         started.append((task, inside.run(current_context)))
         return task
 
@@ -48,16 +48,16 @@ async def test_shared_loops_log_no_ids_and_a_handler_logs_those_of_its_job(
     finally:
         caplog.handler.removeFilter(ids)
         asyncio.get_running_loop().set_task_factory(None)
-    named = [(task.get_name(), here.request_id) for task, here in started]
-    shared = [(name, request) for name, request in named if name.startswith("duly-")]
+    tasks = [(task.get_name(), task_context.request_id) for task, task_context in started]
+    shared = [(name, request) for name, request in tasks if name.startswith("duly-")]
     assert {"duly-worker-0", "duly-enqueue-batcher", "duly-claimer", "duly-job-log"} <= {
         name for name, _ in shared
     }
     assert {name for name, request in shared if request} == set()
-    [mine] = [vars(record) for record in caplog.records if record.name == "shop"]
-    assert (mine["job_id"], mine["request_id"]) == (str(handle.job_id), "req-9")
+    [handler_line] = [vars(record) for record in caplog.records if record.name == "shop"]
+    assert (handler_line["job_id"], handler_line["request_id"]) == (str(handle.job_id), "req-9")
     [failed] = [safe_fields(vars(record)) for record in caplog.records if record.name == "duly.worker"]
-    assert (failed["job_id"], failed["error_class"]) == (mine["job_id"], "Fail")
+    assert (failed["job_id"], failed["error_class"]) == (handler_line["job_id"], "Fail")
     assert (
         failed["where"] == f"tests/observability/test_log_ids.py:{once.handler.__code__.co_firstlineno + 3}"
     )

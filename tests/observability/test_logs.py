@@ -23,10 +23,10 @@ shop = logging.getLogger("shop")
 
 @pytest.fixture
 def configured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test sets up is taken back."""
+    """Restore the logging configuration after the test."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
-    root.handlers = []  # those of pytest are not to be closed
+    root.handlers = []  # the handlers of pytest must not be closed
     monkeypatch.setattr(logs, "_in_use", None)
     yield
     root.handlers, root.level = before
@@ -50,50 +50,59 @@ def test_an_import_does_not_configure_logging() -> None:
 def test_lines_have_the_ids_of_their_context(capsys: pytest.CaptureFixture[str]) -> None:
     Logs(as_json=True, level="info", filters=(LogContextFilter(),)).configure()
     shop.info("outside")
-    whose = {"org_id": ORG, "project_id": PROJECT, "actor": Actor.user("u1")}
-    with context(**whose, request_id="req-1", correlation_id="c-1"):
+    fields = {"org_id": ORG, "project_id": PROJECT, "actor": Actor.user("u1")}
+    with context(**fields, request_id="req-1", correlation_id="c-1"):
         shop.info("in a request")
         structlog.get_logger("other").warning("by structlog %s", 1, status=200, customer="Ada")
         enter_context(lambda: RequestContext(ORG, None, PROJECT, "req-2", None, None, JOB, "shop.sell", 3))
         shop.info("in a job of %s", "ours", extra={"queue": "q:default", "payload": "Ada"})
         shop.info("about another", extra={"job_id": str(ORG), "org_id": None})
-    outside, request, other, job, about = _lines(capsys)
+    outside, request, other, job, other_job = _lines(capsys)
     always = {"time", "level", "logger", "message", "pid"}
     assert set(outside) == always
     ids = {"request_id": "req-1", "correlation_id": "c-1", "org_id": str(ORG), "project_id": str(PROJECT)}
     assert {name: request[name] for name in set(request) - always} == ids
     assert {name: other[name] for name in set(other) - always} == {**ids, "status": 200}
     assert (other["logger"], other["level"], other["message"]) == ("other", "warning", "by structlog 1")
-    ours = {**ids, "request_id": "req-2", "correlation_id": "req-2"}
-    of_job = {"job_id": str(JOB), "job_type": "shop.sell", "attempt": 3}
-    assert {name: job[name] for name in set(job) - always} == {**ours, **of_job, "queue": "q:default"}
-    assert {name: about[name] for name in set(about) - always} == {**ours, "job_id": str(ORG)}
+    ids_of_request = {**ids, "request_id": "req-2", "correlation_id": "req-2"}
+    ids_of_job = {"job_id": str(JOB), "job_type": "shop.sell", "attempt": 3}
+    assert {name: job[name] for name in set(job) - always} == {
+        **ids_of_request,
+        **ids_of_job,
+        "queue": "q:default",
+    }
+    assert {name: other_job[name] for name in set(other_job) - always} == {
+        **ids_of_request,
+        "job_id": str(ORG),
+    }
 
 
 @pytest.mark.usefixtures("configured")
 def test_nothing_secret_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     Logs(as_json=True, level="debug").configure()
-    given = "hunter2"
-    shop.debug("password=%s", given, extra={"secret": given, "status": object(), "duration_ms": float("nan")})
+    secret = "hunter2"
+    shop.debug(
+        "password=%s", secret, extra={"secret": secret, "status": object(), "duration_ms": float("nan")}
+    )
     try:
         try:
-            raise KeyError(f"token={given}")
+            raise KeyError(f"token={secret}")
         except KeyError as error:
             raise ValueError("no such\ncustomer") from error
     except ValueError:
         shop.exception("it failed")
         structlog.get_logger().error("here too", exc_info=True)
-    shop.info("%d rows", given)  # cannot be formatted
-    logging.getLogger("httpcore.http11").debug("headers %s", given)
-    said = capsys.readouterr().err
-    assert given not in said
-    first, failed, too, broken = said.splitlines()
+    shop.info("%d rows", secret)  # cannot be formatted
+    logging.getLogger("httpcore.http11").debug("headers %s", secret)
+    output = capsys.readouterr().err
+    assert secret not in output
+    first, failed, too, broken = output.splitlines()
     assert json.loads(first)["message"] == "password=[redacted]"
     assert "status" not in json.loads(first)
-    told = json.loads(failed)["exception"].splitlines()
-    assert told[:2] == ["ValueError: no such", "  customer"]
-    assert told[2].startswith("  tests/observability/test_logs.py:")
-    assert told[3] == "caused by KeyError: 'token=[redacted]"
+    exception = json.loads(failed)["exception"].splitlines()
+    assert exception[:2] == ["ValueError: no such", "  customer"]
+    assert exception[2].startswith("  tests/observability/test_logs.py:")
+    assert exception[3] == "caused by KeyError: 'token=[redacted]"
     assert json.loads(too)["exception"].startswith("ValueError: no such")
     assert broken.startswith("log line could not be written (shop, test_logs.py:")
 
@@ -106,9 +115,9 @@ def test_line_breaks_in_messages_are_escaped(capsys: pytest.CaptureFixture[str])
         raise ValueError("lost\rall is well\u202e" + "x " * 500)
     except ValueError:
         shop.exception("it failed")
-    line, _, told, *_ = capsys.readouterr().err.split("\n")
-    assert told.startswith("ValueError: lost\\rall is well\ufffdx x ")
-    assert len(told) < 350
+    line, _, exception, *_ = capsys.readouterr().err.split("\n")
+    assert exception.startswith("ValueError: lost\\rall is well\ufffdx x ")
+    assert len(exception) < 350
     assert "done\\n2026-01-01 [error]" in line
     assert f"job_id={JOB}" in line
     assert "\x1b" not in line

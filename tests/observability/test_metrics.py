@@ -23,12 +23,12 @@ from duly.observability import exposition, metrics
 from duly.observability.metrics import NONE, OTHER, BatchHistogram, CappedNames, FixedNames
 from duly.worker.metrics import jain_index
 from tests.http.conftest import caller, key_of
-from tests.observability.reading import here, of, told
+from tests.observability.metric_samples import current_samples, parse_samples, sum_samples
 from tests.worker.working import working
 
 
 def test_the_metrics_and_labels_of_the_specification_exist() -> None:
-    said = {
+    expected = {
         "jobs_enqueued": ("job_type", "queue"),
         "jobs_started": ("job_type", "queue"),
         "jobs_succeeded": ("job_type", "queue"),
@@ -37,13 +37,13 @@ def test_the_metrics_and_labels_of_the_specification_exist() -> None:
         "jobs_attempts_histogram": ("job_type",),
         "deadletter": ("job_type", "queue"),
     }
-    found = {
+    label_names = {
         metric._name: metric._labelnames
         for metric in vars(metrics).values()
         if hasattr(metric, "_labelnames")
     }
-    assert {name: found[name] for name in said} == said
-    for name in said.keys() - {"jobs_duration_seconds", "jobs_attempts_histogram"}:
+    assert {name: label_names[name] for name in expected} == expected
+    for name in expected.keys() - {"jobs_duration_seconds", "jobs_attempts_histogram"}:
         assert f"# TYPE {name}_total counter" in exposition.render().decode()
 
 
@@ -56,16 +56,18 @@ def test_names_beyond_the_cap_become_other() -> None:
 def test_callers_cannot_add_series_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "routes", CappedNames(3))
     monkeypatch.setattr(metrics, "job_types", CappedNames(3))
-    before = set(here())
+    before = set(current_samples())
     for number in range(50):
         metrics.observe_request(f"X{number}", f"/made/up/{number}", 404, 0.1)
         metrics.count_enqueued(f"made.up{number}", "q:default", 1)
     new = {
-        key for key in set(here()) - before if key[0].endswith("_count") or key[0] == "jobs_enqueued_total"
+        key
+        for key in set(current_samples()) - before
+        if key[0].endswith("_count") or key[0] == "jobs_enqueued_total"
     }
     assert {dict(labels)["method"] for name, labels in new if name.startswith("duly_http")} == {OTHER}
     assert len([1 for name, _ in new if name == "jobs_enqueued_total"]) == 4
-    assert of(here(), "jobs_enqueued_total", job_type=OTHER) == 47
+    assert sum_samples(current_samples(), "jobs_enqueued_total", job_type=OTHER) == 47
 
 
 @given(st.lists(st.floats(0, 1e4, allow_nan=False), max_size=40))
@@ -76,11 +78,11 @@ def test_a_batch_is_observed_like_single_values(values: list[float]) -> None:
         one.observe(value)
     many.observe_all(values)
     [left], [right] = one.collect(), many.collect()
-    strip = [
+    comparable = [
         [(s.name.partition("_")[2], s.labels, pytest.approx(s.value)) for s in f.samples][:-1]
         for f in (left, right)
     ]
-    assert strip[0] == strip[1]
+    assert comparable[0] == comparable[1]
 
 
 @pytest.mark.parametrize(
@@ -106,14 +108,14 @@ def test_the_counts_of_ended_processes_are_merged(tmp_path: Path, monkeypatch: p
         process.join()
         assert process.exitcode == 0
         if number == 2:
-            exposition.merge_ended(tmp_path)  # what is added up can be added to
-    before = told(exposition.render().decode())
+            exposition.merge_ended(tmp_path)  # merged files can be merged again
+    before = parse_samples(exposition.render().decode())
     exposition.merge_ended(tmp_path)
-    after = told(exposition.render().decode())
-    assert of(after, "jobs_enqueued_total", job_type="counted.apart") == 6
-    assert of(after, "duly_jobs_wait_seconds_bucket", job_type="counted.apart", le="0.25") == 6
-    assert of(after, "duly_jobs_wait_seconds_sum", job_type="counted.apart") == pytest.approx(1.2)
-    assert of(before, "duly_fairness_index") == 1, "a process without claims is even"
+    after = parse_samples(exposition.render().decode())
+    assert sum_samples(after, "jobs_enqueued_total", job_type="counted.apart") == 6
+    assert sum_samples(after, "duly_jobs_wait_seconds_bucket", job_type="counted.apart", le="0.25") == 6
+    assert sum_samples(after, "duly_jobs_wait_seconds_sum", job_type="counted.apart") == pytest.approx(1.2)
+    assert sum_samples(before, "duly_fairness_index") == 1, "the index of a process without claims is 1"
     gauges = ("duly_event_loop_lag_seconds", "duly_fairness_index")
     gone = {key for key in before if key[0] in gauges}
     assert {key: before[key] for key in before.keys() - gone} == pytest.approx(after)
@@ -132,19 +134,21 @@ async def test_a_scrape_shows_the_state_of_the_database_and_names_no_org(
         await http.get(f"/v1/jobs/{handles[0].job_id}")
         await http.get("/v1/nowhere")
         text = (await http.get("/metrics")).text
-    found = told(text)
-    assert of(found, "duly_queue_depth", queue="q:default") == 3
-    assert 90 <= of(found, "duly_queue_oldest_age_seconds", queue="q:default") < 300
-    assert of(found, "duly_jobs_freshness", state="fresh") == 3
-    assert of(found, "duly_workers_alive") == 0
-    assert of(found, "duly_relay_lag_seconds") > 0
+    samples = parse_samples(text)
+    assert sum_samples(samples, "duly_queue_depth", queue="q:default") == 3
+    assert 90 <= sum_samples(samples, "duly_queue_oldest_age_seconds", queue="q:default") < 300
+    assert sum_samples(samples, "duly_jobs_freshness", state="fresh") == 3
+    assert sum_samples(samples, "duly_workers_alive") == 0
+    assert sum_samples(samples, "duly_relay_lag_seconds") > 0
     assert not [
-        1 for name, labels in found if "q:deadletter" in dict(labels).values() and name == "duly_queue_depth"
+        1
+        for name, labels in samples
+        if "q:deadletter" in dict(labels).values() and name == "duly_queue_depth"
     ]
-    assert of(found, "duly_pool_connections", pool="app", state="idle") >= 1
+    assert sum_samples(samples, "duly_pool_connections", pool="app", state="idle") >= 1
     route = {"method": "GET", "route": "/v1/jobs/{job_id}", "status": "2xx"}
-    assert of(found, "duly_http_request_seconds_count", **route) >= 1
-    assert of(found, "duly_http_request_seconds_count", route=NONE, status="4xx") >= 1
+    assert sum_samples(samples, "duly_http_request_seconds_count", **route) >= 1
+    assert sum_samples(samples, "duly_http_request_seconds_count", route=NONE, status="4xx") >= 1
     assert str(acting) not in text
     assert str(handles[0].job_id) not in text
 
@@ -152,41 +156,41 @@ async def test_a_scrape_shows_the_state_of_the_database_and_names_no_org(
 async def test_database_metrics_are_queried_rarely_and_once_at_a_time(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = 0
+    queries = 0
     resources = app.resources
 
     async def counting() -> Resources:
-        nonlocal asked
-        asked += 1
+        nonlocal queries
+        queries += 1
         return await resources()
 
     monkeypatch.setattr(app, "resources", counting)
-    figures = DatabaseMetrics(app, every=3600)
-    await asyncio.gather(*(figures.refresh() for _ in range(5)))
-    assert asked == 1
+    database_metrics = DatabaseMetrics(app, every=3600)
+    await asyncio.gather(*(database_metrics.refresh() for _ in range(5)))
+    assert queries == 1
     always = DatabaseMetrics(app, every=0)
     await always.refresh()
     await always.refresh()
-    assert asked == 3
+    assert queries == 3
 
 
 async def test_without_a_database_a_scrape_reports_that_and_does_not_fail(
     app: Duly, acting: uuid.UUID
 ) -> None:
-    async def away() -> Resources:
+    async def raise_unavailable() -> Resources:
         raise StoreUnavailable("no connection")
 
-    figures = DatabaseMetrics(app, every=0)
-    await figures.refresh()
-    assert of(told(exposition.render(figures).decode()), "duly_database_up") == 1
-    app.open_with(away)
-    await figures.refresh()
-    found = told(exposition.render(figures).decode())
-    assert of(found, "duly_database_up") == 0
-    assert not [name for name, _ in found if name == "duly_queue_depth"]
+    database_metrics = DatabaseMetrics(app, every=0)
+    await database_metrics.refresh()
+    assert sum_samples(parse_samples(exposition.render(database_metrics).decode()), "duly_database_up") == 1
+    app.open_with(raise_unavailable)
+    await database_metrics.refresh()
+    samples = parse_samples(exposition.render(database_metrics).decode())
+    assert sum_samples(samples, "duly_database_up") == 0
+    assert not [name for name, _ in samples if name == "duly_queue_depth"]
     async with caller(create_app(app), None) as http:
-        answer = await http.get("/metrics")
-    assert (answer.status_code, of(told(answer.text), "duly_database_up")) == (200, 0)
+        response = await http.get("/metrics")
+    assert (response.status_code, sum_samples(parse_samples(response.text), "duly_database_up")) == (200, 0)
 
 
 async def test_a_worker_without_metrics_counts_nothing(app: Duly, acting: uuid.UUID) -> None:
@@ -198,6 +202,6 @@ async def test_a_worker_without_metrics_counts_nothing(app: Duly, acting: uuid.U
         await handle.wait(60)
         assert worker.why_not_ready == []
     assert worker.why_not_ready == ["it is draining"]
-    assert of(here(), "jobs_enqueued_total", job_type="uncounted.job") == 1
-    assert of(here(), "jobs_started_total", job_type="uncounted.job") == 0
-    assert of(here(), "jobs_succeeded_total", job_type="uncounted.job") == 0
+    assert sum_samples(current_samples(), "jobs_enqueued_total", job_type="uncounted.job") == 1
+    assert sum_samples(current_samples(), "jobs_started_total", job_type="uncounted.job") == 0
+    assert sum_samples(current_samples(), "jobs_succeeded_total", job_type="uncounted.job") == 0

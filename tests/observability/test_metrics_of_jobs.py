@@ -10,7 +10,7 @@ import psycopg
 
 from duly import Actor, Cancel, Context, Duly, Fail, Snooze
 from duly.features.schedules.scheduler import Scheduler
-from tests.observability.reading import here, of
+from tests.observability.metric_samples import current_samples, sum_samples
 from tests.worker.working import (
     RETRY_AT_ONCE,
     TWO_ATTEMPTS,
@@ -36,7 +36,7 @@ EVENTS = {
 
 
 def declare(app: Duly, tag: str) -> list[Any]:
-    """Job types for every way to end, with names that no other test counts."""
+    """Declare job types for every outcome, with names that no other test uses."""
     tries: Counter[tuple[str, int]] = Counter()
 
     @app.job(f"{tag}.well", queue="q:exports")
@@ -78,63 +78,66 @@ def declare(app: Duly, tag: str) -> list[Any]:
     return [well, bound, flaky, dies, fails, breaks, snoozes, stops]
 
 
-def facts(sql: psycopg.Connection[Any], tag: str) -> Counter[tuple[str, str, str]]:
-    """How often each event happened, by job type and queue."""
+def count_events(sql: psycopg.Connection[Any], tag: str) -> Counter[tuple[str, str, str]]:
+    """Count the events by event type, job type and queue."""
     rows = sql.execute(
         "select e.event_type, r.job_type, r.queue, count(*) from duly.event_log e "
         "join duly.job_records r using (org_id, job_id) where r.job_type like %s group by 1, 2, 3",
         [f"{tag}.%"],
     ).fetchall()
-    return Counter({(str(event).removeprefix("job."), kind, queue): n for event, kind, queue, n in rows})
+    return Counter(
+        {(str(event).removeprefix("job."), job_type, queue): n for event, job_type, queue, n in rows}
+    )
 
 
 async def test_settled_attempts_are_counted_exactly(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     tag = f"t{uuid.uuid4().hex[:8]}"
-    kinds = declare(app, tag)
-    calls = [kind.call(n) for kind in kinds for n in range(7)]
+    job_types = declare(app, tag)
+    calls = [job_type.call(n) for job_type in job_types for n in range(7)]
     handles = await app.enqueue_many(calls)
-    await app.enqueue_many(calls[:9])  # they are there already
+    await app.enqueue_many(calls[:9])  # duplicates are not counted
     async with working(app, slots=10):
         for handle in handles:
             await handle.wait(60)
         [rerun] = [await app.dead_letters.replay(acting, handles[21].job_id, ANNA, "again")]
         await rerun.wait(60)
-    counted, found = here(), facts(sql, tag)
+    counted, event_counts = current_samples(), count_events(sql, tag)
     for name, event in EVENTS.items():
-        for kind in kinds:
-            labels = {"job_type": kind.name, "queue": kind.policy.queue}
-            assert of(counted, name, **labels) == found[event, kind.name, kind.policy.queue], (name, labels)
-            assert of(counted, name, job_type=kind.name) == of(counted, name, **labels)
+        for job_type in job_types:
+            labels = {"job_type": job_type.name, "queue": job_type.policy.queue}
+            count = sum_samples(counted, name, **labels)
+            assert count == event_counts[event, job_type.name, job_type.policy.queue], (name, labels)
+            assert sum_samples(counted, name, job_type=job_type.name) == count
     rows = sql.execute(
         "select job_type, s.error_class, count(*) from duly.job_records "
         "join duly.job_states s using (org_id, job_id) where status = 'failed' group by 1, 2"
     ).fetchall()
-    assert {str(why) for _, why, _ in rows} == {"OSError", "KeyError", "Fail"}
-    for kind, why, n in rows:
-        assert of(counted, "jobs_failed_total", job_type=kind, error_class=why) == n
-    check_histograms(sql, counted, [kind.name for kind in kinds])
-    check_minutes(sql, found)
+    assert {str(error_class) for _, error_class, _ in rows} == {"OSError", "KeyError", "Fail"}
+    for job_type, error_class, n in rows:
+        assert sum_samples(counted, "jobs_failed_total", job_type=job_type, error_class=error_class) == n
+    check_histograms(sql, counted, [job_type.name for job_type in job_types])
+    check_queue_minutes(sql, event_counts)
 
 
-def check_histograms(sql: psycopg.Connection[Any], counted: Any, kinds: list[str]) -> None:
-    """Each start has waited, each attempt has run, and each end knows how many there were."""
-    for kind in kinds:
-        of_it = "join duly.job_records r using (org_id, job_id) where r.job_type = %s"
+def check_histograms(sql: psycopg.Connection[Any], counted: Any, job_types: list[str]) -> None:
+    """Check that histograms have one wait per start, one duration per attempt and one count per ended job."""
+    for job_type in job_types:
+        join = "join duly.job_records r using (org_id, job_id) where r.job_type = %s"
         ended, spent = sql.execute(
-            f"select count(*), sum(attempt - returned) from duly.job_states s {of_it}", [kind]
+            f"select count(*), sum(attempt - returned) from duly.job_states s {join}", [job_type]
         ).fetchone() or (0, 0)
-        assert of(counted, "jobs_attempts_histogram_count", job_type=kind) == ended
-        assert of(counted, "jobs_attempts_histogram_sum", job_type=kind) == spent
-        started = of(counted, "jobs_started_total", job_type=kind)
-        assert of(counted, "duly_jobs_wait_seconds_count", job_type=kind) == started
-        assert of(counted, "jobs_duration_seconds_count", job_type=kind) == started
-        assert 0 < of(counted, "duly_jobs_wait_seconds_sum", job_type=kind) < 60 * started
+        assert sum_samples(counted, "jobs_attempts_histogram_count", job_type=job_type) == ended
+        assert sum_samples(counted, "jobs_attempts_histogram_sum", job_type=job_type) == spent
+        started = sum_samples(counted, "jobs_started_total", job_type=job_type)
+        assert sum_samples(counted, "duly_jobs_wait_seconds_count", job_type=job_type) == started
+        assert sum_samples(counted, "jobs_duration_seconds_count", job_type=job_type) == started
+        assert 0 < sum_samples(counted, "duly_jobs_wait_seconds_sum", job_type=job_type) < 60 * started
 
 
-def check_minutes(sql: psycopg.Connection[Any], found: Counter[tuple[str, str, str]]) -> None:
-    """What a worker has written of each queue when it has ended: the same once more."""
+def check_queue_minutes(sql: psycopg.Connection[Any], event_counts: Counter[tuple[str, str, str]]) -> None:
+    """Check that the per-minute figures of each queue agree with the events."""
     names = ("started", "completed", "failed", "retried", "canceled")
     sums = ", ".join(f"sum({name})" for name in names)
     buckets = "(select sum(n) from unnest(wait_counts) n), (select sum(n) from unnest(run_counts) n)"
@@ -145,10 +148,11 @@ def check_minutes(sql: psycopg.Connection[Any], found: Counter[tuple[str, str, s
     ).fetchall()
     assert {row[0] for row in rows} == {"q:default", "q:exports"}
     for queue, *counts, waits, runs, ran in rows:
-        facts_of_it = [
-            sum(n for (event, _, of), n in found.items() if (event, of) == (name, queue)) for name in names
+        expected = [
+            sum(n for (event, _, of), n in event_counts.items() if (event, of) == (name, queue))
+            for name in names
         ]
-        assert (counts, waits, runs, ran) == (facts_of_it, counts[0], counts[0], True)
+        assert (counts, waits, runs, ran) == (expected, counts[0], counts[0], True)
 
 
 async def test_a_lost_attempt_is_counted_by_the_process_that_takes_it_over(
@@ -164,13 +168,17 @@ async def test_a_lost_attempt_is_counted_by_the_process_that_takes_it_over(
             await claim_and_vanish(app, handle.job_id)
             await lose_all_workers(app, sql)
         sql.execute("truncate duly.ready")
-    counted = here()
+    counted = current_samples()
     again, last = names
-    assert [of(counted, "duly_lease_losses_total", job_type=kind) for kind in (again, last)] == [1, 2]
-    assert [of(counted, "duly_jobs_retried_total", job_type=kind) for kind in (again, last)] == [0, 0]
-    assert of(counted, "jobs_failed_total", job_type=last, error_class="none") == 1
-    assert of(counted, "deadletter_total", job_type=last) == 1
-    assert of(counted, "jobs_attempts_histogram_sum", job_type=last) == 2
+    assert [
+        sum_samples(counted, "duly_lease_losses_total", job_type=job_type) for job_type in (again, last)
+    ] == [1, 2]
+    assert [
+        sum_samples(counted, "duly_jobs_retried_total", job_type=job_type) for job_type in (again, last)
+    ] == [0, 0]
+    assert sum_samples(counted, "jobs_failed_total", job_type=last, error_class="none") == 1
+    assert sum_samples(counted, "deadletter_total", job_type=last) == 1
+    assert sum_samples(counted, "jobs_attempts_histogram_sum", job_type=last) == 2
 
 
 async def test_a_late_ending_is_counted_only_as_fenced(
@@ -185,12 +193,12 @@ async def test_a_late_ending_is_counted_only_as_fenced(
     async with silent_worker(app, sql) as worker:
         await late.enqueue()
         await worker.loop_events.wait("lost")
-    counted = here()
-    assert of(counted, "duly_jobs_fenced_total", job_type=name) == 1
-    assert of(counted, "jobs_started_total", job_type=name) == 1
-    assert of(counted, "duly_lease_losses_total", job_type=name) == 1
-    assert of(counted, "jobs_succeeded_total", job_type=name) == 0
-    assert of(counted, "jobs_duration_seconds_count", job_type=name) == 0
+    counted = current_samples()
+    assert sum_samples(counted, "duly_jobs_fenced_total", job_type=name) == 1
+    assert sum_samples(counted, "jobs_started_total", job_type=name) == 1
+    assert sum_samples(counted, "duly_lease_losses_total", job_type=name) == 1
+    assert sum_samples(counted, "jobs_succeeded_total", job_type=name) == 0
+    assert sum_samples(counted, "jobs_duration_seconds_count", job_type=name) == 0
 
 
 async def test_jobs_of_schedules_and_operators_are_counted(
@@ -203,9 +211,9 @@ async def test_jobs_of_schedules_and_operators_are_counted(
 
     await app.schedules.create(org, "often", cron="* * * * *", job_type=name, actor=ANNA, reason="so")
     await app.schedules.run_now(org, "often", ANNA, "now")
-    assert of(here(), "jobs_enqueued_total", job_type=name) == 1
+    assert sum_samples(current_samples(), "jobs_enqueued_total", job_type=name) == 1
     sql.execute("update duly.schedules set counted_until = now() - interval '2 min', next_tick_at = now()")
     while await Scheduler(app).once() == seconds(0):
         pass
     written = sql.execute("select from duly.job_records").rowcount
-    assert of(here(), "jobs_enqueued_total", job_type=name) == written > 1
+    assert sum_samples(current_samples(), "jobs_enqueued_total", job_type=name) == written > 1

@@ -20,14 +20,14 @@ from duly import Cancel, Duly, Settings, Snooze
 from duly.http.application import create_app
 from duly.observability import metrics
 from tests.http.conftest import caller, key_of
-from tests.observability.promql import Needs, Unreadable, read
+from tests.observability.promql import InvalidExpression, MetricQuery, parse_expression
 from tests.worker.working import ONE_ATTEMPT, TWO_ATTEMPTS, claim_and_vanish, lose_all_workers, working
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "monitoring" / "prometheus" / "duly.rules.yml"
 DASHBOARD = ROOT / "monitoring" / "grafana" / "duly.json"
 ADDED = {"instance", "job"}
-"""Labels that Prometheus itself gives to everything."""
+"""Labels that Prometheus adds to every series."""
 _LABEL_VALUES = re.compile(r"label_values\((\w+), (\w+)\)")
 
 
@@ -36,39 +36,43 @@ def rules() -> list[dict[str, Any]]:
 
 
 def dashboard() -> list[str]:
-    """Every expression of every panel."""
-    found = json.loads(DASHBOARD.read_text())["panels"]
-    return [target["expr"] for panel in found for target in panel.get("targets", ())]
+    """Return the expressions of all panels."""
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    return [target["expr"] for panel in panels for target in panel.get("targets", ())]
 
 
-def asked() -> list[Needs]:
-    """What rules, panels and variables need."""
+def queried_metrics() -> list[MetricQuery]:
+    """Return the metrics and labels that rules, panels and variables query."""
     expressions = [*(rule["expr"] for rule in rules()), *dashboard()]
-    needs = [need for one in expressions for need in read(one.replace("$__rate_interval", "5m"))]
+    queries = [
+        query
+        for expression in expressions
+        for query in parse_expression(expression.replace("$__rate_interval", "5m"))
+    ]
     for variable in json.loads(DASHBOARD.read_text())["templating"]["list"]:
         if variable["type"] == "query":
             match = _LABEL_VALUES.fullmatch(variable["definition"])
             assert match, variable["definition"]
-            needs.append(Needs(match[1], frozenset({match[2]})))
-    return needs
+            queries.append(MetricQuery(match[1], frozenset({match[2]})))
+    return queries
 
 
-def told(text: str) -> dict[str, set[str]]:
-    """Every name that is there, with its labels."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+def exported_labels(text: str) -> dict[str, set[str]]:
+    """Return the exported metrics with their labels."""
+    labels_by_metric: defaultdict[str, set[str]] = defaultdict(set)
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found[sample.name] |= set(sample.labels)
-    return dict(found)
+            labels_by_metric[sample.name] |= set(sample.labels)
+    return dict(labels_by_metric)
 
 
 def documented() -> set[str]:
-    """The names of the tables in the documentation, as families are called."""
+    """Return the metric families in the tables of the documentation."""
     page = (ROOT / "docs" / "operate" / "metrics.md").read_text(encoding="utf-8")
     return {name.removesuffix("_total") for name in re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
 
 
-async def live(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> str:
+async def run_jobs_and_scrape(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> str:
     """Return the metrics of a service after jobs ended in every way, with notifications and webhooks."""
 
     tries: Counter[str] = Counter()
@@ -112,14 +116,18 @@ async def live(app: Duly, org: uuid.UUID, sql: psycopg.Connection[Any]) -> str:
 async def test_rules_and_dashboard_query_only_existing_metrics(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    text = await live(app, acting, sql)
-    known, needs = told(text), asked()
-    assert len(needs) > 60
-    unknown = {need.metric for need in needs if need.metric not in known}
+    text = await run_jobs_and_scrape(app, acting, sql)
+    labels_by_metric, queries = exported_labels(text), queried_metrics()
+    assert len(queries) > 60
+    unknown = {query.metric for query in queries if query.metric not in labels_by_metric}
     assert not unknown
-    unsaid = {family.name for family in text_string_to_metric_families(text)} - documented()
-    assert not {name for name in unsaid if not name.startswith(("python_", "process_"))}
-    missing = {(need.metric, label) for need in needs for label in need.labels - known[need.metric] - ADDED}
+    undocumented = {family.name for family in text_string_to_metric_families(text)} - documented()
+    assert not {name for name in undocumented if not name.startswith(("python_", "process_"))}
+    missing = {
+        (query.metric, label)
+        for query in queries
+        for label in query.labels - labels_by_metric[query.metric] - ADDED
+    }
     assert not missing
 
 
@@ -149,10 +157,10 @@ def _limits(expression: str) -> list[float]:
 
 
 def test_the_dashboard_can_be_imported_as_it_is() -> None:
-    board = json.loads(DASHBOARD.read_text())
-    ids = [panel["id"] for panel in board["panels"]]
+    dashboard_json = json.loads(DASHBOARD.read_text())
+    ids = [panel["id"] for panel in dashboard_json["panels"]]
     assert len(set(ids)) == len(ids)
-    for panel in board["panels"]:
+    for panel in dashboard_json["panels"]:
         if panel["type"] == "row":
             continue
         assert panel["datasource"]["uid"] == "${datasource}", panel["title"]
@@ -160,7 +168,7 @@ def test_the_dashboard_can_be_imported_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "needs"),
+    ("expression", "expected"),
     [
         ("max by (queue) (duly_queue_depth) > 100", [("duly_queue_depth", {"queue"})]),
         ('sum(rate(a{b="c", d=~"e|f"}[5m])) by (g)', [("a", {"b", "d", "g"})]),
@@ -169,21 +177,21 @@ def test_the_dashboard_can_be_imported_as_it_is() -> None:
         ("-(a + 2) * topk(3, b)", [("a", set()), ("b", set())]),
     ],
 )
-def test_promql_expressions_are_parsed(expression: str, needs: list[tuple[str, set[str]]]) -> None:
-    assert [(need.metric, set(need.labels)) for need in read(expression)] == needs
+def test_promql_expressions_are_parsed(expression: str, expected: list[tuple[str, set[str]]]) -> None:
+    assert [(query.metric, set(query.labels)) for query in parse_expression(expression)] == expected
 
 
 @pytest.mark.parametrize(
     "text", ["sum(", "a{b}", "nonsense(a)", "a b", "rate(a[5])", "a ? b", "sum by (x (a)"]
 )
 def test_invalid_promql_is_refused(text: str) -> None:
-    with pytest.raises(Unreadable):
-        read(text)
+    with pytest.raises(InvalidExpression):
+        parse_expression(text)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_promtool_accepts_the_rules() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr

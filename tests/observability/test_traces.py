@@ -27,23 +27,23 @@ from duly.testing import FreshDatabase
 from tests.http.conftest import caller, key_of
 from tests.worker.working import ONE_ATTEMPT, settle_attempts, working
 
-ELSEWHERE = f"00-{'e' * 32}-{'f' * 16}-01"
+OTHER_TRACE = f"00-{'e' * 32}-{'f' * 16}-01"
 
 
 class Spans:
-    """What was ended, by name."""
+    """The ended spans, by name."""
 
     def __init__(self, provider: TracerProvider) -> None:
-        self._kept = InMemorySpanExporter()
-        provider.add_span_processor(SimpleSpanProcessor(self._kept))
+        self._exporter = InMemorySpanExporter()
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
         self.tracer: Tracer = provider.get_tracer("tests")
 
     @property
     def names(self) -> list[str]:
-        return [span.name for span in self._kept.get_finished_spans()]
+        return [span.name for span in self._exporter.get_finished_spans()]
 
     def named(self, name: str) -> list[ReadableSpan]:
-        return [span for span in self._kept.get_finished_spans() if span.name == name]
+        return [span for span in self._exporter.get_finished_spans() if span.name == name]
 
     def only(self, name: str) -> ReadableSpan:
         [span] = self.named(name)
@@ -51,25 +51,25 @@ class Spans:
 
 
 def traceparent(span: ReadableSpan) -> str:
-    return _written(span.context)
+    return format_traceparent(span.context)
 
 
 def parent(span: ReadableSpan) -> str:
     assert span.parent is not None
-    return _written(span.parent)
+    return format_traceparent(span.parent)
 
 
-def _written(ids: SpanContext) -> str:
+def format_traceparent(ids: SpanContext) -> str:
     return f"00-{ids.trace_id:032x}-{ids.span_id:016x}-{ids.trace_flags:02x}"
 
 
 @pytest.fixture
 async def spans(app: Duly, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Spans]:
-    """The spans of a provider of its own: the global one of a process cannot be replaced."""
+    """Record spans with a separate provider: the global one of a process cannot be replaced."""
     provider = TracerProvider()
     traces = Traces(provider.get_tracer("duly"), provider.force_flush)
     monkeypatch.setattr("duly.app_resources.traces_of", lambda _: traces)
-    await app.close()  # what it has opened so far knows of no traces
+    await app.close()  # its resources were opened without traces
     yield Spans(provider)
     provider.shutdown()
 
@@ -83,20 +83,26 @@ async def test_attempts_continue_the_trace_of_their_enqueue(
     with spans.tracer.start_as_current_span("mine") as mine:
         first = await one.enqueue(1)
         sync = await asyncio.to_thread(one.enqueue_sync, 2)
-        here, there = await app.enqueue_many([one.call(3), one.options(traceparent=ELSEWHERE).call(4)])
+        in_trace, in_other_trace = await app.enqueue_many(
+            [one.call(3), one.options(traceparent=OTHER_TRACE).call(4)]
+        )
         deeper = f"00-{mine.get_span_context().trace_id:032x}-{'a' * 16}-01"
-        # The request's, as it came: we are below it.
-        inside = await one.options(traceparent=deeper).enqueue(5)
-        with context(traceparent=ELSEWHERE):
+        # The traceparent of the incoming request: the current span is its child.
+        below_request = await one.options(traceparent=deeper).enqueue(5)
+        with context(traceparent=OTHER_TRACE):
             foreign = await one.enqueue(6)
         with psycopg.connect(fresh.direct_url) as conn:
             borrowed = await asyncio.to_thread(one.options(conn=conn).enqueue_sync, 7)
-    own = spans.only("mine")
-    jobs = [await app.handle(h.job_id).status() for h in (first, sync, here, inside, foreign, borrowed)]
+    root = spans.only("mine")
+    jobs = [
+        await app.handle(h.job_id).status() for h in (first, sync, in_trace, below_request, foreign, borrowed)
+    ]
     enqueued = spans.named("enqueue a.one")
     assert [job.traceparent for job in jobs] == [traceparent(span) for span in enqueued]
-    assert [parent(span) for span in enqueued] == [*[traceparent(own)] * 4, ELSEWHERE, traceparent(own)]
-    assert (await there.status()).traceparent == ELSEWHERE, "it names another trace than the batch is of"
+    assert [parent(span) for span in enqueued] == [*[traceparent(root)] * 4, OTHER_TRACE, traceparent(root)]
+    assert (await in_other_trace.status()).traceparent == OTHER_TRACE, (
+        "a traceparent of another trace is stored unchanged"
+    )
     assert enqueued[2].attributes["messaging.batch.message_count"] == 2
     assert [parent(span) for span in spans.named("jobs/enqueue")] == [traceparent(s) for s in enqueued[:5]]
 
@@ -113,9 +119,11 @@ async def test_batched_enqueues_have_spans_of_their_own(app: Duly, acting: uuid.
     await asyncio.gather(*(request(n) for n in range(3)))
     enqueued = spans.named("enqueue a.one")
     assert sorted(map(parent, enqueued)) == sorted(traceparent(spans.only(f"request {n}")) for n in range(3))
-    written = [parent(span) for span in spans.named("jobs/enqueue")]
-    assert set(written) <= {traceparent(span) for span in enqueued}
-    assert len(set(written)) == len(written) < 3, "batches, each in the trace of its first"
+    statement_parents = [parent(span) for span in spans.named("jobs/enqueue")]
+    assert set(statement_parents) <= {traceparent(span) for span in enqueued}
+    assert len(set(statement_parents)) == len(statement_parents) < 3, (
+        "each batch is in the trace of its first job"
+    )
 
 
 async def test_errors_are_recorded_by_their_code_alone(app: Duly, acting: uuid.UUID, spans: Spans) -> None:
@@ -151,10 +159,10 @@ async def test_a_worker_traces_only_its_attempts(app: Duly, acting: uuid.UUID, s
 
     with spans.tracer.start_as_current_span("program"):
         async with working(app):
-            with context(traceparent=ELSEWHERE):
+            with context(traceparent=OTHER_TRACE):
                 handle = await one.enqueue()
             await handle.wait()
-            watch = StatusWatcher(app)  # looks for all who wait, in the name of none
+            watch = StatusWatcher(app)  # polls for all waiting requests, in the trace of none
             assert (await watch.wait_for_event(acting, handle.job_id, 0)).event_seq
             await watch.close()
     attempt = spans.only("attempt a.one")
@@ -196,14 +204,14 @@ async def test_request_spans_are_named_by_route_also_when_mounted(
     outer, permalink = FastAPI(), str(uuid.uuid4())
     outer.mount("/duly", app.http_app())
     async with caller(outer, await key_of(app, org)) as client:
-        answer = await client.get(f"/duly/v1/results/{permalink}")
+        response = await client.get(f"/duly/v1/results/{permalink}")
         await client.request("BREW", "/duly/nothing?x=hunter2")
     span = spans.only("GET /duly/v1/results/{result_id}")
-    assert span.attributes["http.response.status_code"] == answer.status_code == 404
-    assert (answer.headers["traceparent"], span.parent) == (traceparent(span), None)
+    assert span.attributes["http.response.status_code"] == response.status_code == 404
+    assert (response.headers["traceparent"], span.parent) == (traceparent(span), None)
     assert spans.only("HTTP").attributes["http.request.method"] == "_OTHER"
-    said = [span.to_json() for name in spans.names for span in spans.named(name)]
-    assert not [text for text in said if permalink in text or "hunter2" in text]
+    exported = [span.to_json() for name in spans.names for span in spans.named(name)]
+    assert not [text for text in exported if permalink in text or "hunter2" in text]
 
 
 async def test_without_a_provider_a_traceparent_is_passed_on_unchanged(
@@ -212,22 +220,22 @@ async def test_without_a_provider_a_traceparent_is_passed_on_unchanged(
     @app.job("a.one")
     async def one(n: int) -> None: ...
 
-    never = threading.Event()
-    nowhere = Traces(NoOpTracer(), never.wait)
-    monkeypatch.setattr("duly.app_resources.traces_of", lambda _: nowhere)
+    hanging = threading.Event()
+    unexported = Traces(NoOpTracer(), hanging.wait)
+    monkeypatch.setattr("duly.app_resources.traces_of", lambda _: unexported)
     await app.close()
-    named = one.options(traceparent=ELSEWHERE)
-    given, none = await app.enqueue_many([named.call(1), one.call(2)])
-    assert [(await handle.status()).traceparent for handle in (given, none)] == [ELSEWHERE, None]
-    assert (await (await named.enqueue(3)).status()).traceparent == ELSEWHERE
-    nowhere.flush(timeout=0.01)  # a collector that does not respond blocks no caller
-    never.set()
+    with_traceparent = one.options(traceparent=OTHER_TRACE)
+    first, second = await app.enqueue_many([with_traceparent.call(1), one.call(2)])
+    assert [(await handle.status()).traceparent for handle in (first, second)] == [OTHER_TRACE, None]
+    assert (await (await with_traceparent.enqueue(3)).status()).traceparent == OTHER_TRACE
+    unexported.flush(timeout=0.01)  # a collector that does not respond blocks no caller
+    hanging.set()
 
 
 def test_a_statement_is_named_and_its_text_never_recorded() -> None:
     assert statement_name("  Insert into people values ('Ada')") == "insert"
-    for odd in ("/* Ada */ select 1", "'Ada'", b"select 'Ada'", psycopg.sql.SQL("select 1"), ""):
-        assert statement_name(odd) == "statement"
+    for statement in ("/* Ada */ select 1", "'Ada'", b"select 'Ada'", psycopg.sql.SQL("select 1"), ""):
+        assert statement_name(statement) == "statement"
 
 
 async def test_traces_without_their_extra_are_refused_by_name(

@@ -28,21 +28,27 @@ from tests.worker.working import until
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SECRET = "salary4711"
 SHOP = "tests.observability.traced_shop:app"
-# Not those of maintenance: Duly's own jobs are due by the clock, and have traces of their own.
+# Without q:maintenance: Duly's own jobs are scheduled, and have traces of their own.
 WORKER = ("worker", "--isolated=1", "--queues=q:default")
 
 
 @pytest.fixture
 def environment(fresh: FreshDatabase, tmp_path: Path) -> dict[str, str]:
     pooled = {"DULY_DATABASE_DIRECT_URL": fresh.direct_url} if fresh.url != fresh.direct_url else {}
-    ours = ("DULY_", "PYTEST_", "OTEL_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return {**kept, **pooled, "DULY_DATABASE_URL": fresh.url, "DULY_HOME": str(tmp_path), "DULY_APP": SHOP}
+    prefixes = ("DULY_", "PYTEST_", "OTEL_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+    return {
+        **inherited,
+        **pooled,
+        "DULY_DATABASE_URL": fresh.url,
+        "DULY_HOME": str(tmp_path),
+        "DULY_APP": SHOP,
+    }
 
 
 @contextmanager
-def running(environment: dict[str, str], command: str, *words: str) -> Iterator[Service]:
-    started = Service(environment, *words, command=command)
+def running(environment: dict[str, str], command: str, *args: str) -> Iterator[Service]:
+    started = Service(environment, *args, command=command)
     try:
         yield started
     finally:
@@ -53,93 +59,99 @@ def running(environment: dict[str, str], command: str, *words: str) -> Iterator[
 def stop(*services: Service) -> None:
     for service in services:
         service.process.send_signal(signal.SIGTERM)
-        assert service.end() == 0
+        assert service.wait_for_exit() == 0
 
 
 class Span(NamedTuple):
-    """A span as it was written."""
+    """A span as the application exported it."""
 
     name: str
     kind: str
     trace: str
     id: str
     parent: str | None
-    said: dict[str, Any]
+    attributes: dict[str, Any]
     ok: bool
     pid: int
 
 
 class Spans:
-    """All that were written, and how they hang together."""
+    """The exported spans, by parent and name."""
 
     def __init__(self, path: Path) -> None:
         self.text = path.read_text()
-        self.all = [_read(json.loads(line)) for line in self.text.splitlines()]
+        self.all = [_parse_span(json.loads(line)) for line in self.text.splitlines()]
 
-    def below(self, parent: str, name: str) -> list[Span]:
-        """Those of that name that hang there, in the order of their ends."""
+    def children(self, parent: str, name: str) -> list[Span]:
+        """Return the child spans with this name, in the order of their ends."""
         return [span for span in self.all if (span.parent, span.name) == (parent, name)]
 
     def only(self, parent: str, name: str) -> Span:
-        [span] = self.below(parent, name)
+        [span] = self.children(parent, name)
         return span
 
 
-def _read(found: dict[str, Any]) -> Span:
-    ids, parent = found["context"], found["parent_id"]
+def _parse_span(exported: dict[str, Any]) -> Span:
+    ids, parent = exported["context"], exported["parent_id"]
     return Span(
-        found["name"],
-        found["kind"].removeprefix("SpanKind."),
+        exported["name"],
+        exported["kind"].removeprefix("SpanKind."),
         ids["trace_id"][2:],
         ids["span_id"][2:],
         parent and parent[2:],
-        found["attributes"],
-        found["status"]["status_code"] == "UNSET",
-        found["pid"],
+        exported["attributes"],
+        exported["status"]["status_code"] == "UNSET",
+        exported["pid"],
     )
 
 
 async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
     app: Duly, acting: uuid.UUID, environment: dict[str, str], tmp_path: Path, sql: psycopg.Connection[Any]
 ) -> None:
-    written = tmp_path / "spans"
-    traced = {**environment, "DULY_TRACES": "global", "SPANS": str(written)}
+    path = tmp_path / "spans"
+    traced = {**environment, "DULY_TRACES": "global", "SPANS": str(path)}
     key = (await app.api_keys.create(acting, "t", ["jobs:write"], actor=Actor.operator("o"), reason="t")).text
     with (
         running(traced, "serve", "--port=0") as serving,
         running(traced, *WORKER) as working,
     ):
         headers = {"authorization": f"Bearer {key}", "traceparent": f"00-{TRACE}-{CALLER}-01"}
-        url = f"{serving.until('ready ')}/v1/jobs"
+        url = f"{serving.read_until('ready ')}/v1/jobs"
         answer = httpx.post(
             url, headers=headers, json={"job_type": "shop.whole", "payload": {"words": [SECRET]}}
         )
         job_id = answer.json()["job_id"]
-        unwanted = {**headers, "traceparent": f"00-{'7' * 32}-{CALLER}-00"}
-        httpx.post(url, headers=unwanted, json={"job_type": "shop.nothing"})
+        unsampled = {**headers, "traceparent": f"00-{'7' * 32}-{CALLER}-00"}
+        httpx.post(url, headers=unsampled, json={"job_type": "shop.nothing"})
         await until(sql, "select count(*) = 4 from duly.jobs where status = 'completed'")
         stop(serving, working)
-    spans = Spans(written)
+    spans = Spans(path)
 
     request = spans.only(CALLER, "POST /v1/jobs")
     assert answer.headers["traceparent"] == f"00-{TRACE}-{request.id}-01"
-    assert (request.kind, request.said["http.route"], request.said["http.response.status_code"]) == (
-        *("SERVER", "/v1/jobs", 202),
-    )
-    assert request.said["duly.org_id"] == str(acting)
+    assert (
+        request.kind,
+        request.attributes["http.route"],
+        request.attributes["http.response.status_code"],
+    ) == (*("SERVER", "/v1/jobs", 202),)
+    assert request.attributes["duly.org_id"] == str(acting)
 
     enqueued = spans.only(request.id, "enqueue shop.whole")
-    assert (enqueued.kind, enqueued.said["duly.job_id"], enqueued.pid) == ("PRODUCER", job_id, request.pid)
-    assert spans.only(enqueued.id, "jobs/enqueue").said["db.system.name"] == "postgresql"
+    assert (enqueued.kind, enqueued.attributes["duly.job_id"], enqueued.pid) == (
+        "PRODUCER",
+        job_id,
+        request.pid,
+    )
+    assert spans.only(enqueued.id, "jobs/enqueue").attributes["db.system.name"] == "postgresql"
 
-    first, second = spans.below(enqueued.id, "attempt shop.whole")
-    assert (first.kind, first.ok, first.said["error.type"]) == ("CONSUMER", False, "shop.later")
-    assert [first.said[f"duly.{name}"] for name in ("attempt", "outcome", "queue")] == [
+    first, second = spans.children(enqueued.id, "attempt shop.whole")
+    assert (first.kind, first.ok, first.attributes["error.type"]) == ("CONSUMER", False, "shop.later")
+    assert [first.attributes[f"duly.{name}"] for name in ("attempt", "outcome", "queue")] == [
         1,
         "retried",
         "q:default",
     ]
-    assert [second.said[f"duly.{name}"] for name in ("attempt", "outcome", "job_id")] == [
+    assert [second.attributes[f"duly.{name}"] for name in ("attempt", "outcome", "job_id")] == [
         2,
         "succeeded",
         job_id,
@@ -156,26 +168,26 @@ async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
     apart = spans.only(spans.only(child.id, "enqueue shop.apart").id, "attempt shop.apart")
     handler = spans.only(apart.id, "handler")
     assert handler.pid != apart.pid == second.pid
-    theirs = spans.only(handler.id, "mine")
-    assert spans.only(spans.only(theirs.id, "partial").id, "jobs/store_chunk").pid == handler.pid
+    handler_span = spans.only(handler.id, "mine")
+    assert spans.only(spans.only(handler_span.id, "partial").id, "jobs/store_chunk").pid == handler.pid
 
     assert {span.trace for span in spans.all} == {TRACE}, (
-        "what the engine does by itself, and what is not sampled"
+        "neither engine work nor unsampled requests are exported"
     )
     assert not any(secret in spans.text for secret in (SECRET, key, key.rpartition("_")[2]))
-    [(told,)] = sql.execute("select traceparent from duly.jobs where job_type = 'shop.nothing'")
-    assert told.startswith(f"00-{'7' * 32}-")
-    assert told.endswith("-00")
+    [(traceparent,)] = sql.execute("select traceparent from duly.jobs where job_type = 'shop.nothing'")
+    assert traceparent.startswith(f"00-{'7' * 32}-")
+    assert traceparent.endswith("-00")
 
 
 class Collector(BaseHTTPRequestHandler):
-    """Takes what is exported to it."""
+    """Receives exported spans over OTLP."""
 
-    took: list[tuple[str, ExportTraceServiceRequest]]
+    received: list[tuple[str, ExportTraceServiceRequest]]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
-        self.took.append((self.path, ExportTraceServiceRequest.FromString(body)))
+        self.received.append((self.path, ExportTraceServiceRequest.FromString(body)))
         self.send_response(200)
         self.end_headers()
 
@@ -185,25 +197,25 @@ class Collector(BaseHTTPRequestHandler):
 async def test_a_collector_receives_the_spans_of_a_worker(
     app: Duly, acting: uuid.UUID, environment: dict[str, str], sql: psycopg.Connection[Any]
 ) -> None:
-    took: list[tuple[str, ExportTraceServiceRequest]] = []
-    taking = type("Taking", (Collector,), {"took": took})
+    received: list[tuple[str, ExportTraceServiceRequest]] = []
+    handler = type("RecordingCollector", (Collector,), {"received": received})
 
     @app.job("shop.plain")
     def plainly(words: list[str]) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), taking) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = f"http://127.0.0.1:{server.server_port}"
-        otlp = {"DULY_TRACES": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": place}
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        otlp = {"DULY_TRACES": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
         with context(traceparent=f"00-{TRACE}-{CALLER}-01"):
             handle = await plainly.enqueue([SECRET])
         with running({**environment, **otlp}, *WORKER) as working:
             await until(sql, "select count(*) = 2 from duly.jobs where status = 'completed'")
             stop(working)
         server.shutdown()
-    assert {path for path, _ in took} == {"/v1/traces"}
+    assert {path for path, _ in received} == {"/v1/traces"}
     names = set()
-    for _, request in took:
+    for _, request in received:
         [group] = request.resource_spans
         assert ("service.name", "duly") in [(a.key, a.value.string_value) for a in group.resource.attributes]
         names |= {span.name for span in group.scope_spans[0].spans}

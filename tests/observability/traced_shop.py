@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from duly import Context, Duly, Retry, RetryPolicy, SyncContext
 
 
-class ToFile(SpanExporter):
-    """One line of JSON for each span."""
+class FileSpanExporter(SpanExporter):
+    """Writes one line of JSON per span."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -30,7 +30,7 @@ class ToFile(SpanExporter):
 
 if "SPANS" in os.environ:
     provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile(os.environ["SPANS"])))
+    provider.add_span_processor(SimpleSpanProcessor(FileSpanExporter(os.environ["SPANS"])))
     trace.set_tracer_provider(provider)
 
 tracer = trace.get_tracer("shop")
