@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from duly.client.requests import JobSubmission as JobRequest
-from duly.testing.history import Cancellation, JobSubmission
+from duly.client.requests import JobSubmission
+from duly.testing.history import Cancellation, RecordedSubmission
 
 MAX_UNANSWERED = 1_000
 _CLIENT = "demo"
@@ -18,7 +18,7 @@ _CLIENT = "demo"
 class ClientRecord(NamedTuple):
     """The client's part of a history."""
 
-    submissions: list[JobSubmission]
+    submissions: list[RecordedSubmission]
     cancellations: list[Cancellation]
 
 
@@ -26,20 +26,20 @@ class SubmissionLog:
     """Submissions until their job has ended and was checked, so its size is bounded by the active jobs."""
 
     def __init__(self) -> None:
-        self.open: OrderedDict[UUID, list[JobSubmission]] = OrderedDict()
+        self.open: OrderedDict[UUID, list[RecordedSubmission]] = OrderedDict()
         """What was told of each job, the oldest first."""
-        self._unanswered: OrderedDict[str, JobSubmission] = OrderedDict()
+        self._unanswered: OrderedDict[str, RecordedSubmission] = OrderedDict()
         self._canceled: dict[UUID, list[Cancellation]] = defaultdict(list)
 
-    def record_request(self, org_id: UUID, requests: Sequence[JobRequest]) -> None:
+    def record_request(self, org_id: UUID, requests: Sequence[JobSubmission]) -> None:
         """Record a request before its answer: if the answer is lost, it is unknown whether the job exists."""
         for request in requests:
             key = request["idempotency_key"]
-            self._unanswered[key] = JobSubmission(_CLIENT, org_id, key, request["job_type"], "unknown")
+            self._unanswered[key] = RecordedSubmission(_CLIENT, org_id, key, request["job_type"], "unknown")
         while len(self._unanswered) > MAX_UNANSWERED:
             self._unanswered.popitem(last=False)
 
-    def record_answer(self, org_id: UUID, requests: Sequence[JobRequest], job_ids: Sequence[UUID]) -> None:
+    def record_answer(self, org_id: UUID, requests: Sequence[JobSubmission], job_ids: Sequence[UUID]) -> None:
         """Record the answer to a request."""
         for request, job_id in zip(requests, job_ids, strict=True):
             unanswered = self._unanswered.pop(request["idempotency_key"], None)

@@ -58,56 +58,48 @@ def classes() -> dict[str, list[str]]:
     return found
 
 
-def identifiers(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield every name that a module defines, with its line: functions, classes, arguments, variables."""
+def identifiers(tree: ast.Module) -> Iterator[str]:
+    """Yield every name that a module defines: functions, classes, arguments, variables."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name, node.lineno
+            yield node.name
         elif isinstance(node, ast.arg):
-            yield node.arg, node.lineno
+            yield node.arg
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.id if isinstance(node, ast.Name) else node.attr, node.lineno
+            yield node.id if isinstance(node, ast.Name) else node.attr
         elif isinstance(node, ast.alias) and node.asname:
-            yield node.asname, node.lineno
+            yield node.asname
 
 
-def banned_names() -> list[str]:
-    """Return where a name contains a banned word."""
-    found = []
-    for name, tree in modules().items():
-        stem = Path(name).stem
-        if BANNED & set(stem.lower().split("_")):
-            found.append(f"{name}: {stem}")
-        for identifier, line in identifiers(tree):
-            words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", identifier).lower().split("_")
+def banned_names() -> set[str]:
+    """Return the names that contain a banned word, with their module."""
+    found = set()
+    for module, tree in modules().items():
+        for name in (Path(module).stem, *identifiers(tree)):
+            words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().split("_")
             if BANNED & set(words):
-                found.append(f"{name}:{line}: {identifier}")
+                found.add(f"{module}: {name}")
     return found
 
 
-def texts(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield the string constants of a module: docstrings, messages and labels."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value, node.lineno
+def private_style() -> set[str]:
+    """Return the texts that speak of whoever, somebody and nobody: docstrings, messages and labels."""
+    return {
+        f"{module}: {node.value.strip().splitlines()[0][:90]}"
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and PRIVATE_STYLE.search(node.value)
+    }
 
 
-def private_style() -> list[str]:
-    """Return the texts that match `PRIVATE_STYLE`."""
-    return [
-        f"{name}:{line}: {text.strip().splitlines()[0][:90]}"
-        for name, tree in modules().items()
-        for text, line in texts(tree)
-        if PRIVATE_STYLE.search(text)
-    ]
-
-
-def untyped_keywords() -> Iterator[str]:
-    """Yield the public functions that accept any keyword argument of any type."""
-    for name, tree in modules().items():
+def untyped_keywords() -> set[str]:
+    """Return the public functions that accept any keyword argument of any type, with their module."""
+    found = set()
+    for module, tree in modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.kwarg:
                 annotation = node.args.kwarg.annotation
                 untyped = annotation is None or ast.unparse(annotation) in {"Any", "object"}
                 if untyped and not node.name.startswith("_"):
-                    yield f"{name}: {node.name}"
+                    found.add(f"{module}: {node.name}")
+    return found

@@ -15,7 +15,7 @@ from duly.testing.history.records import (
     FeedRead,
     History,
     IsolationProbe,
-    JobSubmission,
+    RecordedSubmission,
     StreamRead,
 )
 from tests.chaos.app import BRIDGED, EFFECTS, OUTSIDE
@@ -63,14 +63,14 @@ def collect(home: Path, pair: Pair, plan: list[Fault]) -> History:
         )
 
 
-def _submissions(log: Path) -> Iterator[JobSubmission]:
+def _submissions(log: Path) -> Iterator[RecordedSubmission]:
     for question, answer in answered(log):
         if question["op"] != "submit":
             continue
         reply = answer or {"answer": "unknown"}
         jobs = reply.get("jobs") or [None] * len(question["wishes"])
         for (key, job_type, *_), job in zip(question["wishes"], jobs, strict=True):
-            yield JobSubmission(
+            yield RecordedSubmission(
                 question["who"], UUID(question["org"]), key, job_type, reply["answer"], job and UUID(job)
             )
 

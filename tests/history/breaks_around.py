@@ -11,8 +11,8 @@ from duly.testing.history import (
     Cancellation,
     Effect,
     FeedRead,
-    JobSubmission,
     LeaseObservation,
+    RecordedSubmission,
     StreamRead,
 )
 from tests.history.breaks import breaks
@@ -23,7 +23,9 @@ from tests.history.honest import Honest
 @breaks("I10")
 def two_answers_for_one_key(honest: Honest) -> uuid.UUID | None:
     name = honest.done.row["idempotency_key"]
-    honest.history.submissions.append(JobSubmission("c3", ORG, name, "tale.tell", "ok", honest.dead.job_id))
+    honest.history.submissions.append(
+        RecordedSubmission("c3", ORG, name, "tale.tell", "ok", honest.dead.job_id)
+    )
     return None
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from duly.testing.history import (
     Effect,
-    JobSubmission,
+    RecordedSubmission,
 )
 from tests.history.breaks import breaks
 from tests.history.handmade import NOON, ORG, OTHER, recorded_job
@@ -18,14 +18,14 @@ from tests.history.honest import Honest
 @breaks("I1")
 def an_acknowledged_job_is_missing(honest: Honest) -> uuid.UUID | None:
     lost = uuid.uuid4()
-    honest.history.submissions.append(JobSubmission("c1", ORG, "lost", "tale.tell", "ok", lost))
+    honest.history.submissions.append(RecordedSubmission("c1", ORG, "lost", "tale.tell", "ok", lost))
     return lost
 
 
 @breaks("I1")
 def an_acknowledged_job_is_another_orgs(honest: Honest) -> uuid.UUID | None:
     honest.history.submissions.append(
-        JobSubmission("c1", OTHER, "lost", "tale.tell", "ok", honest.done.job_id)
+        RecordedSubmission("c1", OTHER, "lost", "tale.tell", "ok", honest.done.job_id)
     )
     return honest.done.job_id
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from duly.core.states import EventType
-from duly.testing.history import History, JobObservation, JobSubmission
+from duly.testing.history import History, JobObservation, RecordedSubmission
 
 ORG, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -116,7 +116,7 @@ class RecordedJob:
         job_id = self.job_id if answer == "ok" else None
         name = self.row["idempotency_key"]
         self.history.submissions.append(
-            JobSubmission(client, self.row["org_id"], name, "tale.tell", answer, job_id)
+            RecordedSubmission(client, self.row["org_id"], name, "tale.tell", answer, job_id)
         )
         return self
 

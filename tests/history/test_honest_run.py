@@ -23,7 +23,7 @@ from duly.testing.history import (
     Effect,
     FeedRead,
     IsolationProbe,
-    JobSubmission,
+    RecordedSubmission,
     Recorder,
     StreamRead,
     by_field,
@@ -90,7 +90,7 @@ async def client(
     for _ in range(30):
         job, n = dice.choice(jobs), dice.randrange(12)
         key = f"{job.name}-{n}"
-        begun = log.begin(JobSubmission(name, org, key, job.name, "unknown"))
+        begun = log.begin(RecordedSubmission(name, org, key, job.name, "unknown"))
         handle = await job.options(idempotency_key=key).enqueue(n)
         log.write(replace(begun, answer="ok", job_id=handle.job_id))
         found.append(handle)

@@ -19,8 +19,8 @@ from duly.testing.history import (
     History,
     IsolationProbe,
     JobObservation,
-    JobSubmission,
     LeaseObservation,
+    RecordedSubmission,
     Recorder,
     StreamRead,
     by_field,
@@ -30,7 +30,7 @@ from duly.testing.history.recorder import Record
 
 A, B = uuid.uuid4(), uuid.uuid4()
 RECORDS: list[Record] = [
-    JobSubmission("c", A, "key", "x.y", "ok", B),
+    RecordedSubmission("c", A, "key", "x.y", "ok", B),
     Cancellation("c", A, B, "ok", "canceled"),
     StreamRead("r", A, B, ((1, "job.queued"), (2, "job.started")), to_the_end=False),
     FeedRead("r", A, ((B, 1), (B, 2))),
@@ -55,7 +55,7 @@ def test_written_records_are_read(tmp_path: Path) -> None:
 
 def test_a_request_is_unknown_until_its_answer_is_written(tmp_path: Path) -> None:
     log = Recorder(tmp_path / "log")
-    answered = log.begin(JobSubmission("c", A, "k1", "x.y", "ok"))
+    answered = log.begin(RecordedSubmission("c", A, "k1", "x.y", "ok"))
     lost = log.begin(Cancellation("c", A, B, "ok"))
     log.write(replace(answered, answer="ok", job_id=B))
     assert load([tmp_path / "log"]) == [replace(answered, answer="ok", job_id=B), lost]

@@ -19,8 +19,8 @@ from duly.testing.history import (
     Effect,
     FeedRead,
     History,
-    JobSubmission,
     Observer,
+    RecordedSubmission,
     StreamRead,
     by_field,
     export,
@@ -79,7 +79,7 @@ class Stage:
             calls = [job.options(idempotency_key=key).call(*args) for key in keys]
             handles = await self.app.enqueue_many(calls, conn=conn)
         for key, handle in zip(keys, handles, strict=True):
-            self.keep(JobSubmission("c1", self.org, key, job.name, "ok", handle.job_id))
+            self.keep(RecordedSubmission("c1", self.org, key, job.name, "ok", handle.job_id))
         return handles
 
     async def cancel(self, handle: Handle[Any]) -> None:

@@ -17,9 +17,9 @@ from duly.testing.history.records import (
     History,
     IsolationProbe,
     JobObservation,
-    JobSubmission,
     LeaseObservation,
     PromiseViolation,
+    RecordedSubmission,
     StreamRead,
 )
 
@@ -33,10 +33,10 @@ __all__ = [
     "History",
     "IsolationProbe",
     "JobObservation",
-    "JobSubmission",
     "LeaseObservation",
     "Observer",
     "PromiseViolation",
+    "RecordedSubmission",
     "Recorder",
     "StreamRead",
     "by_field",

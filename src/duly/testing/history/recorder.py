@@ -21,13 +21,13 @@ from duly.testing.history.records import (
     FeedRead,
     IsolationProbe,
     JobObservation,
-    JobSubmission,
     LeaseObservation,
+    RecordedSubmission,
     StreamRead,
 )
 
 Record = (
-    JobSubmission
+    RecordedSubmission
     | Cancellation
     | StreamRead
     | FeedRead
@@ -37,12 +37,12 @@ Record = (
     | LeaseObservation
     | AuditObservation
 )
-Request = TypeVar("Request", JobSubmission, Cancellation)
+Request = TypeVar("Request", RecordedSubmission, Cancellation)
 
 _FIELDS: dict[str, tuple[str, Any]] = {
     kind.__name__: (field, kind)
     for field, kind in {
-        "submissions": JobSubmission,
+        "submissions": RecordedSubmission,
         "cancellations": Cancellation,
         "streams": StreamRead,
         "feeds": FeedRead,

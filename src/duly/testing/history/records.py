@@ -12,7 +12,7 @@ Answer = Literal["ok", "fail", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class JobSubmission:
+class RecordedSubmission:
     """A client's request to enqueue a job."""
 
     client: str
@@ -36,7 +36,7 @@ class Cancellation:
     answer: Answer
     status: str | None = None
     request: str = ""
-    """See `JobSubmission.request`."""
+    """See `RecordedSubmission.request`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class AuditObservation(NamedTuple):
 class History:
     """One run, from the first request until it is quiet. Tables are rows as dicts of their columns."""
 
-    submissions: list[JobSubmission] = field(default_factory=list)
+    submissions: list[RecordedSubmission] = field(default_factory=list)
     cancellations: list[Cancellation] = field(default_factory=list)
     streams: list[StreamRead] = field(default_factory=list)
     feeds: list[FeedRead] = field(default_factory=list)
