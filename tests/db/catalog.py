@@ -1,7 +1,7 @@
-"""Everything that the catalog says of a schema, down to owners, grants and partitions.
+"""The complete catalog of a schema, including owners, grants and partitions.
 
-The snapshot is for people to read, and leaves out what differs between servers and days. This is to compare
-databases of one server, whose partitions were made at one time: it leaves out nothing.
+The reviewed snapshot omits what differs between servers and days. This one omits nothing, to compare
+databases of one server whose partitions were created for the same time.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _PARTS = {
 
 
 def catalog(conn: psycopg.Connection[Any], schema: str) -> list[str]:
-    """A line for each thing there is."""
+    """Return one line per catalog entry."""
     lines: list[str] = []
     for title, query in _PARTS.items():
         bound = query.replace("%(schema)s", f"'{schema}'::regnamespace")

@@ -1,8 +1,8 @@
-"""Write the fixture of a release: the database of a small installation in the middle of its work.
+"""Write the fixture of a release: the database of a small installation with active jobs.
 
     python -m tests.db.make_release tests/db/fixtures/release_X_Y_Z.sql.gz
 
-The code at hand makes the database, so run it in a checkout of the release.
+The code of the checkout creates the database: run it in a checkout of the release.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ async def bring_in(n: int) -> None: ...
 
 
 class Jobs:
-    """The job types of the installation; their payloads say how a job ends."""
+    """The job types of the installation; the payload decides how a job ends."""
 
     def __init__(self, app: Duly) -> None:
         self.build = app.job("report.build", queue="q:planning")(build)
@@ -132,7 +132,7 @@ class Jobs:
 
 
 async def settle_in(app: Duly) -> None:
-    """Orgs, people, keys, log-ins, limits, queues."""
+    """Create orgs, members, API keys, sessions, limits and queues."""
     await app.orgs.create(ACME, "Acme", **WHY)
     await app.orgs.create(BAKERY, "Bäckerei Sommer", **WHY)
     await app.orgs.create(CLOSED, "Closed Ltd", **WHY)
@@ -156,7 +156,7 @@ async def settle_in(app: Duly) -> None:
 
 
 async def plan(app: Duly, sql: Conn) -> None:
-    """Schedules and their ticks: kept, missed, paused, deleted."""
+    """Create schedules and their ticks: run, missed, paused, deleted."""
     for due in MAINTENANCE_SCHEDULES:
         await app.schedules.create(SYSTEM_ORG, due.name, cron=due.cron, job_type=due.job_type, **WHY)
     for name, missed in (("stock", "once"), ("skipped", "skip"), ("paused", "once"), ("deleted", "once")):
@@ -166,7 +166,7 @@ async def plan(app: Duly, sql: Conn) -> None:
         )  # fmt: skip
     await app.schedules.pause(ACME, "paused", ANNA, "summer break")
     await app.schedules.delete(ACME, "deleted", ANNA, "the warehouse is gone")
-    # As if they had been made three days ago.
+    # As if they had been created three days ago.
     sql.execute(
         "update duly.schedules set next_tick_at = now() - interval '3 days', "
         "counted_until = now() - interval '3 days' where org_id = %s and deleted_at is null",
@@ -177,7 +177,7 @@ async def plan(app: Duly, sql: Conn) -> None:
 
 
 async def tell(app: Duly, url: str) -> None:
-    """Endpoints, subscriptions, templates, preferences, notifications."""
+    """Create endpoints, subscriptions, templates, preferences and notifications."""
     secret = "whsec_" + "Zml4dHVyZSBvZiBhIHJlbGVhc2UsIG5vIHNlY3JldA=="
     for path, events in (("/200", ["job.completed", "job.partial"]), ("/500", ["job.deadlettered"])):
         await app.webhooks.create(ACME, url + path, events, description=path, secret=secret, **WHY)
@@ -198,7 +198,7 @@ async def tell(app: Duly, url: str) -> None:
 
 
 async def work(app: Duly, jobs: Jobs) -> None:
-    """Jobs that have ended, in every way; dead letters and what became of them."""
+    """Run jobs to every outcome; resolve some dead letters."""
     with context(org_id=ACME, actor=ANNA, request_id="req-1"):
         ended = await app.enqueue_many(
             [
@@ -234,7 +234,7 @@ async def work(app: Duly, jobs: Jobs) -> None:
 
 
 async def file(app: Duly, sql: Conn) -> None:
-    """Documents, read, told apart and found; folders, uploads, connectors."""
+    """Create documents with extraction, classification and search; folders, uploads and connectors."""
     anna = DocumentPrincipal(ACME, ANNA)
     folder = await app.documents.folders.create(anna, "Verträge")
     within = await app.documents.folders.create(anna, "Wohnungen", folder.node_id)
@@ -258,7 +258,7 @@ async def file(app: Duly, sql: Conn) -> None:
 
 
 async def leave_open(app: Duly, jobs: Jobs, sql: Conn) -> None:
-    """Jobs that wait, in every way."""
+    """Leave jobs queued in every way."""
     await app.queues.pause("q:exports", actor=OPS, reason="the disk is full")
     await app.limits.pause(BAKERY, "report.build", actor=OPS, reason="they have not paid")
     with context(org_id=ACME, actor=ANNA, request_id="req-3"):
@@ -279,7 +279,7 @@ async def until_idle(chore: Any) -> None:
 
 
 async def keep_up(app: Duly, sql: Conn) -> None:
-    """What has happened is told, delivered, watched and sealed."""
+    """Relay, deliver, alert on and seal everything so far."""
     settle(sql)
     recipients = AlertRecipients((("in_app", "anna"),), "de")
     await Alerter(app, Thresholds(queue_depth=2), recipients).once()
@@ -292,7 +292,7 @@ async def keep_up(app: Duly, sql: Conn) -> None:
 
 
 async def live(app: Duly, url: str) -> str:
-    """The life of an installation, and its dump while a worker holds some jobs."""
+    """Run the installation, and dump it while a worker holds some jobs."""
     app.include_documents()
     app.migrate()
     jobs = Jobs(app)
@@ -315,7 +315,7 @@ async def live(app: Duly, url: str) -> str:
                 with context(actor=ANNA):
                     await held[2].cancel("they changed their mind")
                 await keep_up(app, sql)
-                await app.members.remove(ACME, "caro", **WHY)  # audited, and not sealed yet
+                await app.members.remove(ACME, "caro", **WHY)  # audited, but not sealed yet
                 with psycopg.connect(url) as conn:
                     conn.execute("set transaction isolation level repeatable read")
                     conn.execute("set timezone = 'UTC'")

@@ -1,7 +1,7 @@
-"""A database of a release, with data in it, as SQL that any connection of a superuser can run.
+"""Dump and restore the database of a release, with its rows, as SQL for a superuser connection.
 
-The migrations are the release's own files, so that each server makes of them what it made of them then; the
-rows follow as INSERTs. Neither `pg_dump` nor `psql` is needed.
+The schema is created by the migration files of the release, as in production; the rows follow as INSERTs.
+Neither `pg_dump` nor `psql` is needed.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _COLUMNS = """
     select a.attname, a.attidentity <> '' from pg_attribute a
     where a.attrelid = %s and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' order by a.attnum
 """
-_COUNT_ON = "do $$ begin while pg_current_xact_id() <= '{}' loop commit; end loop; end $$"
+_ADVANCE_XID = "do $$ begin while pg_current_xact_id() <= '{}' loop commit; end loop; end $$"
 
 
 def restore(conn: Conn, path: Path = RELEASE_0_9_0) -> None:
-    """Make the database of a release in an empty one; the connection commits by itself."""
+    """Restore the database of a release into an empty one, on an autocommit connection."""
     conn.execute(_read(path))
-    # The rows name transactions of another server: this one has to have come as far.
+    # The rows contain transaction ids of another server: advance the ids of this one beyond them.
     newest = conn.execute("""
         select greatest((select max(commit_xid::text::bigint) from duly.event_log),
                         (select max(commit_xid::text::bigint) from duly.audit_entries))
     """).fetchone()
     assert newest
-    conn.execute(_COUNT_ON.format(*newest))
+    conn.execute(_ADVANCE_XID.format(*newest))
 
 
 def restore_older(conn: Conn, version: int, schema: Schema = ENGINE) -> None:
-    """Make the empty database of an earlier release, which had come to this version of a schema."""
+    """Create the empty database of an earlier release, at this version of a schema."""
     before = squashed(schema)
     assert before
     checksums = dict(before.checksums)
@@ -68,10 +68,10 @@ def _read(path: Path) -> str:
 
 
 def dump(conn: Conn, schemas: Sequence[Schema]) -> str:
-    """The text that `restore` runs. The connection is in a transaction with one snapshot."""
-    made = conn.execute("select min(applied_at at time zone 'UTC') from duly.schema_versions").fetchone()
-    assert made
-    clock = [f"set duly.now = '{made[0]}+00';  -- the partitions are those of that time", ""]
+    """Return the SQL that `restore` runs; the connection must be in a transaction with one snapshot."""
+    created = conn.execute("select min(applied_at at time zone 'UTC') from duly.schema_versions").fetchone()
+    assert created
+    clock = [f"set duly.now = '{created[0]}+00';  -- the partitions are those of that time", ""]
     return "\n".join([*clock, *_schemas(schemas), *_rows(conn, schemas), "reset duly.now;", ""])
 
 

@@ -1,4 +1,4 @@
-"""Write the schemas' snapshots: `./dev snapshot`."""
+"""Write the snapshots of the schemas (`./dev snapshot`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from duly.testing import DatabaseCluster
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
         cluster = DatabaseCluster(Path(home, "server"))
-        with cluster.fresh(schemas=[SCHEMA]) as made, psycopg.connect(made.direct_url) as conn:
+        with cluster.fresh(schemas=[SCHEMA]) as database, psycopg.connect(database.direct_url) as conn:
             here = Path(__file__).parent
             (here / "schema.txt").write_text(snapshot(conn), encoding="utf-8")
             documents = here.parent / "apps" / "documents" / "schema.txt"

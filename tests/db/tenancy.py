@@ -1,4 +1,4 @@
-"""A row for every tenant table, and the check that no org reaches another's."""
+"""A row for every tenant table, and a check that no org can read or write rows of another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JOB = "019c0000-0000-7000-8000-000000000001"
 _SAME = "5eed0000-0000-4000-8000-000000000001"
 _AT = "2026-06-01T00:00:00Z"
 
-# The same ids in every org: a unique constraint that forgot the org would show here.
+# The same ids in every org: a unique constraint without the org would fail here.
 ROWS: dict[str, Callable[[], Row]] = {
     "organizations": lambda: {"name": "Acme"},
     "projects": lambda: {"project_id": _SAME, "name": "Berlin"},
@@ -118,8 +118,8 @@ def insert(conn: Conn, table: str, org: uuid.UUID, **changes: Any) -> None:
     conn.execute(query, list(row.values()))
 
 
-def furnish(conn: Conn, *orgs: uuid.UUID) -> None:
-    """A row of every table for every org, and every right: only the policies stand in the way."""
+def insert_all_rows(conn: Conn, *orgs: uuid.UUID) -> None:
+    """Insert one row per table and org, and grant every privilege, so that only policies protect the rows."""
     for org in orgs:
         for table in ROWS:
             insert(conn, table, org)
@@ -127,8 +127,8 @@ def furnish(conn: Conn, *orgs: uuid.UUID) -> None:
     conn.execute("grant select on duly.api_keys to duly_operator")
 
 
-def findings(conn: Conn, mine: uuid.UUID, theirs: uuid.UUID, *tables: str) -> Iterator[str]:
-    """Everything that is wrong with the isolation of two orgs, as the tenant, engine and operator see it."""
+def find_isolation_gaps(conn: Conn, mine: uuid.UUID, theirs: uuid.UUID, *tables: str) -> Iterator[str]:
+    """Yield every gap in the isolation of two orgs: reads by each role, and writes by the tenant."""
     for table in tables:
         counts = {
             "mine": _count(conn, "duly_tenant", table, mine, mine),
@@ -143,10 +143,10 @@ def findings(conn: Conn, mine: uuid.UUID, theirs: uuid.UUID, *tables: str) -> It
             "the engine's": 1, "the operator's": 1, "the owner's": 0,
         }  # fmt: skip
         if table == "audit_entries":
-            for org, seen in ((mine, 1), (theirs, 0)):
+            for org, visible in ((mine, 1), (theirs, 0)):
                 counts[f"the auditor of {org}"] = _count(conn, "duly_auditor", table, mine, org)
-                expected[f"the auditor of {org}"] = seen
-        yield from (f"{table}: {who} sees {n}" for who, n in counts.items() if n != expected[who])
+                expected[f"the auditor of {org}"] = visible
+        yield from (f"{table}: {reader} sees {n}" for reader, n in counts.items() if n != expected[reader])
         yield from _writes(conn, table, mine, theirs)
 
 
@@ -179,7 +179,7 @@ def _refused(conn: Conn, table: str, org: uuid.UUID, write: Callable[[], object]
     except psycopg.errors.InsufficientPrivilege:
         return True
     except psycopg.IntegrityError:
-        return False  # it got as far as a constraint, which tells of another org's rows
+        return False  # a constraint error reveals rows of the other org
     return False
 
 
@@ -191,7 +191,7 @@ def _count(conn: Conn, role: str, table: str, session_org: uuid.UUID | None, org
 
 
 class _as:  # noqa: N801
-    """A role and an org for a few statements, taken back whatever happens."""
+    """Run statements as a role of an org, in a savepoint that is rolled back."""
 
     def __init__(self, conn: Conn, role: str, org: uuid.UUID | None) -> None:
         self.conn, self.role, self.org = conn, role, org

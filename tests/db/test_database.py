@@ -1,4 +1,4 @@
-"""The doors to a connection, when the database misbehaves."""
+"""Database sessions when connections die, the pool is exhausted, or callers are canceled."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ async def test_a_connection_that_died_while_idle_is_replaced(
 async def test_cached_plans_are_discarded_after_their_lifetime_without_a_traced_statement(
     fresh: FreshDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watched: list[str] = []
+    traced: list[str] = []
 
     @contextmanager
-    def watch(name: str) -> Iterator[None]:
-        watched.append(name)
+    def trace(name: str) -> Iterator[None]:
+        traced.append(name)
         yield
 
     async def plan(database: Database) -> str:
         async with database.engine() as conn:
-            lines = await (await conn.execute("explain (costs off) execute ask")).fetchall()
+            lines = await (await conn.execute("explain (costs off) execute lookup")).fetchall()
         return " ".join(line for (line,) in lines)
 
     monkeypatch.setattr("duly.db.database._PLAN_LIFETIME", 3600.0)
-    async with Database(fresh.direct_url, size=PoolSize(1, 1), engine_only=True, tracer=watch) as database:
+    async with Database(fresh.direct_url, size=PoolSize(1, 1), engine_only=True, tracer=trace) as database:
         async with database.engine() as conn:
-            await conn.execute("prepare ask as select relkind from pg_class where oid = 1")
+            await conn.execute("prepare lookup as select relkind from pg_class where oid = 1")
         by_index = await plan(database)
         assert "Index Scan using" in by_index
         async with database.engine() as conn:
-            # What an old plan does not know of, and a new one avoids.
+            # A new plan avoids index scans; a cached one still uses them.
             await conn.execute("set enable_indexscan = off")
         assert await plan(database) == by_index
         monkeypatch.setattr("duly.db.database._PLAN_LIFETIME", 0.0)
-        watched.clear()
+        traced.clear()
         assert "Index Scan using" not in await plan(database)
-        assert watched == ["begin", "explain", "commit"]
+        assert traced == ["begin", "explain", "commit"]
 
 
 async def test_a_connection_that_dies_in_use_raises_store_unavailable(
@@ -88,8 +88,8 @@ async def test_a_failed_session_is_rolled_back(database: Database) -> None:
             await conn.execute("insert into duly.organizations (org_id, name) values (%s, 'x')", [org])
             raise RuntimeError
     async with database.engine() as conn:
-        found = await conn.execute("select 1 from duly.organizations where org_id = %s", [org])
-        assert await found.fetchone() is None
+        rows = await conn.execute("select 1 from duly.organizations where org_id = %s", [org])
+        assert await rows.fetchone() is None
 
 
 async def test_an_exhausted_pool_raises_with_the_setting_to_change(fresh: FreshDatabase) -> None:
@@ -121,7 +121,7 @@ async def test_a_canceled_session_returns_its_connection_to_the_pool(fresh: Fres
 async def test_an_unreachable_database_raises_with_the_setting_to_check() -> None:
     size = PoolSize(timeout=0.1)
     with pytest.raises(StoreUnavailable, match="DULY_DATABASE_URL"):
-        async with Database("postgresql://nobody@127.0.0.1:1/none", size=size):
+        async with Database("postgresql://none@127.0.0.1:1/none", size=size):
             pass
 
 
@@ -184,14 +184,14 @@ async def test_leaving_a_session_on_an_unresponsive_connection_does_not_block(
 ) -> None:
     monkeypatch.setattr("duly.db.database._ROLLBACK_TIMEOUT", 0.1)
 
-    class Left(Exception):
-        """Whatever made the caller leave."""
+    class CallerError(Exception):
+        """An error of the caller inside the session."""
 
     async with asyncio.timeout(60), Proxy(fresh.direct_url) as proxy, Database(proxy.url) as database:
-        with pytest.raises(Left):
+        with pytest.raises(CallerError):
             async with database.tenant(uuid.uuid4()):
-                proxy.swallow()
-                raise Left
+                proxy.drop_traffic()
+                raise CallerError
         assert await _backend(database)
 
 
@@ -199,23 +199,25 @@ async def test_engine_connections_keep_the_engine_role_and_refuse_tenant_session
     fresh: FreshDatabase,
 ) -> None:
     """They are not used as a tenant: after an early commit of a handler they would continue as the engine."""
-    who = "select current_user::text, current_setting('duly.org_id', true), current_setting('enable_seqscan')"
+    session_query = (
+        "select current_user::text, current_setting('duly.org_id', true), current_setting('enable_seqscan')"
+    )
     org, size = uuid.uuid4(), PoolSize(1, 1)
     async with Database(
         fresh.url, pooled=fresh.url != fresh.direct_url, size=size, engine_only=True
     ) as database:
         for _ in range(2):
             async with database.engine_autocommit() as conn:
-                said = await (await conn.execute(who)).fetchone()
-            assert said is not None
-            assert (said[0], said[1] or "", said[2]) == ("duly_engine", "", "off")
+                session = await (await conn.execute(session_query)).fetchone()
+            assert session is not None
+            assert (session[0], session[1] or "", session[2]) == ("duly_engine", "", "off")
             if fresh.url != fresh.direct_url:
                 continue
             with pytest.raises(StoreError, match="engine alone"):
                 async with database.tenant(org):
                     pass
             with pytest.raises(StoreError, match="engine alone"):
-                await database.tenant_statement(org, who, {})
+                await database.tenant_statement(org, session_query, {})
 
 
 async def test_a_failed_statement_leaves_its_connection_usable(database: Database) -> None:
@@ -241,18 +243,18 @@ async def test_canceling_during_discard_plans_leaks_no_connection(
     monkeypatch.setattr("duly.db.database._PLAN_LIFETIME", -1.0)
     size = PoolSize(min_size=1, max_size=1, timeout=5)
     async with Database(fresh.direct_url, size=size, engine_only=True) as database:
-        real, asked = AsyncCursor.execute, asyncio.Event()
+        real, discarding = AsyncCursor.execute, asyncio.Event()
 
         async def stuck(self: AsyncCursor, query: str, *values: object, **options: object) -> object:
             if query == "discard plans":
-                asked.set()
+                discarding.set()
                 await asyncio.Event().wait()
             return await real(self, query, *values, **options)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patched:
             patched.setattr(AsyncCursor, "execute", stuck)
             task = asyncio.create_task(_backend(database))
-            await asked.wait()
+            await discarding.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -1,4 +1,4 @@
-"""Tenants are kept apart by the database itself."""
+"""Row-level security isolates tenants in the database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from duly.db.database import Database
 from duly.testing import DatabaseCluster
-from tests.db.tenancy import ROWS, Conn, findings, furnish, insert
+from tests.db.tenancy import ROWS, Conn, find_isolation_gaps, insert, insert_all_rows
 
 A, B = uuid.UUID(int=0xA), uuid.UUID(int=0xB)
 
@@ -22,26 +22,26 @@ TENANT_TABLES = """
 
 
 @pytest.fixture(scope="module")
-def furnished(cluster: DatabaseCluster) -> Iterator[Conn]:
-    with cluster.fresh() as made, psycopg.connect(made.direct_url) as conn:
-        furnish(conn, A, B)
+def filled(cluster: DatabaseCluster) -> Iterator[Conn]:
+    with cluster.fresh() as database, psycopg.connect(database.direct_url) as conn:
+        insert_all_rows(conn, A, B)
         conn.commit()
         yield conn
         conn.rollback()
 
 
-def test_every_tenant_table_is_covered(furnished: Conn) -> None:
-    tables = {name for (name,) in furnished.execute(f"{TENANT_TABLES} and not c.relispartition")}
+def test_every_tenant_table_is_covered(filled: Conn) -> None:
+    tables = {name for (name,) in filled.execute(f"{TENANT_TABLES} and not c.relispartition")}
     assert tables == set(ROWS)
 
 
-def test_row_level_security_is_forced_on_every_tenant_table(furnished: Conn) -> None:
+def test_row_level_security_is_forced_on_every_tenant_table(filled: Conn) -> None:
     query = f"{TENANT_TABLES} and not (c.relrowsecurity and c.relforcerowsecurity)"
-    assert furnished.execute(query).fetchall() == []
+    assert filled.execute(query).fetchall() == []
 
 
-def test_no_org_reaches_another(furnished: Conn) -> None:
-    assert list(findings(furnished, A, B, *ROWS)) == []
+def test_no_org_reaches_another(filled: Conn) -> None:
+    assert list(find_isolation_gaps(filled, A, B, *ROWS)) == []
 
 
 def _policies(conn: Conn) -> list[tuple[str, str]]:
@@ -52,20 +52,20 @@ def _policies(conn: Conn) -> list[tuple[str, str]]:
     return [(table, policy) for table, policy in conn.execute(query)]
 
 
-def test_dropping_any_policy_is_detected(furnished: Conn) -> None:
-    policies = _policies(furnished)
-    assert len(policies) == 3 * len(ROWS) + 1  # the auditor's
+def test_dropping_any_policy_is_detected(filled: Conn) -> None:
+    policies = _policies(filled)
+    assert len(policies) == 3 * len(ROWS) + 1  # and the policy of the auditor
     for table, policy in policies:
-        with furnished.transaction(force_rollback=True):
-            furnished.execute(f"drop policy {policy} on duly.{table}")
-            assert list(findings(furnished, A, B, table)), f"{policy} on {table}"
+        with filled.transaction(force_rollback=True):
+            filled.execute(f"drop policy {policy} on duly.{table}")
+            assert list(find_isolation_gaps(filled, A, B, table)), f"{policy} on {table}"
 
 
-def test_opening_any_policy_is_detected(furnished: Conn) -> None:
+def test_opening_any_policy_is_detected(filled: Conn) -> None:
     for table in ROWS:
-        with furnished.transaction(force_rollback=True):
-            furnished.execute(f"alter policy tenant_isolation on duly.{table} using (true) with check (true)")
-            assert list(findings(furnished, A, B, table)), table
+        with filled.transaction(force_rollback=True):
+            filled.execute(f"alter policy tenant_isolation on duly.{table} using (true) with check (true)")
+            assert list(find_isolation_gaps(filled, A, B, table)), table
 
 
 @pytest.mark.parametrize(
@@ -74,43 +74,43 @@ def test_opening_any_policy_is_detected(furnished: Conn) -> None:
      ("schedule_ticks", {"schedule_id": uuid.uuid4()})],
 )  # fmt: skip
 def test_a_foreign_key_error_does_not_reveal_rows_of_another_org(
-    furnished: Conn, table: str, reference: dict[str, uuid.UUID]
+    filled: Conn, table: str, reference: dict[str, uuid.UUID]
 ) -> None:
-    said = []
+    messages = []
     for exists in (False, True):
-        with furnished.transaction(force_rollback=True):
+        with filled.transaction(force_rollback=True):
             if exists:
                 target = {"job_records": "projects", "schedule_ticks": "schedules"}[table]
-                insert(furnished, target, B, **_without_job(reference), **({"name": "x"} if exists else {}))
-            with pytest.raises(psycopg.errors.ForeignKeyViolation) as caught, furnished.transaction():
-                insert(furnished, table, A, **reference)
-            said.append(caught.value.diag.message_detail)
-    assert said[0] == said[1]
+                insert(filled, target, B, **_without_job(reference), **({"name": "x"} if exists else {}))
+            with pytest.raises(psycopg.errors.ForeignKeyViolation) as caught, filled.transaction():
+                insert(filled, table, A, **reference)
+            messages.append(caught.value.diag.message_detail)
+    assert messages[0] == messages[1]
 
 
 def _without_job(reference: dict[str, uuid.UUID]) -> dict[str, uuid.UUID]:
     return {name: value for name, value in reference.items() if name != "job_id"}
 
 
-def test_row_level_security_applies_to_direct_reads_of_partitions(furnished: Conn) -> None:
-    names = [name for (name,) in furnished.execute(f"{TENANT_TABLES} and c.relispartition")]
+def test_row_level_security_applies_to_direct_reads_of_partitions(filled: Conn) -> None:
+    names = [name for (name,) in filled.execute(f"{TENANT_TABLES} and c.relispartition")]
     assert len(names) > 20
     for name in names:
-        with furnished.transaction(force_rollback=True):
-            furnished.execute("set local role duly_tenant")
-            furnished.execute("select set_config('duly.org_id', %s, true)", [str(A)])
-            assert furnished.execute(f"select count(*) from duly.{name}").fetchone() == (0,), name
+        with filled.transaction(force_rollback=True):
+            filled.execute("set local role duly_tenant")
+            filled.execute("select set_config('duly.org_id', %s, true)", [str(A)])
+            assert filled.execute(f"select count(*) from duly.{name}").fetchone() == (0,), name
 
 
-def test_every_unique_key_begins_with_the_org(furnished: Conn) -> None:
+def test_every_unique_key_begins_with_the_org(filled: Conn) -> None:
     query = f"""
         select distinct i.indexrelid::regclass::text from pg_index i join pg_class c on c.oid = i.indrelid
         join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
         where i.indisunique and a.attname <> 'org_id' and not c.relispartition
           and c.relname in ({TENANT_TABLES})
     """
-    # The queues are ordered by claim and by promotion; they hold no key of a tenant's choosing.
-    assert {name for (name,) in furnished.execute(query)} == {"duly.ready_pkey", "duly.scheduled_pkey"}
+    # Queue tables are ordered by claim and by promotion, and contain no key that a tenant chooses.
+    assert {name for (name,) in filled.execute(query)} == {"duly.ready_pkey", "duly.scheduled_pkey"}
 
 
 async def test_a_tenant_session_can_only_read(database: Database) -> None:
@@ -146,14 +146,14 @@ async def test_a_key_hash_is_readable_to_the_engine_only(database: Database) -> 
         await conn.execute("select secret_hash from duly.api_keys")
 
 
-def test_functions_are_executable_only_by_the_listed_roles(furnished: Conn) -> None:
+def test_functions_are_executable_only_by_the_listed_roles(filled: Conn) -> None:
     query = """
         select p.oid::regprocedure::text, a.grantee::regrole::text
         from pg_proc p cross join aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
         where p.pronamespace = 'duly'::regnamespace and a.grantee <> p.proowner
     """
     granted: dict[str, set[str]] = {}
-    for function, role in furnished.execute(query):
+    for function, role in filled.execute(query):
         granted.setdefault(role, set()).add(function.split("(")[0])
     assert set(granted) <= {"duly_engine", "duly_tenant", "duly_operator", "duly_auditor"}
     names = ("now", "current_org", "uuid7_floor", "uuid7", "uuid7_time", "random_id")
@@ -166,7 +166,7 @@ def test_functions_are_executable_only_by_the_listed_roles(furnished: Conn) -> N
 @pytest.mark.parametrize(
     "call", ["duly.cancel(%s, %s, 'user', 'no', 'user', 'u')", "duly.enqueue_jobs(%s, '[]', '[]')"]
 )
-def test_an_operator_role_cannot_enqueue_or_cancel(furnished: Conn, call: str) -> None:
-    with furnished.transaction(force_rollback=True), pytest.raises(psycopg.errors.InsufficientPrivilege):
-        furnished.execute("set local role duly_operator")
-        furnished.execute(f"select {call}", [B, uuid.uuid4()][: call.count("%s")])
+def test_an_operator_role_cannot_enqueue_or_cancel(filled: Conn, call: str) -> None:
+    with filled.transaction(force_rollback=True), pytest.raises(psycopg.errors.InsufficientPrivilege):
+        filled.execute("set local role duly_operator")
+        filled.execute(f"select {call}", [B, uuid.uuid4()][: call.count("%s")])

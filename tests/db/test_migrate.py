@@ -1,4 +1,4 @@
-"""The schema: how it comes to be, and that it is what was meant."""
+"""Migrations: order, concurrency, failures, privileges, and the resulting schema."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.db.extra_migration import add_migration
 
 SNAPSHOT = Path(__file__).with_name("schema.txt")
 BASELINE = 26
-"""The number of the last migration of 0.9.0, which the baseline has taken over."""
+"""The number of the last migration of 0.9.0, which is that of the baseline."""
 
 
 def test_the_schema_equals_the_reviewed_snapshot(sql: psycopg.Connection) -> None:
-    """Regenerate with `./dev snapshot`, and read the difference."""
+    """Regenerate with `./dev snapshot`, and review the difference."""
     assert snapshot(sql).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
 
 
@@ -42,29 +42,30 @@ def test_migrating_twice_changes_nothing(fresh: FreshDatabase) -> None:
 
 
 def test_every_version_can_be_reached_step_by_step(cluster: DatabaseCluster) -> None:
-    with cluster.fresh(migrated=False) as made:
+    with cluster.fresh(migrated=False) as database:
         for migration in migrations():
-            assert migrate(made.direct_url, upto=migration.version) == [migration]
-        with psycopg.connect(made.direct_url) as conn:
+            assert migrate(database.direct_url, upto=migration.version) == [migration]
+        with psycopg.connect(database.direct_url) as conn:
             assert snapshot(conn).splitlines() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
 
 
 def test_no_migration_raises_a_warning(cluster: DatabaseCluster) -> None:
-    """PostgreSQL only warns when a grant gives or takes nothing."""
-    with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url) as conn:
-        said: list[str] = []
-        conn.add_notice_handler(lambda notice: said.append(f"{notice.severity}: {notice.message_primary}"))
+    """PostgreSQL only warns about a grant or revoke without effect."""
+    with cluster.fresh(migrated=False) as database, psycopg.connect(database.direct_url) as conn:
+        notices: list[str] = []
+        conn.add_notice_handler(lambda notice: notices.append(f"{notice.severity}: {notice.message_primary}"))
         for migration in migrations():
             conn.execute("reset role" if migration.version == BASELINE else "set local role duly_owner")
             conn.execute(migration.text)
-        assert [line for line in said if line.startswith("WARNING")] == []
+        assert [line for line in notices if line.startswith("WARNING")] == []
 
 
 def test_many_processes_may_migrate_at_once(cluster: DatabaseCluster) -> None:
-    with cluster.fresh(migrated=False) as made:
+    with cluster.fresh(migrated=False) as database:
         applied: list[int] = []
         threads = [
-            threading.Thread(target=lambda: applied.append(len(migrate(made.direct_url)))) for _ in range(6)
+            threading.Thread(target=lambda: applied.append(len(migrate(database.direct_url))))
+            for _ in range(6)
         ]
         for thread in threads:
             thread.start()
@@ -89,13 +90,16 @@ def test_a_failed_migration_is_rolled_back(
 
 
 def test_a_failed_baseline_is_rolled_back(cluster: DatabaseCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
+    with (
+        cluster.fresh(migrated=False) as database,
+        psycopg.connect(database.direct_url, autocommit=True) as conn,
+    ):
         with monkeypatch.context() as patched:
             add_migration(patched, Migration(BASELINE, "broken", f"{migrations()[0].text}select 1 / 0;"))
             with pytest.raises(psycopg.errors.DivisionByZero):
-                migrate(made.direct_url)
+                migrate(database.direct_url)
         assert conn.execute("select from pg_namespace where nspname = 'duly'").fetchone() is None
-        assert migrate(made.direct_url) == migrations()
+        assert migrate(database.direct_url) == migrations()
 
 
 def test_a_migration_that_times_out_on_a_lock_is_retried(
@@ -118,8 +122,11 @@ def test_a_migration_that_times_out_on_a_lock_is_retried(
 
 
 def test_a_database_without_migrations_is_refused(cluster: DatabaseCluster) -> None:
-    with cluster.fresh(migrated=False) as made, pytest.raises(SchemaMismatch, match="migrations are missing"):
-        check(made.direct_url)
+    with (
+        cluster.fresh(migrated=False) as database,
+        pytest.raises(SchemaMismatch, match="migrations are missing"),
+    ):
+        check(database.direct_url)
 
 
 def test_a_newer_database_is_refused(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
@@ -136,7 +143,7 @@ def test_an_edited_migration_is_refused(fresh: FreshDatabase, sql: psycopg.Conne
 
 @pytest.fixture
 def role(fresh: FreshDatabase, sql: psycopg.Connection) -> Iterator[str]:
-    """A role of this test alone, that inherits nothing."""
+    """A login role for this test, which inherits nothing."""
     name = f"{sql.info.dbname}_role"
     sql.execute(f"create role {name} login noinherit")
     yield name

@@ -1,4 +1,4 @@
-"""Partitions are there before they are needed, and nothing is lost when they are not."""
+"""Partitions are created ahead of time; rows without one go to the default partition."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_ensure_partitions_is_idempotent(sql: psycopg.Connection) -> None:
 def test_ensure_partitions_creates_partitions_for_a_later_time(sql: psycopg.Connection) -> None:
     sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
     sql.execute("set role duly_engine")
-    [made] = sql.execute("select duly.ensure_partitions()").fetchone()
-    assert made == 5 * 5 + 4 * 10
+    [created] = sql.execute("select duly.ensure_partitions()").fetchone()
+    assert created == 5 * 5 + 4 * 10
     assert "duly.job_records_20310601" in _partitions(sql, "job_records")
 
 
@@ -78,15 +78,15 @@ def test_partition_bounds_do_not_depend_on_the_session_time_zone(sql: psycopg.Co
 def test_a_uuid7_contains_its_creation_time(sql: psycopg.Connection) -> None:
     query = "select abs(extract(epoch from duly.uuid7_time(duly.uuid7()) - clock_timestamp())) < 5"
     assert sql.execute(query).fetchone() == (True,)
-    [made] = sql.execute("select duly.uuid7()").fetchone()
-    assert (made.version, made.variant) == (7, "specified in RFC 4122")
+    [created] = sql.execute("select duly.uuid7()").fetchone()
+    assert (created.version, created.variant) == (7, "specified in RFC 4122")
 
 
 def test_uuid7s_sort_by_creation(sql: psycopg.Connection) -> None:
-    made = [row[0] for _ in range(300) for row in sql.execute("select duly.uuid7()")]
-    assert made == sorted(made)
-    assert len({each.int >> 80 for each in made}) < len(made), (
-        "several in one millisecond, or it shows nothing"
+    created = [row[0] for _ in range(300) for row in sql.execute("select duly.uuid7()")]
+    assert created == sorted(created)
+    assert len({each.int >> 80 for each in created}) < len(created), (
+        "the test needs several ids of one millisecond"
     )
 
 
@@ -98,27 +98,27 @@ def test_result_ids_have_128_random_bits(sql: psycopg.Connection) -> None:
         assert 0.3 < share < 0.7, f"bit {bit} is not random"
 
 
-def _made(conn: psycopg.Connection) -> int:
-    """On a slow machine the first is not done when the others give up waiting for it; they come again."""
+def _ensure_partitions(conn: psycopg.Connection) -> int:
+    """Create the partitions; retry on a lock timeout, which a slow machine may cause."""
     while True:
         with suppress(psycopg.errors.LockNotAvailable):
             return conn.execute("select duly.ensure_partitions()").fetchone()[0]
 
 
 def test_concurrent_calls_create_each_partition_once(fresh: FreshDatabase) -> None:
-    made: list[int] = []
+    created: list[int] = []
 
-    def make() -> None:
+    def create() -> None:
         with psycopg.connect(fresh.direct_url, autocommit=True) as conn:
             conn.execute("set duly.now = '2031-03-15T00:00:00Z'")
-            made.append(_made(conn))
+            created.append(_ensure_partitions(conn))
 
-    threads = [threading.Thread(target=make) for _ in range(4)]
+    threads = [threading.Thread(target=create) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(made) == [0, 0, 0, 65]
+    assert sorted(created) == [0, 0, 0, 65]
 
 
 def test_ensure_partitions_gives_up_on_a_table_lock_quickly(

@@ -1,4 +1,4 @@
-"""Every statement that moves a job, tried on a job in every status: only the table's steps succeed."""
+"""Every statement that changes a job, run on a job in every status: only legal transitions succeed."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from duly.worker import claim as claims
 from duly.worker import settle_store as work
 from duly.worker.settle_store import ProgressUpdate
 from tests.db.stale_jobs import fail_waiting
+from tests.worker.working import dump_job_tables
 
 PACKAGE = Path(duly.__file__).parent
 WORKER = uuid.uuid4()
@@ -35,8 +36,8 @@ ZERO_UUID = uuid.UUID(int=0)
 
 
 @dataclass
-class Stage:
-    """A job that can be brought into any status, and what a worker that once held it would still believe."""
+class JobUnderTest:
+    """A job that tests bring into any status, and the claim of a worker that once held it."""
 
     database: Database
     org: uuid.UUID
@@ -45,10 +46,10 @@ class Stage:
 
     async def claim(self) -> list[claims.ClaimedJob]:
         async with self.database.engine() as conn:
-            taken = await claims.claim_jobs(
+            claim = await claims.claim_jobs(
                 conn, worker_id=WORKER, claim_id=uuid.uuid4(), lane="q:default", slots=5, after_org=ZERO_UUID
             )
-        return taken.jobs
+        return claim.jobs
 
     async def settle(
         self, ending: AttemptOutcome, *, status: Status = Status.RUNNING, attempts: int = 5
@@ -56,8 +57,10 @@ class Stage:
         hold = JobState(status, self.held.attempt, self.held.returned)
         decision = decide(hold, ending, RetryPolicy(max_attempts=attempts), datetime.now(UTC), 0.0)
         async with self.database.engine() as conn:
-            kept = await work.settle(conn, [(self.held, decision)], actor_type="worker", actor_id=str(WORKER))
-        return kept == {(self.org, self.job_id, self.held.attempt)}
+            settled = await work.settle(
+                conn, [(self.held, decision)], actor_type="worker", actor_id=str(WORKER)
+            )
+        return settled == {(self.org, self.job_id, self.held.attempt)}
 
     async def complete(self) -> bool:
         async with self.database.engine() as conn:
@@ -84,7 +87,7 @@ class Stage:
             return await fail_waiting(conn, self.org, self.job_id)
 
 
-Verb = Callable[[Stage], Awaitable[object]]
+Verb = Callable[[JobUnderTest], Awaitable[object]]
 
 VERBS: dict[tuple[str, Trigger], Verb] = {
     ("claim", Trigger.CLAIM): lambda s: s.claim(),
@@ -123,7 +126,7 @@ SITUATIONS: dict[str, tuple[Status, list[Verb]]] = {
 
 
 @pytest.fixture
-async def stage(app: Duly, database: Database, acting: uuid.UUID) -> Stage:
+async def job(app: Duly, database: Database, acting: uuid.UUID) -> JobUnderTest:
     @app.job("step.take")
     def take(n: int) -> None: ...
 
@@ -153,23 +156,7 @@ async def stage(app: Duly, database: Database, acting: uuid.UUID) -> Stage:
         metadata=None,
         claim_id=uuid.uuid4(),
     )
-    return Stage(database, acting, handle.job_id, held)
-
-
-def picture(sql: psycopg.Connection) -> list[object]:
-    """Everything there is to know of all jobs."""
-    tables = [
-        "job_records",
-        "job_states",
-        "event_log",
-        "result_snapshots",
-        "ready",
-        "scheduled",
-        "dead_letters",
-        "active_runs",
-        "ledger",
-    ]
-    return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables]
+    return JobUnderTest(database, acting, handle.job_id, held)
 
 
 def status(sql: psycopg.Connection) -> tuple[str, str]:
@@ -181,52 +168,52 @@ def status(sql: psycopg.Connection) -> tuple[str, str]:
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("verb", VERBS, ids=lambda v: f"{v[0]}:{v[1]}")
 async def test_only_legal_transitions_succeed(
-    stage: Stage, sql: psycopg.Connection, situation: str, verb: tuple[str, Trigger]
+    job: JobUnderTest, sql: psycopg.Connection, situation: str, verb: tuple[str, Trigger]
 ) -> None:
-    start, way = SITUATIONS[situation]
-    for step in way:
-        assert await step(stage)
+    start, steps = SITUATIONS[situation]
+    for step in steps:
+        assert await step(job)
     assert status(sql)[0] == start
-    before = picture(sql)
+    before = dump_job_tables(sql)
     name, trigger = verb
     reachable = (name not in ENDINGS or start in HELD) and (
         name != "claim" or situation != "queued for later"
     )
     legal = (start, trigger) in TRANSITIONS and reachable
     if name == "cancel" and start in HELD:
-        await _only_a_request(stage, sql, start)
+        await _assert_cancel_is_a_request(job, sql, start)
         return
-    done = await VERBS[verb](stage)
+    changed = await VERBS[verb](job)
     if not legal:
-        assert not done or name == "cancel", "only cancel answers again what it answered before"
-        assert picture(sql) == before
+        assert not changed or name == "cancel", "only cancel is idempotent: it returns its first answer again"
+        assert dump_job_tables(sql) == before
         return
-    assert done
+    assert changed
     assert status(sql)[0] == TRANSITIONS[start, trigger]
-    _history_is_sound(sql, stage)
+    _assert_consistent(sql, job)
 
 
-async def _only_a_request(stage: Stage, sql: psycopg.Connection, start: Status) -> None:
-    assert not await stage.cancel()
+async def _assert_cancel_is_a_request(job: JobUnderTest, sql: psycopg.Connection, start: Status) -> None:
+    assert not await job.cancel()
     assert status(sql) == (start, Outcome.PENDING)
-    _history_is_sound(sql, stage)
+    _assert_consistent(sql, job)
 
 
-def _history_is_sound(sql: psycopg.Connection, stage: Stage) -> None:
+def _assert_consistent(sql: psycopg.Connection, job: JobUnderTest) -> None:
     events = sql.execute(
         "select event_seq, event_type, status from duly.job_events order by event_seq"
     ).fetchall()
     assert [seq for seq, _, _ in events] == list(range(1, len(events) + 1))
-    now, outcome = status(sql)
+    current, outcome = status(sql)
     terminal = [e for _, e, _ in events if e in TERMINAL_EVENT.values()]
-    assert terminal == ([TERMINAL_EVENT[Status(now)]] if Status(now).terminal else [])
+    assert terminal == ([TERMINAL_EVENT[Status(current)]] if Status(current).terminal else [])
     assert not terminal or events[-1][1] == terminal[0]
     waiting = sql.execute(
         "select (select count(*) from duly.ready) + (select count(*) from duly.scheduled)"
     ).fetchone()
-    assert waiting == (1 if now == "queued" else 0,)
+    assert waiting == (1 if current == "queued" else 0,)
     finals = sql.execute("select count(*) from duly.job_results where result_kind = 'final'").fetchone()
-    assert finals == (1 if now == "completed" else 0,)
+    assert finals == (1 if current == "completed" else 0,)
     dead = sql.execute("select count(*) from duly.dead_letters").fetchone()
     assert dead == (1 if outcome == "dead" else 0,)
 
@@ -235,22 +222,22 @@ def _history_is_sound(sql: psycopg.Connection, stage: Stage) -> None:
     "verb", [v for v in VERBS if v[0] in (*ENDINGS, "store_chunk")], ids=lambda v: f"{v[0]}:{v[1]}"
 )
 async def test_a_stale_attempt_changes_nothing(
-    stage: Stage, sql: psycopg.Connection, verb: tuple[str, Trigger]
+    job: JobUnderTest, sql: psycopg.Connection, verb: tuple[str, Trigger]
 ) -> None:
-    await stage.claim()
-    await stage.settle(Lost())
-    [again] = await stage.claim()
+    await job.claim()
+    await job.settle(Lost())
+    [again] = await job.claim()
     assert again.attempt == 2
-    before = picture(sql)
-    assert not await VERBS[verb](stage)
-    assert picture(sql) == before
+    before = dump_job_tables(sql)
+    assert not await VERBS[verb](job)
+    assert dump_job_tables(sql) == before
 
 
 async def test_progress_never_falls_and_each_change_has_its_event(
-    stage: Stage, sql: psycopg.Connection
+    job: JobUnderTest, sql: psycopg.Connection
 ) -> None:
-    [held] = await stage.claim()
-    async with stage.database.engine() as conn:
+    [held] = await job.claim()
+    async with job.database.engine() as conn:
         moved = [
             bool(await work.write_progress(conn, [ProgressUpdate(held, p)])) for p in (10, 30, 20, 30, 150)
         ]
@@ -260,91 +247,95 @@ async def test_progress_never_falls_and_each_change_has_its_event(
     ).fetchall()
     assert [row[0]["progress_percent"] for row in rows] == [10, 30, 100]
     stale = held._replace(attempt=0)
-    async with stage.database.engine() as conn:
+    async with job.database.engine() as conn:
         assert not await work.write_progress(conn, [ProgressUpdate(stale, 100)])
 
 
 async def test_attempts_are_counted_in_the_claim_and_given_back_by_a_snooze(
-    stage: Stage, sql: psycopg.Connection
+    job: JobUnderTest, sql: psycopg.Connection
 ) -> None:
-    await stage.claim()
+    await job.claim()
     assert sql.execute("select attempt, fence from duly.jobs").fetchone() == (1, 1)
-    await stage.settle(Snoozed(timedelta(0)))
+    await job.settle(Snoozed(timedelta(0)))
     assert sql.execute("select attempt, fence from duly.jobs").fetchone() == (0, 1)
-    await stage.claim()
+    await job.claim()
     assert sql.execute("select attempt, fence from duly.jobs").fetchone() == (1, 2)
 
 
 async def test_a_promoted_job_becomes_runnable_by_the_databases_clock(
-    stage: Stage, sql: psycopg.Connection
+    job: JobUnderTest, sql: psycopg.Connection
 ) -> None:
-    await stage.claim()
-    await stage.settle(Snoozed(timedelta(hours=1)))
-    async with stage.database.engine() as conn:
+    await job.claim()
+    await job.settle(Snoozed(timedelta(hours=1)))
+    async with job.database.engine() as conn:
         assert await claims.promote_due(conn, limit=10) == 0
         await conn.execute("select set_config('duly.now', (now() + interval '2 hours')::text, true)")
         assert await claims.promote_due(conn, limit=10) == 1
-    assert await stage.claim()
+    assert await job.claim()
 
 
 async def test_a_stale_attempt_in_a_batch_does_not_affect_the_others(
-    stage: Stage, sql: psycopg.Connection
+    job: JobUnderTest, sql: psycopg.Connection
 ) -> None:
-    await stage.claim()
-    await stage.settle(Lost())
-    [again] = await stage.claim()
-    done = decide(JobState(Status.RUNNING, 2), Completed({"ok": True}), RetryPolicy(), datetime.now(UTC), 0.0)
-    async with stage.database.engine() as conn:
-        kept = await work.settle(conn, [(stage.held, done), (again, done)], actor_type="worker", actor_id="w")
-    assert kept == {(stage.org, stage.job_id, 2)}
-    _history_is_sound(sql, stage)
+    await job.claim()
+    await job.settle(Lost())
+    [again] = await job.claim()
+    completion = decide(
+        JobState(Status.RUNNING, 2), Completed({"ok": True}), RetryPolicy(), datetime.now(UTC), 0.0
+    )
+    async with job.database.engine() as conn:
+        settled = await work.settle(
+            conn, [(job.held, completion), (again, completion)], actor_type="worker", actor_id="w"
+        )
+    assert settled == {(job.org, job.job_id, 2)}
+    _assert_consistent(sql, job)
 
 
 async def test_a_stale_attempt_among_completions_is_reported_and_the_others_are_written(
-    stage: Stage, sql: psycopg.Connection
+    job: JobUnderTest, sql: psycopg.Connection
 ) -> None:
-    await stage.claim()
-    await stage.settle(Lost())
-    [again] = await stage.claim()
-    async with stage.database.engine() as conn:
-        lost = await work.complete(conn, [(stage.held, 1), (again, 2)], worker_id=WORKER)
-    assert lost == {stage.held.key}
+    await job.claim()
+    await job.settle(Lost())
+    [again] = await job.claim()
+    async with job.database.engine() as conn:
+        lost = await work.complete(conn, [(job.held, 1), (again, 2)], worker_id=WORKER)
+    assert lost == {job.held.key}
     assert sql.execute("select status, result from duly.jobs").fetchone() == ("completed", 2)
-    _history_is_sound(sql, stage)
+    _assert_consistent(sql, job)
 
 
-async def test_complete_and_settle_write_the_same_rows(stage: Stage, sql: psycopg.Connection) -> None:
-    seen: list[Any] = []
-    for end in (stage.complete, lambda: stage.settle(Completed({"ok": True}))):
-        await stage.claim()
+async def test_complete_and_settle_write_the_same_rows(job: JobUnderTest, sql: psycopg.Connection) -> None:
+    written: list[Any] = []
+    for end in (job.complete, lambda: job.settle(Completed({"ok": True}))):
+        await job.claim()
         assert await end()
-        seen.append(_what_is_left(sql))
+        written.append(_written_rows(sql))
         sql.execute("truncate duly.job_states, duly.result_snapshots, duly.claims")
         sql.execute("delete from duly.event_log where event_seq > 1")
         sql.execute("insert into duly.ready select queue, org_id, 0, job_id from duly.job_records")
-    assert seen[0] == seen[1]
+    assert written[0] == written[1]
 
 
-def _what_is_left(sql: psycopg.Connection) -> list[Any]:
-    """Every row that ends of a job write, without times and transactions."""
-    left: list[Any] = []
+def _written_rows(sql: psycopg.Connection) -> list[Any]:
+    """Return every row that the end of a job writes, without times and transaction ids."""
+    tables: list[Any] = []
     for table in ("job_states", "event_log", "result_snapshots", "ready", "scheduled", "active_runs"):
         rows = sql.execute(f"select to_jsonb(t) from duly.{table} t order by 1").fetchall()
-        kept = [name for name in (rows[0][0] if rows else ()) if not name.endswith(("_at", "_xid"))]
-        left.append([{name: row[0][name] for name in kept} for row in rows])
-    return left
+        columns = [name for name in (rows[0][0] if rows else ()) if not name.endswith(("_at", "_xid"))]
+        tables.append([{name: row[0][name] for name in columns} for row in rows])
+    return tables
 
 
 @pytest.mark.parametrize("ending", [Retried(ERROR), Snoozed(timedelta(hours=1)), Lost()])
 async def test_a_cancel_requested_after_the_decision_is_applied(
-    stage: Stage, sql: psycopg.Connection, ending: AttemptOutcome
+    job: JobUnderTest, sql: psycopg.Connection, ending: AttemptOutcome
 ) -> None:
-    await stage.claim()
-    await stage.cancel()
-    assert await stage.settle(ending), "decided by a worker that had not heard of it"
+    await job.claim()
+    await job.cancel()
+    assert await job.settle(ending), "decided by a worker without knowledge of the cancel"
     assert status(sql) == ("canceled", "canceled")
     assert sql.execute("select canceled_by, cancel_reason from duly.jobs").fetchone() == ("user", "enough")
-    _history_is_sound(sql, stage)
+    _assert_consistent(sql, job)
 
 
 def _headers() -> dict[str, str]:
@@ -352,7 +343,7 @@ def _headers() -> dict[str, str]:
 
 
 def test_statement_headers_name_the_triggers_of_the_transition_table() -> None:
-    said = {
+    named = {
         (name.removeprefix("jobs/"), Trigger(word))
         for name, header in _headers().items()
         if (
@@ -363,7 +354,7 @@ def test_statement_headers_name_the_triggers_of_the_transition_table() -> None:
         for word in re.findall(r"[a-z_]+", line[1])
         if word in set(Trigger)
     }
-    assert said == {*VERBS, ("enqueue", Trigger.ENQUEUE)}
+    assert named == {*VERBS, ("enqueue", Trigger.ENQUEUE)}
 
 
 def test_every_trigger_of_the_transition_table_has_a_statement() -> None:

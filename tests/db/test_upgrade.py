@@ -1,4 +1,4 @@
-"""A database of 0.9.0, with its data in it, is taken over as it is, and its jobs are done."""
+"""Upgrades from 0.9.0: schema and rows stay correct, and a worker finishes the jobs of the old database."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ ACTIVE = "select org_id, job_id from duly.jobs where finished_at is null and run
 
 @pytest.fixture
 def fresh(cluster: DatabaseCluster) -> Iterator[FreshDatabase]:
-    """The database of the release."""
-    with cluster.fresh(migrated=False) as made:
-        with psycopg.connect(made.direct_url, autocommit=True) as conn:
+    """The restored database of the release."""
+    with cluster.fresh(migrated=False) as database:
+        with psycopg.connect(database.direct_url, autocommit=True) as conn:
             restore(conn)
-        yield made
+        yield database
 
 
-def upgrade(made: FreshDatabase) -> list[Migration]:
-    return [applied for schema in SCHEMAS for applied in migrate(made.direct_url, schema)]
+def upgrade(database: FreshDatabase) -> list[Migration]:
+    return [applied for schema in SCHEMAS for applied in migrate(database.direct_url, schema)]
 
 
 @contextmanager
 def empty(
     cluster: DatabaseCluster, *, at: str = "2026-11-17 12:00+00"
 ) -> Iterator[tuple[FreshDatabase, Conn]]:
-    """A database with nothing in it, where it is always the same time: partitions are made for that."""
-    with cluster.fresh(migrated=False) as made:
-        with psycopg.connect(made.direct_url, autocommit=True) as conn:
+    """Create an empty database with a fixed `duly.now`, for which its partitions are created."""
+    with cluster.fresh(migrated=False) as database:
+        with psycopg.connect(database.direct_url, autocommit=True) as conn:
             conn.execute(f"alter database {conn.info.dbname} set duly.now = '{at}'")
-        with psycopg.connect(made.direct_url, autocommit=True) as conn:
-            yield made, conn
+        with psycopg.connect(database.direct_url, autocommit=True) as conn:
+            yield database, conn
 
 
 def columns(sql: Conn) -> dict[str, str]:
-    """The columns of every table, but for the versions of the schemas."""
+    """Return the columns of every table except schema_versions."""
     query = """
         select c.oid::regclass::text, string_agg(quote_ident(a.attname), ', ' order by a.attnum)
         from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -80,15 +80,18 @@ def columns(sql: Conn) -> dict[str, str]:
     return dict(sql.execute(query).fetchall())
 
 
-def rows(sql: Conn, of: dict[str, str]) -> dict[str, list[str]]:
-    """What these tables hold in these columns."""
+def rows(sql: Conn, columns_by_table: dict[str, str]) -> dict[str, list[str]]:
+    """Return the rows of these tables, as text of these columns."""
     read = "select row({})::text from {} order by 1"
-    return {table: [row for (row,) in sql.execute(read.format(of[table], table))] for table in of}
+    return {
+        table: [row for (row,) in sql.execute(read.format(columns_by_table[table], table))]
+        for table in columns_by_table
+    }
 
 
 def test_the_baseline_counts_as_applied(fresh: FreshDatabase) -> None:
-    later_ones = [m for schema in SCHEMAS for m in migrations(schema)[1:]]
-    assert upgrade(fresh) == later_ones
+    later_migrations = [m for schema in SCHEMAS for m in migrations(schema)[1:]]
+    assert upgrade(fresh) == later_migrations
     check(fresh.direct_url, SCHEMA)
     assert upgrade(fresh) == []
 
@@ -119,11 +122,11 @@ def test_a_new_database_has_the_same_seed_rows_as_an_upgraded_one(cluster: Datab
 
 
 def test_an_upgrade_keeps_every_row(fresh: FreshDatabase, sql: psycopg.Connection) -> None:
-    then = columns(sql)
-    before = rows(sql, then)
+    old_columns = columns(sql)
+    before = rows(sql, old_columns)
     assert [table for table in before if not before[table]] == []
     upgrade(fresh)
-    assert rows(sql, then) == before
+    assert rows(sql, old_columns) == before
 
 
 def test_later_migrations_apply_on_top(
@@ -155,25 +158,28 @@ def test_an_edited_migration_of_the_release_is_refused(
 def test_a_database_older_than_the_release_must_upgrade_to_it_first(
     cluster: DatabaseCluster, release: str
 ) -> None:
-    with cluster.fresh(migrated=False) as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
+    with (
+        cluster.fresh(migrated=False) as database,
+        psycopg.connect(database.direct_url, autocommit=True) as conn,
+    ):
         restore_older(conn, RELEASED[release])
         for use in (migrate, check):
             with pytest.raises(SchemaMismatch, match=r"older than 0\.9\.0 \(upgrade to 0\.9\.0 and run"):
-                use(made.direct_url)
+                use(database.direct_url)
         assert conn.execute("select max(version) from duly.schema_versions").fetchone() == (
             RELEASED[release],
         )
 
 
 def test_a_documents_schema_older_than_the_release_must_upgrade_to_it_first(cluster: DatabaseCluster) -> None:
-    with cluster.fresh() as made, psycopg.connect(made.direct_url, autocommit=True) as conn:
+    with cluster.fresh() as database, psycopg.connect(database.direct_url, autocommit=True) as conn:
         restore_older(conn, 5, SCHEMA)
         with pytest.raises(SchemaMismatch, match=r"at version 5 of documents, older than 0\.9\.0"):
-            migrate(made.direct_url, SCHEMA)
+            migrate(database.direct_url, SCHEMA)
 
 
-class Postbox:
-    """Where mails go."""
+class RecordingChannel:
+    """A channel that records its messages."""
 
     def __init__(self) -> None:
         self.mails: list[Message] = []
@@ -183,7 +189,7 @@ class Postbox:
 
 
 def declare(app: Duly) -> None:
-    """The job types of the installation, which get everything done by now."""
+    """Declare the job types of the installation; here they all succeed."""
 
     @app.job("report.build", queue="q:planning")
     async def build(region: str) -> str:
@@ -216,8 +222,8 @@ async def test_a_worker_finishes_the_jobs_of_an_upgraded_database(
     upgrade(fresh)
     declare(app)
     app.include_documents()
-    postbox = Postbox()
-    app.notifications.add_channel("email", postbox)
+    channel = RecordingChannel()
+    app.notifications.add_channel("email", channel)
     active = sql.execute(ACTIVE).fetchall()
     await app.queues.resume("q:exports", actor=OPS, reason="there is room again")
     await app.limits.resume(BAKERY, "report.build", actor=OPS, reason="they have paid")
@@ -225,7 +231,7 @@ async def test_a_worker_finishes_the_jobs_of_an_upgraded_database(
         pass
     async with working(app):
         ended = [await app.handle(job, org_id=org).wait(WAIT_TIMEOUT) for org, job in active]
-    # Dead workers held those of the second attempt; the mail had been tried once. One was to be canceled.
+    # Lost workers held the jobs of attempt 2, the mail had failed once, and one job had a cancel request.
     assert Counter((job.job_type, str(job.status), job.attempt) for job in ended) == {
         ("report.build", "completed", 1): 5,
         ("report.hold", "completed", 2): 2,
@@ -236,7 +242,7 @@ async def test_a_worker_finishes_the_jobs_of_an_upgraded_database(
         ("import.run", "completed", 1): 1,
         ("duly.notify", "completed", 1): 1,
     }
-    assert [mail.recipient for mail in postbox.mails] == ["ops@example.com"]
+    assert [mail.recipient for mail in channel.mails] == ["ops@example.com"]
 
 
 async def test_the_audit_chain_verifies_and_continues_after_an_upgrade(
@@ -261,19 +267,19 @@ async def test_search_dead_letters_webhooks_and_schedules_work_after_an_upgrade(
     upgrade(fresh)
     declare(app)
     app.include_documents()
-    found = await app.documents.search(
+    results = await app.documents.search(
         DocumentPrincipal(ACME, Actor.user("anna")), "Mietvertrag Hauptstrasse"
     )
-    assert [hit.page for hit in found.hits][:1] == [1]
-    open_ones = (await app.dead_letters.list(ACME)).letters
-    assert len(open_ones) == 4
-    again = await app.dead_letters.replay(ACME, open_ones[0].job_id, Actor.user("anna"), "once more")
+    assert [hit.page for hit in results.hits][:1] == [1]
+    open_letters = (await app.dead_letters.list(ACME)).letters
+    assert len(open_letters) == 4
+    replayed = await app.dead_letters.replay(ACME, open_letters[0].job_id, Actor.user("anna"), "once more")
     async with working(app):
-        assert (await again.wait(WAIT_TIMEOUT)).status is Status.COMPLETED
+        assert (await replayed.wait(WAIT_TIMEOUT)).status is Status.COMPLETED
     wait_for_transactions(sql)
     deliveries = "select count(*) from duly.webhook_deliveries where job_id = %s"
-    assert sql.execute(deliveries, [again.job_id]).fetchone() == (0,)
+    assert sql.execute(deliveries, [replayed.job_id]).fetchone() == (0,)
     while await Relay(app).once() == timedelta(0):
         pass
-    assert sql.execute(deliveries, [again.job_id]).fetchone() == (1,)
+    assert sql.execute(deliveries, [replayed.job_id]).fetchone() == (1,)
     assert {tick.disposition for tick in await app.schedules.ticks(ACME, "stock")} == {"enqueued", "missed"}

@@ -1,4 +1,4 @@
-"""Every field that a document of the project names can be read under its name."""
+"""Views contain every documented field, and only rows of the tenant."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ FIELDS = {
 
 @pytest.mark.parametrize("view", FIELDS)
 def test_every_documented_field_is_a_column_of_its_view(sql: psycopg.Connection, view: str) -> None:
-    found = sql.execute(f"select * from duly.{view}").description
-    assert found
-    assert set(FIELDS[view].split()) - {column.name for column in found} == set()
+    columns = sql.execute(f"select * from duly.{view}").description
+    assert columns
+    assert set(FIELDS[view].split()) - {column.name for column in columns} == set()
 
 
 @pytest.mark.parametrize("view", FIELDS)
@@ -50,12 +50,12 @@ async def test_a_view_returns_only_rows_of_the_tenant(
     def take(n: int) -> None: ...
 
     await take.enqueue(1)
-    seen = {}
+    counts = {}
     for org in (acting, uuid.uuid4()):
         async with database.tenant(org) as conn:
-            seen[org] = (await conn.execute(f"select * from duly.{view}")).rowcount
+            counts[org] = (await conn.execute(f"select * from duly.{view}")).rowcount
     expected = 1 if view in ("jobs", "job_events", "idempotency_keys") else 0
-    assert list(seen.values()) == [expected, 0]
+    assert list(counts.values()) == [expected, 0]
 
 
 def test_models_of_jobs_and_events_use_only_columns_of_their_views(sql: psycopg.Connection) -> None:

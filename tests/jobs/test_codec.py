@@ -1,4 +1,4 @@
-"""Arguments become payloads, and payloads arguments."""
+"""The codec: arguments to payloads, payloads to arguments, and results."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_default_of_the_wrong_type_is_refused_before_it_is_stored() -> None:
     assert caught.value.field == "payload.year"
 
 
-def test_handlers_with_positional_only_or_variadic_arguments_are_refused() -> None:
+def test_handlers_with_unnamed_or_private_arguments_are_refused() -> None:
     def listed(*regions: str) -> None: ...
     def mapped(**regions: str) -> None: ...
     def positional(region: str, /) -> None: ...
@@ -252,10 +252,10 @@ def test_references_to_secrets_are_accepted(value: Any) -> None:
 
 
 def test_results_take_the_declared_type() -> None:
-    def place() -> Order: ...  # type: ignore[empty-body]
+    def read_order() -> Order: ...  # type: ignore[empty-body]
     def untyped(): ...  # type: ignore[no-untyped-def]
 
     stored = {"number": str(UUID(int=7)), "at": "2026-01-01T00:00:00Z", "to": {"city": "Köln", "zip": 1}}
-    assert Codec(place).decode_result(stored).at == datetime(2026, 1, 1, tzinfo=UTC)
+    assert Codec(read_order).decode_result(stored).at == datetime(2026, 1, 1, tzinfo=UTC)
     assert Codec(ship).decode_result({"x": 1, "y": 2}) == Point(1, 2)
     assert Codec(untyped).decode_result([1, None]) == [1, None]

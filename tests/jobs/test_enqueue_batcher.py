@@ -1,4 +1,4 @@
-"""Concurrent enqueues are written together; an error of one does not affect the others."""
+"""Concurrent enqueues share a statement, and a refused or canceled call does not affect the others."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def take(app: Duly) -> Job[[int], int]:
 
 @pytest.fixture
 def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many jobs each statement was given."""
-    seen: list[int] = []
+    """The number of jobs of each statement."""
+    sizes: list[int] = []
     real = job_store.enqueue_and_commit
 
-    async def watched(database: Database, org: uuid.UUID, specs: Any, **how: Any) -> Any:
-        seen.append(len(specs))
-        return await real(database, org, specs, **how)
+    async def recorded(database: Database, org: uuid.UUID, specs: Any, **options: Any) -> Any:
+        sizes.append(len(specs))
+        return await real(database, org, specs, **options)
 
-    monkeypatch.setattr(job_store, "enqueue_and_commit", watched)
-    return seen
+    monkeypatch.setattr(job_store, "enqueue_and_commit", recorded)
+    return sizes
 
 
 async def test_concurrent_calls_share_few_statements_and_each_gets_its_own_handle(
@@ -86,31 +86,31 @@ async def test_orgs_do_not_share_a_statement(
 async def test_a_canceled_caller_does_not_affect_others_of_its_batch(
     take: Job[[int], int], acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = asyncio.Event()
+    started = asyncio.Event()
     real = job_store.enqueue_and_commit
 
     async def slow(*values: Any, **named: Any) -> Any:
-        begun.set()
+        started.set()
         return await real(*values, **named)
 
     monkeypatch.setattr(job_store, "enqueue_and_commit", slow)
     calls = [asyncio.create_task(take.enqueue(n)) for n in range(3)]
-    await begun.wait()
+    await started.wait()
     calls[0].cancel()
-    left, *others = await asyncio.gather(*calls, return_exceptions=True)
-    assert isinstance(left, asyncio.CancelledError)
+    canceled, *others = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(canceled, asyncio.CancelledError)
     assert len({handle.job_id for handle in others if not isinstance(handle, BaseException)}) == 2
 
 
 async def test_every_caller_of_a_batch_gets_the_error_of_an_unavailable_database(
     take: Job[[int], int], acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(*_: object, **__: object) -> Any:
+    async def unavailable(*_: object, **__: object) -> Any:
         raise StoreUnavailable("away", fix="wait")
 
-    monkeypatch.setattr(job_store, "enqueue_and_commit", away)
-    told = await asyncio.gather(*(take.enqueue(n) for n in range(3)), return_exceptions=True)
-    assert [type(error) for error in told] == [StoreUnavailable] * 3
+    monkeypatch.setattr(job_store, "enqueue_and_commit", unavailable)
+    errors = await asyncio.gather(*(take.enqueue(n) for n in range(3)), return_exceptions=True)
+    assert [type(error) for error in errors] == [StoreUnavailable] * 3
 
 
 async def test_a_call_that_waits_for_a_locked_key_does_not_delay_others(

@@ -1,4 +1,4 @@
-"""Jobs that are part of the caller's own transaction, on every kind of connection."""
+"""Enqueueing in the caller's transaction, on every supported kind of connection."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Opener = Callable[[str], AbstractAsyncContextManager[Any]]
 SyncOpener = Callable[[str], AbstractContextManager[Any]]
 
 
-class _Undo(Exception):
-    """Leaves a transaction by its back door."""
+class _Rollback(Exception):
+    """Raised to roll a transaction back."""
 
 
 class OwnSession(AsyncSession):
-    """Applications derive from the classes of their libraries."""
+    """A subclass, as applications define them."""
 
 
 @asynccontextmanager
@@ -84,7 +84,7 @@ ASYNC: dict[str, Opener] = {
 
 
 @contextmanager
-def _plain_sqlalchemy(url: str, *, session: bool) -> Iterator[Any]:
+def _sync_sqlalchemy(url: str, *, session: bool) -> Iterator[Any]:
     engine = create_engine("postgresql+psycopg://", connect_args=conninfo_to_dict(url))
     with orm.Session(engine) if session else engine.connect() as conn:
         yield conn
@@ -99,23 +99,23 @@ def _django(url: str) -> Iterator[Any]:
     from django.db import connection
 
     parts = conninfo_to_dict(url)
-    place = {name.upper(): str(parts.get(name) or "") for name in ("host", "port", "user", "password")}
-    connection.settings_dict.update(NAME=parts["dbname"], **place)
+    parameters = {name.upper(): str(parts.get(name) or "") for name in ("host", "port", "user", "password")}
+    connection.settings_dict.update(NAME=parts["dbname"], **parameters)
     yield connection
     connection.close()
 
 
-PLAIN: dict[str, SyncOpener] = {
+SYNC: dict[str, SyncOpener] = {
     "psycopg": lambda url: psycopg.connect(url),
     "psycopg with dict rows": lambda url: psycopg.connect(url, row_factory=dict_row),
-    "sqlalchemy connection": lambda url: _plain_sqlalchemy(url, session=False),
-    "sqlalchemy session": lambda url: _plain_sqlalchemy(url, session=True),
+    "sqlalchemy connection": lambda url: _sync_sqlalchemy(url, session=False),
+    "sqlalchemy session": lambda url: _sync_sqlalchemy(url, session=True),
     "django": _django,
 }
 
 
 def transaction(conn: Any) -> Any:
-    """The caller's transaction, as the library spells it."""
+    """Begin the caller's transaction with the API of its library."""
     if type(conn).__module__.startswith("django"):
         from django.db import transaction
 
@@ -124,7 +124,7 @@ def transaction(conn: Any) -> Any:
 
 
 def insert(conn: Any) -> Any:
-    """The caller's own row; awaitable on an async connection."""
+    """Insert a row of the caller; awaitable on an async connection."""
     if type(conn).__module__.startswith("django"):
         return conn.cursor().execute(_INSERT)
     return conn.execute(text(_INSERT) if hasattr(conn, "begin") else _INSERT)
@@ -136,9 +136,9 @@ async def conn(request: pytest.FixtureRequest, fresh: FreshDatabase) -> AsyncIte
         yield opened
 
 
-@pytest.fixture(params=PLAIN)
-def plain(request: pytest.FixtureRequest, app: Duly, fresh: FreshDatabase) -> Iterator[Any]:
-    with PLAIN[request.param](fresh.direct_url) as opened:
+@pytest.fixture(params=SYNC)
+def sync_conn(request: pytest.FixtureRequest, app: Duly, fresh: FreshDatabase) -> Iterator[Any]:
+    with SYNC[request.param](fresh.direct_url) as opened:
         yield opened
     app.close_sync()
 
@@ -178,11 +178,11 @@ async def test_the_job_commits_with_the_callers_row(
 async def test_the_job_rolls_back_with_the_callers_row(
     build: Job[[str], None], conn: Any, sql: psycopg.Connection
 ) -> None:
-    with suppress(_Undo):
+    with suppress(_Rollback):
         async with transaction(conn):
             await insert(conn)
             lost = await build.options(conn=conn).enqueue("DE")
-            raise _Undo
+            raise _Rollback
     with pytest.raises(errors.UnknownJob):
         await lost.status()
     assert (notes(sql), stored(sql)) == (0, [0, 0, 0, 0])
@@ -218,11 +218,11 @@ async def test_an_unknown_project_raises_an_error_of_duly(build: Job[[str], None
 
 
 def test_the_job_commits_with_the_callers_row_without_async(
-    build: Job[[str], None], plain: Any, sql: psycopg.Connection
+    build: Job[[str], None], sync_conn: Any, sql: psycopg.Connection
 ) -> None:
-    with transaction(plain):
-        insert(plain)
-        handle = build.options(conn=plain).enqueue_sync("DE")
+    with transaction(sync_conn):
+        insert(sync_conn)
+        handle = build.options(conn=sync_conn).enqueue_sync("DE")
         with pytest.raises(errors.UnknownJob):
             handle.status()
     assert handle.status().status == "queued"
@@ -230,29 +230,29 @@ def test_the_job_commits_with_the_callers_row_without_async(
 
 
 def test_the_job_rolls_back_with_the_callers_row_without_async(
-    build: Job[[str], None], plain: Any, sql: psycopg.Connection
+    build: Job[[str], None], sync_conn: Any, sql: psycopg.Connection
 ) -> None:
-    with suppress(_Undo), transaction(plain):
-        insert(plain)
-        lost = build.options(conn=plain).enqueue_sync("DE")
-        raise _Undo
+    with suppress(_Rollback), transaction(sync_conn):
+        insert(sync_conn)
+        lost = build.options(conn=sync_conn).enqueue_sync("DE")
+        raise _Rollback
     assert (notes(sql), stored(sql)) == (0, [0, 0, 0, 0])
-    with transaction(plain):
-        again = build.options(conn=plain).enqueue_sync("DE")
+    with transaction(sync_conn):
+        again = build.options(conn=sync_conn).enqueue_sync("DE")
     assert again.created
     assert again.status().job_id != lost.job_id
 
 
-def test_a_batch_without_async(app: Duly, build: Job[[str], None], plain: Any) -> None:
-    with transaction(plain):
-        handles = app.enqueue_many_sync([build.call("DE"), build.call("DE")], conn=plain)
+def test_a_batch_without_async(app: Duly, build: Job[[str], None], sync_conn: Any) -> None:
+    with transaction(sync_conn):
+        handles = app.enqueue_many_sync([build.call("DE"), build.call("DE")], conn=sync_conn)
     assert [h.created for h in handles] == [True, False]
     assert handles[1].status().status == "queued"
 
 
-def test_a_refusal_raises_an_error_of_duly_without_async(build: Job[[str], None], plain: Any) -> None:
-    with pytest.raises(errors.UnknownOrg) as caught, transaction(plain):
-        build.options(conn=plain, org_id=uuid.uuid4()).enqueue_sync("DE")
+def test_a_refusal_raises_an_error_of_duly_without_async(build: Job[[str], None], sync_conn: Any) -> None:
+    with pytest.raises(errors.UnknownOrg) as caught, transaction(sync_conn):
+        build.options(conn=sync_conn, org_id=uuid.uuid4()).enqueue_sync("DE")
     assert (caught.value.field, caught.value.fix) == ("org_id", "create the org first")
 
 
@@ -298,16 +298,16 @@ async def test_a_large_payload_is_stored_as_a_blob(build: Job[[str], None], conn
 
 
 async def test_workers_are_notified_at_the_commit(build: Job[[str], None], fresh: FreshDatabase) -> None:
-    def heard(listener: psycopg.Connection, patience: float) -> list[str]:
-        return [n.channel for n in listener.notifies(timeout=patience, stop_after=1)]
+    def notifications(listener: psycopg.Connection, timeout: float) -> list[str]:
+        return [n.channel for n in listener.notifies(timeout=timeout, stop_after=1)]
 
     async with _psycopg(fresh.direct_url) as conn:
         with psycopg.connect(fresh.direct_url, autocommit=True) as listener:
             listener.execute("listen duly_ready")
             await build.options(conn=conn).enqueue("DE")
             await conn.rollback()
-            assert heard(listener, 0.1) == []
+            assert notifications(listener, 0.1) == []
             await build.options(conn=conn).enqueue("DE")
-            assert heard(listener, 0.1) == []
+            assert notifications(listener, 0.1) == []
             await conn.commit()
-            assert heard(listener, 10) == ["duly_ready"]
+            assert notifications(listener, 10) == ["duly_ready"]

@@ -1,4 +1,4 @@
-"""A handle: watch a job, wait for it, take its result, cancel it."""
+"""Handles: read status and events of a job, wait for it, get its result, cancel it."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def declare(app: Duly, name: str = "report.build"):
 
 
 async def claim(database: Database, handle: Handle[Any]) -> None:
-    """What a worker does when it takes the job."""
-    where = {"lane": "q:default", "after_org": uuid.UUID(int=0), "slots": 1}
+    """Claim the job as a worker does."""
+    lane = {"lane": "q:default", "after_org": uuid.UUID(int=0), "slots": 1}
     async with database.engine() as conn:
-        taken = await claims.claim_jobs(conn, worker_id=_WORKER, claim_id=uuid.uuid4(), **where)
-    assert [job.job_id for job in taken.jobs] == [handle.job_id]
+        claimed = await claims.claim_jobs(conn, worker_id=_WORKER, claim_id=uuid.uuid4(), **lane)
+    assert [job.job_id for job in claimed.jobs] == [handle.job_id]
 
 
-async def settle(database: Database, handle: Handle[Any], status: str, outcome: str, **more: Any) -> None:
-    """What a worker does when the job has ended."""
+async def settle(database: Database, handle: Handle[Any], status: str, outcome: str, **fields: Any) -> None:
+    """Settle the job as a worker does."""
     transition = {
         "org_id": str(handle.org_id),
         "job_id": str(handle.job_id),
@@ -58,7 +58,7 @@ async def settle(database: Database, handle: Handle[Any], status: str, outcome: 
         "events": [f"job.{status}"],
         "actor_type": "worker",
         "actor_id": str(_WORKER),
-        **more,
+        **fields,
     }
     async with database.engine() as conn:
         cursor = await conn.execute(
@@ -67,14 +67,14 @@ async def settle(database: Database, handle: Handle[Any], status: str, outcome: 
         assert len(await cursor.fetchall()) == 1
 
 
-async def finish(database: Database, handle: Handle[Any], result: Any, **more: Any) -> None:
+async def finish(database: Database, handle: Handle[Any], result: Any, **fields: Any) -> None:
     await claim(database, handle)
-    await settle(database, handle, "completed", "succeeded", result=result, **more)
+    await settle(database, handle, "completed", "succeeded", result=result, **fields)
 
 
 async def test_every_method_of_a_handle_raises_for_an_unknown_job(app: Duly, acting: uuid.UUID) -> None:
     handle = app.handle(uuid.uuid4())
-    for ask in (
+    for call in (
         handle.status,
         handle.wait,
         handle.result,
@@ -82,7 +82,7 @@ async def test_every_method_of_a_handle_raises_for_an_unknown_job(app: Duly, act
         handle.events().__anext__,
     ):
         with pytest.raises(errors.UnknownJob, match=f"no job {handle.job_id} in this org") as caught:
-            await ask()
+            await call()
         assert (caught.value.field, caught.value.fix) == ("job_id", "check the id and the org")
 
 
@@ -91,9 +91,9 @@ async def test_a_job_of_another_org_is_unknown(app: Duly, acting: uuid.UUID) -> 
     await app.create_org(other, "Other")
     theirs = await declare(app).options(org_id=other).enqueue("DE")
     handle = app.handle(theirs.job_id)
-    for ask in (handle.status, handle.result, lambda: handle.cancel("enough")):
+    for call in (handle.status, handle.result, lambda: handle.cancel("enough")):
         with pytest.raises(errors.UnknownJob, match=f"no job {theirs.job_id} in this org"):
-            await ask()
+            await call()
     assert (await app.handle(str(theirs.job_id), org_id=str(other)).status()).status == "queued"
 
 
@@ -189,15 +189,15 @@ async def test_a_result_has_the_declared_type(app: Duly, acting: uuid.UUID, data
     @app.job("count")
     def count(text: str) -> int: ...  # type: ignore[empty-body]
 
-    @app.job("place")
-    def place(name: str) -> Point: ...  # type: ignore[empty-body]
+    @app.job("locate")
+    def locate(name: str) -> Point: ...  # type: ignore[empty-body]
 
     @app.job("nothing")
     def nothing() -> None: ...
 
     number = await count.enqueue("abc")
     await finish(database, number, 3)
-    point = await place.enqueue("abc")
+    point = await locate.enqueue("abc")
     await finish(database, point, {"x": 1, "y": 2})
     report = await declare(app).enqueue("DE")
     await finish(database, report, {"region": "DE", "points": [{"x": 1, "y": 2}]})
@@ -266,15 +266,15 @@ async def test_events_are_yielded_once_in_order_until_the_terminal_event(
     app: Duly, acting: uuid.UUID, database: Database
 ) -> None:
     handle = await declare(app).enqueue("DE")
-    seen = []
+    received = []
     async with asyncio.timeout(30):
         async for event in handle.events():
-            seen.append((event.event_seq, event.event_type, event.status))
+            received.append((event.event_seq, event.event_type, event.status))
             if event.event_type == "job.queued":
                 await claim(database, handle)
             elif event.event_type == "job.started":
                 await settle(database, handle, "completed", "succeeded", result={})
-    assert seen == [
+    assert received == [
         (1, "job.queued", "queued"),
         (2, "job.started", "running"),
         (3, "job.completed", "completed"),
@@ -287,17 +287,17 @@ async def test_concurrent_readers_receive_the_same_events(
     app: Duly, acting: uuid.UUID, database: Database
 ) -> None:
     handle = await declare(app).enqueue("DE")
-    watching = asyncio.Barrier(4)
+    started = asyncio.Barrier(4)
 
-    async def watch() -> list[int]:
+    async def read() -> list[int]:
         stream = handle.events()
         first = await anext(stream)
-        await watching.wait()
+        await started.wait()
         return [first.event_seq, *[e.event_seq async for e in stream]]
 
     async with asyncio.TaskGroup() as group:
-        watchers = [group.create_task(watch()) for _ in range(3)]
-        await watching.wait()
+        watchers = [group.create_task(read()) for _ in range(3)]
+        await started.wait()
         await finish(database, handle, {})
     assert [w.result() for w in watchers] == [[1, 2, 3]] * 3
 

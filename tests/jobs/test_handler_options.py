@@ -1,4 +1,4 @@
-"""How a job type is run is checked when it is declared."""
+"""Options of handlers are validated at declaration."""
 
 from __future__ import annotations
 

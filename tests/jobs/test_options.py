@@ -1,4 +1,4 @@
-"""What a declaration and a single enqueue may say beyond the payload."""
+"""Options of declarations and of single calls."""
 
 from __future__ import annotations
 
@@ -180,8 +180,8 @@ async def test_options_of_a_call_are_merged_with_the_context(
         "c-1",
     )
     assert job.traceparent == _TRACE
-    found = sql.execute("select trace_id, metadata from duly.jobs").fetchone()
-    assert found == (_TRACE.split("-")[1], {"source": "import"})
+    row = sql.execute("select trace_id, metadata from duly.jobs").fetchone()
+    assert row == (_TRACE.split("-")[1], {"source": "import"})
 
 
 async def test_contexts_nest(app: Duly, acting: uuid.UUID) -> None:

@@ -1,4 +1,4 @@
-"""`select duly.enqueue(...)`: jobs from any language that speaks SQL."""
+"""`select duly.enqueue(...)`: enqueue and cancel from SQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CASTS = {
     "metadata": "jsonb",
     "priority": "smallint",
 }
-_WHOLE = {
+_VALID = {
     "job_type": "report.build",
     "payload": '{"year": 2026, "region": "DE"}',
     "actor_type": "user",
@@ -30,7 +30,7 @@ _WHOLE = {
 
 
 def call(conn: psycopg.Connection, **arguments: Any) -> uuid.UUID:
-    """`duly.enqueue` with named arguments."""
+    """Call `duly.enqueue` with named arguments; return the job id."""
     named = compose.SQL(", ").join(
         compose.SQL("{} => {}::{}").format(
             compose.Identifier(name), compose.Placeholder(name), compose.SQL(_CASTS.get(name, "text"))
@@ -40,13 +40,13 @@ def call(conn: psycopg.Connection, **arguments: Any) -> uuid.UUID:
     )
     if "scheduled_for" in arguments:
         named += compose.SQL(", scheduled_for => %(scheduled_for)s")
-    found = conn.execute(compose.SQL("select duly.enqueue({})").format(named), arguments).fetchone()
-    assert found
-    return found[0]
+    row = conn.execute(compose.SQL("select duly.enqueue({})").format(named), arguments).fetchone()
+    assert row
+    return row[0]
 
 
 def refusal(conn: psycopg.Connection, **arguments: Any) -> tuple[str | None, ...]:
-    """State, field and message of a refused call; every refusal carries a fix."""
+    """Return SQLSTATE, field and message of a refused call; assert that it has a hint."""
     with pytest.raises(psycopg.Error) as caught:
         call(conn, **arguments)
     diag = caught.value.diag
@@ -69,29 +69,37 @@ async def build(app: Duly, acting: uuid.UUID) -> Job[..., None]:
 async def test_sql_writes_the_same_rows_as_the_client(
     app: Duly, build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    theirs = await build.options(idempotency_key="a").enqueue("DE")
-    ours = call(sql, org_id=acting, **_WHOLE, idempotency_key="b")
-    assert ours.version == 7
-    own = {"job_id", "result_id", "idempotency_key", "created_at", "run_at", "occurred_at", "commit_xid"}
-    own |= {"first_seen_at", "last_seen_at", "expires_at"}
+    by_client = await build.options(idempotency_key="a").enqueue("DE")
+    by_sql = call(sql, org_id=acting, **_VALID, idempotency_key="b")
+    assert by_sql.version == 7
+    generated = {
+        "job_id",
+        "result_id",
+        "idempotency_key",
+        "created_at",
+        "run_at",
+        "occurred_at",
+        "commit_xid",
+    }
+    generated |= {"first_seen_at", "last_seen_at", "expires_at"}
     for table in ("job_records", "event_log", "ledger", "ready"):
         rows = [
             sql.execute(f"select to_jsonb(t) from duly.{table} t where job_id = %s", [job_id]).fetchone()
-            for job_id in (theirs.job_id, ours)
+            for job_id in (by_client.job_id, by_sql)
         ]
-        client, plain = ({k: v for k, v in row[0].items() if k not in own} for row in rows if row)
+        client, plain = ({k: v for k, v in row[0].items() if k not in generated} for row in rows if row)
         assert plain == client, table
-    assert (await app.handle(ours).status()).result_id.int > 0
+    assert (await app.handle(by_sql).status()).result_id.int > 0
 
 
 async def test_the_same_payload_is_the_same_job_from_either_side(
     app: Duly, build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    first = call(sql, org_id=acting, **_WHOLE)
+    first = call(sql, org_id=acting, **_VALID)
     handle = await build.enqueue("DE")
     assert (handle.job_id, handle.created) == (first, False)
     second = await build.enqueue("FR")
-    assert call(sql, org_id=acting, **{**_WHOLE, "payload": '{"region":"FR","year":2026}'}) == second.job_id
+    assert call(sql, org_id=acting, **{**_VALID, "payload": '{"region":"FR","year":2026}'}) == second.job_id
     assert sql.execute("select count(*) from duly.job_records").fetchone() == (2,)
 
 
@@ -108,17 +116,17 @@ async def test_every_argument_of_sql_enqueue_is_stored(
         "priority": 9,
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     }
-    mail = {**_WHOLE, "job_type": "mail.send", "payload": '{"to": "a@example.com"}', **rest}
+    mail = {**_VALID, "job_type": "mail.send", "payload": '{"to": "a@example.com"}', **rest}
     call(sql, org_id=acting, project_id=project, scheduled_for=at, metadata='{"source": "sql"}', **mail)
     names = [*rest, "project_id", "run_at", "metadata"]
-    found = sql.execute(f"select {', '.join(names)} from duly.jobs").fetchone()
-    assert found == (*rest.values(), project, at, {"source": "sql"})
+    row = sql.execute(f"select {', '.join(names)} from duly.jobs").fetchone()
+    assert row == (*rest.values(), project, at, {"source": "sql"})
 
 
 async def test_the_correlation_id_defaults_to_the_request_id(
     app: Duly, build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    job = await app.handle(call(sql, org_id=acting, **_WHOLE)).status()
+    job = await app.handle(call(sql, org_id=acting, **_VALID)).status()
     assert (job.correlation_id, job.queue, job.priority, job.max_attempts) == ("req-1", "q:planning", 3, 3)
 
 
@@ -127,7 +135,7 @@ async def test_the_correlation_id_defaults_to_the_request_id(
 async def test_each_missing_field_is_named(
     build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection, field: str, empty: str | None
 ) -> None:
-    whole = {"org_id": acting, **_WHOLE, field: None if field in ("org_id", "payload") else empty}
+    whole = {"org_id": acting, **_VALID, field: None if field in ("org_id", "payload") else empty}
     assert refusal(sql, **whole) == ("DU422", field, "missing")
 
 
@@ -135,49 +143,49 @@ async def test_each_omitted_field_is_named(
     build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     for field in ("actor_type", "actor_id", "request_id"):
-        whole = {name: value for name, value in _WHOLE.items() if name != field}
+        whole = {name: value for name, value in _VALID.items() if name != field}
         assert refusal(sql, org_id=acting, **whole) == ("DU422", field, "missing")
 
 
 async def test_an_unknown_job_type_is_refused(
     build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    unknown = {**_WHOLE, "job_type": "report.built"}
+    unknown = {**_VALID, "job_type": "report.built"}
     expected = ("DU404", "job_type", "no job type 'report.built' is published")
     assert refusal(sql, org_id=acting, **unknown) == expected
 
 
 async def test_an_unknown_org_is_refused(build: Job[..., None], sql: psycopg.Connection) -> None:
-    assert refusal(sql, org_id=uuid.uuid4(), **_WHOLE)[:2] == ("DU404", "org_id")
+    assert refusal(sql, org_id=uuid.uuid4(), **_VALID)[:2] == ("DU404", "org_id")
 
 
 async def test_a_payload_is_an_object_of_bounded_size(
     build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     for wrong in ("[]", "1", '"text"', "null"):
-        found = refusal(sql, org_id=acting, **{**_WHOLE, "payload": wrong})
-        assert found == ("DU422", "payload", "not a JSON object")
+        refused = refusal(sql, org_id=acting, **{**_VALID, "payload": wrong})
+        assert refused == ("DU422", "payload", "not a JSON object")
     frame = len('{"region": ""}')
     fits = json.dumps({"region": "x" * (262_144 - frame)})
-    assert call(sql, org_id=acting, **{**_WHOLE, "payload": fits})
+    assert call(sql, org_id=acting, **{**_VALID, "payload": fits})
     large = json.dumps({"region": "x" * (262_144 - frame + 1)})
-    found = refusal(sql, org_id=acting, **{**_WHOLE, "payload": large})
-    assert found == ("DU422", "payload", "larger than 262144 bytes")
+    refused = refusal(sql, org_id=acting, **{**_VALID, "payload": large})
+    assert refused == ("DU422", "payload", "larger than 262144 bytes")
 
 
 async def test_only_declared_types_may_be_delayed(
     build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    found = refusal(sql, org_id=acting, scheduled_for=datetime(2099, 1, 1, tzinfo=UTC), **_WHOLE)
-    assert found == ("DU422", "scheduled_for", "'report.build' may not be delayed")
+    refused = refusal(sql, org_id=acting, scheduled_for=datetime(2099, 1, 1, tzinfo=UTC), **_VALID)
+    assert refused == ("DU422", "scheduled_for", "'report.build' may not be delayed")
 
 
 async def test_a_refused_job_writes_nothing(
     build: Job[..., None], acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    refusal(sql, org_id=acting, **{**_WHOLE, "payload": "[]"})
+    refusal(sql, org_id=acting, **{**_VALID, "payload": "[]"})
     with pytest.raises(psycopg.errors.ForeignKeyViolation):
-        call(sql, org_id=acting, project_id=uuid.uuid4(), **_WHOLE)
+        call(sql, org_id=acting, project_id=uuid.uuid4(), **_VALID)
     for table in ("job_records", "event_log", "ledger", "ready"):
         assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (0,), table
 
@@ -188,11 +196,11 @@ def bind(conn: psycopg.Connection, org_id: uuid.UUID) -> None:
 
 
 def cancel(conn: psycopg.Connection, org_id: uuid.UUID, job_id: uuid.UUID) -> str | None:
-    found = conn.execute(
+    row = conn.execute(
         "select duly.cancel(%s, %s, 'user', 'enough', 'user', 'u1')", [org_id, job_id]
     ).fetchone()
-    assert found
-    return found[0]
+    assert row
+    return row[0]
 
 
 async def test_a_bound_session_acts_for_its_own_org(
@@ -200,7 +208,7 @@ async def test_a_bound_session_acts_for_its_own_org(
 ) -> None:
     with sql.transaction():
         bind(sql, acting)
-        job_id = call(sql, org_id=acting, **_WHOLE)
+        job_id = call(sql, org_id=acting, **_VALID)
         assert cancel(sql, acting, job_id) == "canceled"
     assert (await app.handle(job_id).status()).cancel_reason == "enough"
 
@@ -210,20 +218,20 @@ async def test_a_bound_session_acts_for_no_other_org(
 ) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
-    theirs = await build.options(org_id=other).enqueue("DE")
+    foreign = await build.options(org_id=other).enqueue("DE")
     denied = ("DU403", "org_id", "this session belongs to another org")
     with sql.transaction(force_rollback=True):
         bind(sql, acting)
-        assert refusal(sql, org_id=other, **_WHOLE) == denied
+        assert refusal(sql, org_id=other, **_VALID) == denied
     with sql.transaction(force_rollback=True):
         bind(sql, acting)
         with pytest.raises(psycopg.Error) as caught:
-            cancel(sql, other, theirs.job_id)
+            cancel(sql, other, foreign.job_id)
         assert (caught.value.sqlstate, caught.value.diag.message_detail) == denied[:2]
     with sql.transaction():
         bind(sql, acting)
-        assert cancel(sql, acting, theirs.job_id) is None, "under a wrong org it does not exist"
-    assert (await theirs.status()).status == "queued"
+        assert cancel(sql, acting, foreign.job_id) is None, "under a wrong org it does not exist"
+    assert (await foreign.status()).status == "queued"
 
 
 async def test_a_tenant_writes_through_the_functions_only(

@@ -1,4 +1,4 @@
-"""Options and surroundings that cannot be stored are refused by name, before anything is sent."""
+"""Invalid options, context values and settings are refused by name, before anything is written."""
 
 from __future__ import annotations
 
@@ -129,9 +129,9 @@ async def test_a_tenant_session_without_an_org_cannot_enqueue_or_cancel(
     handle = await build.enqueue("DE")
     await app.publish()
     sql.execute("set role duly_tenant")
-    who = "actor_type => 'user', actor_id => 'u', request_id => 'r'"
+    caller = "actor_type => 'user', actor_id => 'u', request_id => 'r'"
     for query, values in [
-        (f"select duly.enqueue(%s, 'report.build', {who})", [acting]),
+        (f"select duly.enqueue(%s, 'report.build', {caller})", [acting]),
         ("select * from duly.enqueue_jobs(%s, '[]', '[]')", [acting]),
         ("select duly.cancel(%s, %s, 'user', 'no', 'user', 'u')", [acting, handle.job_id]),
     ]:
@@ -141,7 +141,7 @@ async def test_a_tenant_session_without_an_org_cannot_enqueue_or_cancel(
 
 
 async def test_closing_an_app_that_never_connected_succeeds() -> None:
-    app = Duly(database_url="postgresql://nobody@127.0.0.1:1/none", pool_timeout=0.1)
+    app = Duly(database_url="postgresql://none@127.0.0.1:1/none", pool_timeout=0.1)
     with pytest.raises(errors.StoreUnavailable, match="DULY_DATABASE_URL"):
         await app.resources()
     await app.close()

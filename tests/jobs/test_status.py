@@ -1,4 +1,4 @@
-"""One job at a glance: the job, its last event, its last snapshot and its freshness, of one moment."""
+"""The status of a job: the job, its last event, its last snapshot and its freshness, read at one moment."""
 
 from __future__ import annotations
 
@@ -25,41 +25,52 @@ def jobs(app: Duly) -> Jobs:
     return Jobs(app)
 
 
-async def look(jobs: Jobs, handle: Handle[object]) -> JobStatusReading:
-    """The job as it is, which other ways of looking see as well."""
-    seen = await jobs.status(str(handle.org_id), str(handle.job_id))
-    assert seen.job == await handle.status()
-    shown = await jobs.show(handle.org_id, handle.job_id)
-    assert seen.event_seq == shown.events[-1].event_seq == len(shown.events)
-    assert (seen.freshness.state, seen.freshness.shown) == (shown.freshness.state, shown.freshness.shown)
-    return seen
+async def read_and_compare(jobs: Jobs, handle: Handle[object]) -> JobStatusReading:
+    """Read the status; assert that the handle and the job detail agree with it."""
+    reading = await jobs.status(str(handle.org_id), str(handle.job_id))
+    assert reading.job == await handle.status()
+    detail = await jobs.show(handle.org_id, handle.job_id)
+    assert reading.event_seq == detail.events[-1].event_seq == len(detail.events)
+    assert (reading.freshness.state, reading.freshness.shown) == (
+        detail.freshness.state,
+        detail.freshness.shown,
+    )
+    return reading
 
 
 async def test_the_status_follows_a_job_from_queued_to_completed(
     app: Duly, jobs: Jobs, org: uuid.UUID
 ) -> None:
-    kept, go_on = asyncio.Event(), asyncio.Event()
+    partial_stored, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job("site.pages", retry=RetryPolicy(base=SOON, cap=SOON))
     async def pages(ctx: Context) -> None:
         await ctx.partial({"page": 1}, percent=50)
-        kept.set()
+        partial_stored.set()
         await go_on.wait()
         if ctx.attempt == 1:
             raise Retry("not yet")
 
     with context(org_id=org, actor=Actor.user("u1")):
         handle = await pages.enqueue()
-    seen = await look(jobs, handle)
-    assert (seen.event_seq, seen.job.latest_result_seq, seen.freshness.state) == (1, 0, Freshness.FRESH)
+    reading = await read_and_compare(jobs, handle)
+    assert (reading.event_seq, reading.job.latest_result_seq, reading.freshness.state) == (
+        1,
+        0,
+        Freshness.FRESH,
+    )
     async with running_workers(app, poll=SOON):
-        await kept.wait()
-        seen = await look(jobs, handle)
-        assert (seen.job.status, seen.event_seq, seen.job.latest_result_seq) == ("partial", 3, 1)
+        await partial_stored.wait()
+        reading = await read_and_compare(jobs, handle)
+        assert (reading.job.status, reading.event_seq, reading.job.latest_result_seq) == ("partial", 3, 1)
         go_on.set()
         await handle.wait(60)
-    seen = await look(jobs, handle)
-    assert (seen.job.status, seen.job.latest_result_seq, seen.freshness.state) == ("completed", 3, "terminal")
+    reading = await read_and_compare(jobs, handle)
+    assert (reading.job.status, reading.job.latest_result_seq, reading.freshness.state) == (
+        "completed",
+        3,
+        "terminal",
+    )
 
 
 async def test_the_status_contains_the_freshness(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
@@ -68,13 +79,13 @@ async def test_the_status_contains_the_freshness(app: Duly, jobs: Jobs, sql: psy
     sql.execute("update duly.workers set heartbeat_at = heartbeat_at - interval '2 hours'")
     [held] = [row["job_id"] for row in all_of(sql, org) if row["status"] == "running"][-1:]
     page = await jobs.list(org, limit=50)
-    judged = await jobs.freshness(org, page.jobs)
-    assert judged.keys() == {job.job_id for job in page.jobs}
+    freshness = await jobs.freshness(org, page.jobs)
+    assert freshness.keys() == {job.job_id for job in page.jobs}
     for job in page.jobs:
-        seen = await jobs.status(org, job.job_id)
-        assert seen.freshness.state is judged[job.job_id].state
-    assert "lease_ended_at" in judged[held].evidence
-    assert judged[held].shown is FreshnessLabel.LIKELY_STALE
+        reading = await jobs.status(org, job.job_id)
+        assert reading.freshness.state is freshness[job.job_id].state
+    assert "lease_ended_at" in freshness[held].evidence
+    assert freshness[held].shown is FreshnessLabel.LIKELY_STALE
     assert await jobs.freshness(org, []) == {}
 
 
@@ -103,14 +114,16 @@ async def test_a_status_is_read_after_a_rollback_on_its_connection(
     app: Duly, org: uuid.UUID, fresh: FreshDatabase
 ) -> None:
     [handle] = await enqueue(BlockingJobs(app).build, org, [1])
-    async with Database(fresh.direct_url, size=PoolSize(1, 1)) as one:
-        assert await read_status(one, org, handle.job_id)
+    async with Database(fresh.direct_url, size=PoolSize(1, 1)) as database:
+        assert await read_status(database, org, handle.job_id)
         with pytest.raises(ZeroDivisionError):
-            async with one.tenant(org) as conn:
-                for _ in range(10):  # often enough for psycopg to prepare it, and to drop everything later
+            async with database.tenant(org) as conn:
+                for _ in range(
+                    10
+                ):  # often enough that psycopg prepares it, and deallocates everything on rollback
                     await conn.execute("select %s::int", [1])
                 raise ZeroDivisionError
-        assert await read_status(one, org, handle.job_id)
+        assert await read_status(database, org, handle.job_id)
 
 
 async def test_a_status_is_read_with_and_without_prepared_statements(
@@ -119,23 +132,23 @@ async def test_a_status_is_read_with_and_without_prepared_statements(
     [handle] = await enqueue(BlockingJobs(app).build, org, [1])
 
     async def check(database: Database) -> None:
-        seen = await read_status(database, org, handle.job_id)
-        assert seen is not None
-        assert seen.job == await handle.status()
+        reading = await read_status(database, org, handle.job_id)
+        assert reading is not None
+        assert reading.job == await handle.status()
 
     async with Database(fresh.url, pooled=True) as pooled, Database(fresh.direct_url) as direct:
         await check(pooled)
         await check(direct)
         async with direct.engine() as conn:
             assert conn.prepared == {"jobs/read_status", "stale_jobs/read_evidence"}
-            conn.prepared = frozenset()  # as if an attempt had been cut off
+            conn.prepared = frozenset()  # as if preparing had been interrupted
         await check(direct)
         async with direct.engine() as conn:
             await conn.execute("select 1", prepare=True)
             with suppress(ZeroDivisionError):
                 async with conn.transaction():
                     raise ZeroDivisionError
-            # The driver has forgotten all that it knows of, and ours with it.
+            # The rollback lets psycopg deallocate all prepared statements, including ours.
             assert await (await conn.execute("select from pg_prepared_statements")).fetchall() == []
         await check(direct)
         await check(direct)

@@ -1,4 +1,4 @@
-"""Everything from code that is not async: scripts, threads, forked processes."""
+"""The sync API: scripts, threads and forked processes."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ app.close_sync()
 
 
 def run(script: str, app: Duly, org: uuid.UUID) -> subprocess.CompletedProcess[str]:
-    given = app.settings.model_dump(
+    settings = app.settings.model_dump(
         include={"database_url", "database_direct_url", "blobs_url"}, exclude_none=True
     )
-    environ = {**os.environ, **{f"DULY_{name.upper()}": value for name, value in given.items()}}
-    # A fork beside threads is what this is about; newer versions of Python warn of it.
+    environ = {**os.environ, **{f"DULY_{name.upper()}": value for name, value in settings.items()}}
+    # This tests a fork beside threads, about which newer versions of Python warn.
     command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", script, str(org)]
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
 def script(app: Duly) -> Iterator[Duly]:
-    """The app as a script uses it."""
+    """An application whose sync resources are closed after the test."""
     yield app
     app.close_sync()
 
@@ -113,12 +113,12 @@ def test_a_script_cancels_a_job(build: Job[[str], int]) -> None:
 
 def test_a_script_reads_events_until_the_job_ends(build: Job[[str], int]) -> None:
     handle = build.enqueue_sync("DE")
-    seen = []
+    received = []
     for event in handle.events():
-        seen.append((event.event_seq, event.event_type))
+        received.append((event.event_seq, event.event_type))
         if event.event_type == "job.queued":
             handle.cancel("enough")
-    assert seen == [(1, "job.queued"), (2, "job.canceled")]
+    assert received == [(1, "job.queued"), (2, "job.canceled")]
     assert [e.event_seq for e in handle.events(after=1)] == [2]
 
 
@@ -168,14 +168,14 @@ def test_many_threads_share_one_app(build: Job[[str], int], sql: psycopg.Connect
 
 
 def test_a_new_thread_has_no_context(build: Job[[str], int], acting: uuid.UUID) -> None:
-    def told() -> str:
+    def enqueue_in_context() -> str:
         with context(org_id=acting, actor=Actor.user("u2")):
             return build.enqueue_sync("DE").status().actor_id
 
     with ThreadPoolExecutor(1) as threads:
         with pytest.raises(errors.MissingField, match="org_id"):
             threads.submit(build.enqueue_sync, "DE").result()
-        assert threads.submit(told).result() == "u2"
+        assert threads.submit(enqueue_in_context).result() == "u2"
 
 
 def test_each_call_uses_the_context_of_its_block(build: Job[[str], int]) -> None:
@@ -198,15 +198,15 @@ async def test_sync_calls_work_inside_a_running_loop(build: Job[[str], int]) -> 
 
 
 def test_a_script_that_does_not_close_its_app_exits_cleanly(app: Duly, org: uuid.UUID) -> None:
-    done = run(_SCRIPT, app, org)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "queued\n", "")
+    finished = run(_SCRIPT, app, org)
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "queued\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_opens_its_own_connections(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    done = run(_FORKING, app, org)
-    assert (done.returncode, done.stderr) == (0, "")
-    found = sql.execute("select payload ->> 'region' from duly.job_records order by 1").fetchall()
-    assert [row[0] for row in found] == ["child", "parent", "parent again"]
+    finished = run(_FORKING, app, org)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    rows = sql.execute("select payload ->> 'region' from duly.job_records order by 1").fetchall()
+    assert [row[0] for row in rows] == ["child", "parent", "parent again"]

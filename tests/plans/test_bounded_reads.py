@@ -100,7 +100,7 @@ async def recorded(url: str, plans: str = "auto") -> AsyncIterator[tuple[Databas
 
 def check(trace: PlanRecorder, **bounds: int) -> None:
     assert trace.plans
-    assert trace.scans <= {"claims"}  # they are few
+    assert trace.scans <= {"claims"}  # small tables
     # For a node with many loops the server reports the average.
     assert {table: rows for table, rows in trace.read.items() if round(rows) > bounds.get(table, 0)} == {}
 
@@ -224,7 +224,7 @@ async def test_a_status_reads_one_row_of_each_job(rich: Rich) -> None:
         for job in (*waiting, *others):
             trace.plans.clear()
             assert await read_status(database, rich.org, job)
-            # Of the record and the state, the org's look and the engine's.
+            # The record and the state, each read by the org and by the engine.
             check(trace, job_records=2, job_states=2, ready=1, scheduled=1, claims=1)
         trace.plans.clear()
         assert len(await read_statuses(database, rich.org, [*waiting, *others])) == 4

@@ -29,7 +29,7 @@ def read_by(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "values", "most"),
+    ("name", "values", "max_rows"),
     [
         # One row per scanned part of the queue, of which there are 3,001, and its oldest.
         (
@@ -55,9 +55,9 @@ def read_by(sql: psycopg.Connection[Any], name: str, values: dict[str, Any]) -> 
     ],
 )
 def test_a_sweep_reads_no_more_than_its_bound(
-    sql: psycopg.Connection[Any], filled: uuid.UUID, name: str, values: dict[str, Any], most: int
+    sql: psycopg.Connection[Any], filled: uuid.UUID, name: str, values: dict[str, Any], max_rows: int
 ) -> None:
-    assert read_by(sql, f"stale_jobs/{name}", values) <= most
+    assert read_by(sql, f"stale_jobs/{name}", values) <= max_rows
 
 
 def test_checking_jobs_reads_only_those_jobs(sql: psycopg.Connection[Any], filled: uuid.UUID) -> None:

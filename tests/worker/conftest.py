@@ -1,4 +1,4 @@
-"""The application of the isolated job types, at work on the database of the test."""
+"""Fixture: the application of the isolated job types, on the database of the test."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.worker import isolated_jobs
 
 @pytest.fixture
 async def isolated(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
-    """Only here it knows the database: its processes must be told."""
-    made = isolated_jobs.app
-    made.settings = Settings.load(
+    """The application with the database URL, which its processes get from the worker."""
+    app = isolated_jobs.app
+    app.settings = Settings.load(
         database_url=fresh.url,
         database_direct_url=fresh.direct_url if fresh.url != fresh.direct_url else None,
         blobs_url=str(tmp_path / "blobs"),
         maintenance=False,
     )
-    vars(made).pop("database_urls", None)
-    yield made
-    await made.close()
+    vars(app).pop("database_urls", None)
+    yield app
+    await app.close()

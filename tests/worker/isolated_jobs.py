@@ -1,6 +1,6 @@
-"""Job types that run in processes of their own: at the top of a module, where such a process finds them.
+"""Job types with isolation="process", at module level so that a child process can import them.
 
-The application names no database. Its processes get the one of the worker that started them.
+The application has no database URL: its processes get that of the worker that started them.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from tests.worker.working import ONE_ATTEMPT, RETRY_AT_ONCE, TWO_ATTEMPTS, secon
 
 app = Duly()
 MIB = 2**20
-NASTY: dict[str, type[BaseException]] = {
+BASE_EXCEPTIONS: dict[str, type[BaseException]] = {
     error.__name__: error
     for error in (BaseException, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 }
 
 
-@app.job("isolated.who", isolation="process")
-def who(n: int) -> int:
+@app.job("isolated.get_pid", isolation="process")
+def get_pid(n: int) -> int:
     return os.getpid()
 
 
 @app.job("isolated.exit", isolation="process", retry=TWO_ATTEMPTS)
-def leave(code: int) -> None:
+def exit_process(code: int) -> None:
     os._exit(code)
 
 
-@app.job("isolated.exit_softly", isolation="process", retry=ONE_ATTEMPT)
-async def leave_softly() -> None:
+@app.job("isolated.exit_async", isolation="process", retry=ONE_ATTEMPT)
+async def exit_process_async() -> None:
     os._exit(0)
 
 
-@app.job("isolated.eat", isolation="process", retry=ONE_ATTEMPT, memory_limit=512 * MIB)
-def eat(mebibytes: int) -> int:
+@app.job("isolated.allocate", isolation="process", retry=ONE_ATTEMPT, memory_limit=512 * MIB)
+def allocate(mebibytes: int) -> int:
     return len([bytearray(MIB) for _ in range(mebibytes)])
 
 
@@ -56,22 +56,22 @@ async def spin() -> None:
 
 
 @app.job("isolated.raise", isolation="process", retry=ONE_ATTEMPT)
-def raise_plainly(error: str) -> None:
-    raise NASTY[error]("nasty")
+def raise_sync(error: str) -> None:
+    raise BASE_EXCEPTIONS[error]("nasty")
 
 
-@app.job("isolated.raise_softly", isolation="process", retry=ONE_ATTEMPT)
-async def raise_softly(error: str) -> None:
-    raise NASTY[error]("nasty")
+@app.job("isolated.raise_async", isolation="process", retry=ONE_ATTEMPT)
+async def raise_async(error: str) -> None:
+    raise BASE_EXCEPTIONS[error]("nasty")
 
 
-@app.job("isolated.boast", isolation="process", retry=RETRY_AT_ONCE)
-def boast(size: int) -> str:
+@app.job("isolated.return_text", isolation="process", retry=RETRY_AT_ONCE)
+def return_text(size: int) -> str:
     return "x" * size
 
 
-@app.job("isolated.result", isolation="process", retry=RETRY_AT_ONCE)
-def return_nonsense() -> Any:
+@app.job("isolated.return_object", isolation="process", retry=RETRY_AT_ONCE)
+def return_object() -> Any:
     return object()
 
 
@@ -80,40 +80,40 @@ async def child(kind: str) -> None: ...
 
 
 @app.job("isolated.parent", isolation="process")
-def parent(ctx: SyncContext) -> None:
-    ctx.enqueue(child.call("plain"))
+def enqueue_children(ctx: SyncContext) -> None:
+    ctx.enqueue(child.call("sync"))
     with ctx.transaction():
-        ctx.enqueue(child.call("plain, in the transaction"))
+        ctx.enqueue(child.call("sync, in the transaction"))
 
 
-@app.job("isolated.parent_softly", isolation="process")
-async def parent_softly(ctx: Context) -> None:
+@app.job("isolated.parent_async", isolation="process")
+async def enqueue_children_async(ctx: Context) -> None:
     await ctx.enqueue(child.call("async"))
     async with ctx.transaction():
         await ctx.enqueue(child.call("async, in the transaction"))
 
 
 @app.job("isolated.write", isolation="process", retry=RETRY_AT_ONCE)
-def write(ctx: SyncContext, ending: str, marks: str) -> str:
+def write(ctx: SyncContext, ending: str, marks_dir: str) -> str:
     with ctx.transaction() as conn:
         conn.execute("insert into effects (job_id, attempt) values (%s, %s)", [ctx.job.job_id, ctx.attempt])
-    return _ended(ending, Path(marks) / str(ctx.job.job_id))
+    return _finish(ending, Path(marks_dir) / str(ctx.job.job_id))
 
 
-@app.job("isolated.write_softly", isolation="process", retry=RETRY_AT_ONCE)
-async def write_softly(ctx: Context, ending: str, marks: str) -> str:
+@app.job("isolated.write_async", isolation="process", retry=RETRY_AT_ONCE)
+async def write_async(ctx: Context, ending: str, marks_dir: str) -> str:
     async with ctx.transaction() as conn:
         await conn.execute(
             "insert into effects (job_id, attempt) values (%s, %s)", [ctx.job.job_id, ctx.attempt]
         )
-    return _ended(ending, Path(marks) / str(ctx.job.job_id))
+    return _finish(ending, Path(marks_dir) / str(ctx.job.job_id))
 
 
-def _ended(ending: str, mark: Path) -> str:
-    """The first try ends so, and the second well."""
-    if mark.exists():
+def _finish(ending: str, marker: Path) -> str:
+    """End the first attempt as `ending` says; complete the second one."""
+    if marker.exists():
         return ending
-    mark.touch()
+    marker.touch()
     if ending == "error":
         raise ValueError("not yet")
     if ending == "exit":
@@ -124,7 +124,7 @@ def _ended(ending: str, mark: Path) -> str:
 
 
 @app.job("isolated.chunks", isolation="process", retry=RETRY_AT_ONCE, allows_partial=True)
-def chunked(ctx: SyncContext, parts: list[str], ledger: str) -> dict[str, Any]:
+def process_chunks(ctx: SyncContext, parts: list[str], ledger: str) -> dict[str, Any]:
     for chunk in ctx.chunks(parts):
         with chunk:
             with Path(ledger).open("a") as file:
@@ -136,9 +136,9 @@ def chunked(ctx: SyncContext, parts: list[str], ledger: str) -> dict[str, Any]:
     return ctx.results()
 
 
-@app.job("isolated.patient", isolation="process", retry=ONE_ATTEMPT)
-def patient(ctx: SyncContext, started: str) -> None:
-    """Obeys a cancel."""
+@app.job("isolated.cancelable", isolation="process", retry=ONE_ATTEMPT)
+def cancelable(ctx: SyncContext, started: str) -> None:
+    """Stop on a cancel request."""
     Path(started).touch()
     while True:
         ctx.check_canceled()
@@ -146,29 +146,29 @@ def patient(ctx: SyncContext, started: str) -> None:
 
 
 @app.job("isolated.start", isolation="process", retry=ONE_ATTEMPT, timeout=seconds(1))
-def start(pid_file: str) -> None:
-    """Waits for a process of its own."""
+def start_subprocess(pid_file: str) -> None:
+    """Start a subprocess and wait for it."""
     started = subprocess.Popen(["sleep", "600"])
     Path(pid_file).write_text(str(started.pid))
     started.wait()
 
 
 @app.job("isolated.pool", isolation="process", retry=ONE_ATTEMPT)
-def pool() -> list[int]:
-    """Has processes of its own, the usual way."""
+def use_process_pool() -> list[int]:
+    """Use a multiprocessing pool inside the handler."""
     with multiprocessing.get_context("spawn").Pool(1) as workers:
         return workers.map(abs, [-1, -2])
 
 
-@app.job("isolated.deaf", isolation="process", retry=ONE_ATTEMPT)
-async def deaf(started: str) -> None:
-    """Does not."""
+@app.job("isolated.uncancelable", isolation="process", retry=ONE_ATTEMPT)
+async def uncancelable(started: str) -> None:
+    """Ignore cancel requests."""
     Path(started).touch()
     while True:
         threading.Event().wait(0.01)
 
 
-@app.job("isolated.talk", isolation="process", retry=ONE_ATTEMPT, timeout=seconds(0.5))
-def talk(ctx: SyncContext) -> None:
+@app.job("isolated.log_then_hang", isolation="process", retry=ONE_ATTEMPT, timeout=seconds(0.5))
+def log_then_hang(ctx: SyncContext) -> None:
     ctx.log.info("about to hang")
     threading.Event().wait()

@@ -1,4 +1,4 @@
-"""Handlers that block the event loop are interrupted when their time is over, or else the worker gives up."""
+"""Handlers that block the event loop are interrupted at their timeout, or the worker reports itself stuck."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from tests.worker.working import (
 )
 
 
-@pytest.mark.parametrize("way", ["asleep", "at work", "deaf"])
+@pytest.mark.parametrize("way", ["sleeping", "computing", "catching once"])
 async def test_a_handler_that_blocks_the_loop_is_interrupted(app: Duly, acting: uuid.UUID, way: str) -> None:
-    heard = []
+    caught = []
 
-    @app.job("block.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
+    @app.job("block.loop", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     async def block() -> None:
-        if way == "asleep":
+        if way == "sleeping":
             sleep(60)
-        while way == "at work":
+        while way == "computing":
             pass
-        while not heard:
+        while not caught:
             try:
                 sleep(60)
             except Exception:
-                raise AssertionError("what stops a handler is no Exception") from None
+                raise AssertionError("the interrupt must not be an Exception") from None
             except BaseException as error:
-                heard.append(error)
+                caught.append(error)
 
     async with surviving_worker(app):
         job = await (await block.enqueue()).wait()
@@ -57,24 +57,24 @@ async def test_a_task_of_a_handler_that_blocks_the_loop_is_interrupted(app: Duly
     async def block() -> None:
         sleep(60)
 
-    @app.job("block.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
-    async def softly() -> None:
+    @app.job("block.loop", timeout=seconds(0.3), retry=ONE_ATTEMPT)
+    async def block_in_task() -> None:
         await asyncio.gather(block(), yield_to_loop())
 
     async with surviving_worker(app):
-        job = await (await softly.enqueue()).wait()
+        job = await (await block_in_task.enqueue()).wait()
     assert (job.outcome, job.error_code) == ("dead", "run.timeout")
 
 
 async def test_a_blocked_loop_that_was_freed_lets_the_handler_clean_up(app: Duly, acting: uuid.UUID) -> None:
     cleaned = asyncio.Event()
 
-    @app.job("block.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
+    @app.job("block.loop", timeout=seconds(0.3), retry=ONE_ATTEMPT)
     async def block(ctx: Context) -> None:
         try:
             sleep(60)
         finally:
-            # Longer than it takes to notice that it still runs.
+            # Longer than the watchdog needs to notice that the handler still runs.
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.Event().wait(), 0.5)
             cleaned.set()
@@ -89,7 +89,7 @@ async def test_a_blocked_loop_that_was_freed_lets_the_handler_clean_up(app: Duly
 async def test_a_handler_that_blocks_the_loop_within_its_timeout_completes(
     app: Duly, acting: uuid.UUID
 ) -> None:
-    @app.job("block.softly", retry=ONE_ATTEMPT)
+    @app.job("block.loop", retry=ONE_ATTEMPT)
     async def block() -> str:
         sleep(1.7)
         return "done"
@@ -102,33 +102,33 @@ async def test_a_worker_whose_loop_was_blocked_beyond_its_lease_is_lost_and_regi
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     stuck: list[float] = []
-    silent: list[object] = []
+    silences: list[object] = []
 
     @app.job("test.block", timeout=seconds(0.1), retry=ONE_ATTEMPT)
     async def block() -> None:
-        while not silent:
+        while not silences:
             with suppress(BaseException):
-                # Deaf to the signal, until no heartbeat has come for a while.
+                # Ignore the interrupt until the worker has sent no heartbeat for a while.
                 while not stuck or time.monotonic() < stuck[0] + 1:
                     sleep(0.05)
-                silent.append(worker_row(sql, "now() - heartbeat_at"))
+                silences.append(worker_row(sql, "now() - heartbeat_at"))
         sql.execute("update duly.workers set lost_at = now()")
 
     @app.job("test.quick")
     async def quick(n: int) -> int:
         return n
 
-    choices = {
+    options = {
         "lease": seconds(1.5),
         "heartbeat": seconds(0.1),
         "when_stuck": lambda: stuck.append(time.monotonic()),
     }
-    async with working(app, **choices) as worker:
+    async with working(app, **options) as worker:
         handle = await block.enqueue()
         await worker.loop_events.wait("declared lost")
         assert await (await quick.enqueue(1)).result(WAIT_TIMEOUT) == 1
     assert len(stuck) == 1
-    assert silent[0] > seconds(0.5), "a worker that is stuck does not say that it is well"
+    assert silences[0] > seconds(0.5), "a stuck worker sends no heartbeats"
     assert worker.loop_events.counts["lost"] == 1 or (await handle.status()).outcome == "dead"
 
 
@@ -177,17 +177,17 @@ def test_a_worker_outside_of_the_main_thread_calls_when_stuck_for_a_blocked_loop
     thread.start()
     thread.join(WAIT_TIMEOUT)
     assert stuck.is_set()
-    assert outcomes, "without a signal it can only be given up; here the handler went on by itself"
+    assert outcomes, "outside of the main thread no signal interrupts the handler, which ended by itself"
 
 
 def test_a_process_resumed_from_a_stop_is_not_stuck_before_its_loop_could_run() -> None:
-    """As after SIGCONT: two looks come at once, and the loop has not moved for longer than the lease."""
-    gave_up = []
+    """As after SIGCONT: two checks run at once, and the loop has not run for longer than the lease."""
+    stuck_calls = []
     still = SimpleNamespace(ticked_at=time.monotonic() - 60, abandoned={"abandoned": "before"}, runs={})
-    dog = Watchdog(cast(Executor, still), 3.0, lambda: gave_up.append(True))
+    dog = Watchdog(cast(Executor, still), 3.0, lambda: stuck_calls.append(True))
     try:
         dog._looked_at = time.monotonic() - 60
         assert [dog.check(), dog.check()] == [False, False]
     finally:
         dog.close()
-    assert gave_up == []
+    assert stuck_calls == []

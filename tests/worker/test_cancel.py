@@ -1,4 +1,4 @@
-"""Canceling: at once while it waits, by asking while it runs, by force when it does not listen."""
+"""Cancellation: at once while queued, by request while running, by force after the grace period."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.worker.working import (
 
 
 class Gate:
-    """A handler says that it is inside, and can be let go."""
+    """Events to hold a handler: it sets `inside`, and waits for `go`."""
 
     def __init__(self) -> None:
         self.inside = asyncio.Event()
@@ -71,7 +71,7 @@ async def test_a_running_job_stops_between_two_steps_after_a_cancel_request(
         await gate.inside.wait()
         with context(actor=actor):
             assert await handle.cancel("enough") is Status.PARTIAL
-            assert await handle.cancel("once more") is Status.PARTIAL, "asking again changes nothing"
+            assert await handle.cancel("once more") is Status.PARTIAL, "a second request changes nothing"
         await worker.loop_events.wait("cancel requested")
         gate.go.set()
         job = await handle.wait(WAIT_TIMEOUT)
@@ -128,7 +128,7 @@ async def test_an_isolated_process_is_killed_after_the_grace(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path
 ) -> None:
     async with working(isolated, cancel_grace=seconds(0.05)) as worker:
-        handle = await isolated_jobs.deaf.enqueue(str(tmp_path / "started"))
+        handle = await isolated_jobs.uncancelable.enqueue(str(tmp_path / "started"))
         await worker.loop_events.wait("started")
         await handle.cancel("enough")
         job = await handle.wait(WAIT_TIMEOUT)
@@ -178,18 +178,18 @@ async def test_a_thousand_cancels_race_with_completions_and_each_job_ends_once(
     handles = await app.enqueue_many([race.call(n) for n in range(1000)])
     answers: Counter[str] = Counter()
 
-    async def cancel(some: list[Handle[Any]]) -> None:
-        for handle in some:
+    async def cancel(batch: list[Handle[Any]]) -> None:
+        for handle in batch:
             with suppress(errors.AlreadyFinished):
                 answers[await handle.cancel("a race")] += 1
 
     async with working(app, slots=50, cancel_grace=seconds(0.1)):
-        # Two run after the worker, two come to meet it.
+        # Two tasks cancel in the order of the worker, two in the reverse order.
         await asyncio.gather(*(cancel(handles[n::4][:: 1 if n < 2 else -1]) for n in range(4)))
         ended = [await handle.wait(WAIT_TIMEOUT) for handle in handles]
-    found = Counter(job.status for job in ended)
-    assert found[Status.COMPLETED] + found[Status.CANCELED] == 1000
-    assert min(found[Status.COMPLETED], found[Status.CANCELED]) > 10, f"it was a race: {found}"
+    statuses = Counter(job.status for job in ended)
+    assert statuses[Status.COMPLETED] + statuses[Status.CANCELED] == 1000
+    assert min(statuses[Status.COMPLETED], statuses[Status.CANCELED]) > 10, f"it was a race: {statuses}"
     check_consistency(sql)
 
 
@@ -219,7 +219,7 @@ async def test_an_isolated_handler_receives_the_cancel(
 ) -> None:
     started = tmp_path / "started"
     async with working(isolated, isolated=1, cancel_grace=seconds(WAIT_TIMEOUT)):
-        handle = await isolated_jobs.patient.enqueue(str(started))
+        handle = await isolated_jobs.cancelable.enqueue(str(started))
         while not started.exists():
             await asyncio.to_thread(lambda: None)
         await handle.cancel("enough")
@@ -241,10 +241,10 @@ async def test_a_job_that_waits_for_its_retry_is_canceled_at_once(app: Duly, act
 
 
 @pytest.mark.parametrize(
-    "said", [ValueError("broken"), Retry("busy"), Snooze(60)], ids=["error", "retry", "snooze"]
+    "ending", [ValueError("broken"), Retry("busy"), Snooze(60)], ids=["error", "retry", "snooze"]
 )
 async def test_a_cancel_that_the_worker_has_not_received_wins_over_a_retry(
-    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, said: Exception
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, ending: Exception
 ) -> None:
     gate = Gate()
 
@@ -252,7 +252,7 @@ async def test_a_cancel_that_the_worker_has_not_received_wins_over_a_retry(
     async def fails() -> None:
         gate.inside.set()
         await gate.go.wait()
-        raise said
+        raise ending
 
     handle = await fails.enqueue()
     async with silent_worker(app, sql):

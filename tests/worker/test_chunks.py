@@ -1,4 +1,4 @@
-"""Long work in parts: each kept as soon as it is done, and never done twice."""
+"""Chunks: each result is stored when the chunk ends, and a finished chunk never runs again."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ async def test_a_retried_job_continues_after_its_last_finished_chunk(app: Duly, 
                 chunk.result = ctx.attempt
         return await ctx.results()
 
-    @app.job("read.plainly", retry=RETRY_AT_ONCE)
-    def plainly(ctx: SyncContext, pages: list[str]) -> dict[str, Any]:
+    @app.job("read.sync", retry=RETRY_AT_ONCE)
+    def sync_handler(ctx: SyncContext, pages: list[str]) -> dict[str, Any]:
         for chunk in ctx.chunks(pages):
             with chunk:
                 ledger.append(chunk.key)
@@ -120,7 +120,7 @@ async def test_a_retried_job_continues_after_its_last_finished_chunk(app: Duly, 
                 chunk.result = ctx.attempt
         return ctx.results()
 
-    for kind in (read, plainly):
+    for kind in (read, sync_handler):
         ledger.clear()
         handle = await kind.enqueue(PAGES)
         job = await run_until_ended(app, handle)
@@ -133,7 +133,7 @@ async def test_a_job_whose_process_was_killed_continues_after_its_last_finished_
     isolated: Duly, acting: uuid.UUID, tmp_path: Path
 ) -> None:
     ledger = tmp_path / "ledger"
-    handle = await isolated_jobs.chunked.enqueue(["a", "exit", "c"], str(ledger))
+    handle = await isolated_jobs.process_chunks.enqueue(["a", "exit", "c"], str(ledger))
     job = await run_until_ended(isolated, handle, isolated=1)
     assert ledger.read_text().split() == ["a", "exit", "exit", "c"]
     assert await handle.result() == {"a": "A", "exit": "EXIT", "c": "C"}
@@ -180,7 +180,7 @@ async def test_the_chunks_of_several_loops_are_counted_together(app: Duly, actin
 async def test_partial_results_stay_readable_however_the_job_ends(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, ending: str
 ) -> None:
-    said: dict[str, Exception] = {
+    signals: dict[str, Exception] = {
         "failed": Fail("no"),
         "canceled": Cancel("no"),
         "dead": ValueError("no"),
@@ -189,7 +189,7 @@ async def test_partial_results_stay_readable_however_the_job_ends(
     @app.job("read.pages", retry=ONE_ATTEMPT)
     async def read(ctx: Context) -> None:
         await ctx.partial({"page": 1}, percent=25)
-        raise said[ending]
+        raise signals[ending]
 
     handle = await read.enqueue()
     job = await run_until_ended(app, handle)

@@ -1,4 +1,4 @@
-"""A worker that stops waits for what runs, gives back the rest unspent, and leaves nothing behind."""
+"""A stopping worker waits for running jobs, and requeues the rest without spending attempts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_a_drain_waits_for_running_jobs(app: Duly, acting: uuid.UUID) -> N
     await worker.loop_events.wait("draining")
     go.set()
     await stopping
-    assert await handle.result() is True, "it was told that the worker is about to stop"
+    assert await handle.result() is True, "ctx.draining is set while the worker stops"
 
 
 async def test_a_requested_drain_finishes_running_jobs_claims_no_more_and_stops_the_worker(
@@ -67,8 +67,8 @@ async def test_a_requested_drain_finishes_running_jobs_claims_no_more_and_stops_
         await until(sql, "select draining_at is not null from duly.workers")
         go.set()
         await worker.loop_events.wait("drained")
-        gone = sql.execute("select stopped_at is not null from duly.workers").fetchone()
-        assert gone == (True,), "although its block is still open"
+        stopped = sql.execute("select stopped_at is not null from duly.workers").fetchone()
+        assert stopped == (True,), "although the block of the worker is still open"
         with pytest.raises(errors.UnknownWorker):
             await app.queues.drain(str(worker.worker_id), actor=Actor.operator("anna"), reason="again")
     assert ((await first.status()).status, (await second.status()).status) == (
@@ -131,7 +131,7 @@ async def test_a_worker_that_cannot_register_leaves_nothing_behind(
     sql.execute("alter table duly.workers rename to hidden")
     with pytest.raises(psycopg.errors.UndefinedTable):
         async with isolated.worker():
-            raise AssertionError("it works")
+            raise AssertionError("the worker started")
     assert multiprocessing.active_children() == []
     await until(sql, f"select ({connections}) <= {before}")
 
@@ -139,14 +139,14 @@ async def test_a_worker_that_cannot_register_leaves_nothing_behind(
 async def test_no_claim_is_left_when_all_jobs_are_settled(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    verdicts = [None, ValueError("no"), Retry("later", after=60), Snooze(60), Fail("no"), Cancel("no")]
+    endings = [None, ValueError("no"), Retry("later", after=60), Snooze(60), Fail("no"), Cancel("no")]
 
     @app.job("test.mixed", retry=ONE_ATTEMPT)
     async def mixed(ctx: Context, n: int) -> None:
         if n % 2:
             async with ctx.transaction():
                 pass
-        error = verdicts[n % len(verdicts)]
+        error = endings[n % len(endings)]
         if error is not None:
             raise error
 
@@ -166,7 +166,7 @@ async def test_no_claim_is_left_when_all_jobs_are_settled(
 async def test_an_isolated_job_still_running_after_the_drain_is_requeued(
     isolated: Duly, acting: uuid.UUID, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
-    handle = await isolated_jobs.deaf.enqueue(str(tmp_path / "started"))
+    handle = await isolated_jobs.uncancelable.enqueue(str(tmp_path / "started"))
     async with working(isolated, isolated=1, drain=seconds(0)):
         while not (tmp_path / "started").exists():
             await asyncio.to_thread(lambda: None)
@@ -197,7 +197,7 @@ async def test_a_stuck_thread_does_not_hold_up_the_drain(app: Duly, acting: uuid
 async def test_a_worker_that_delays_its_claim_notices_a_stop_request(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although it clears the wake-up after that, and would poll again in ten minutes."""
+    """Although it clears its wake-up event after the delay, and would poll again in ten minutes."""
     monkeypatch.setattr(worker_module, "_BUSY_CLAIM_DELAY", 0.3)
     inside, go = asyncio.Event(), asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The failure bridge: a job type is told of its failures once, in the transaction that ends the job."""
+"""Failure callbacks: each failure is called back once, in the transaction that ends the job."""
 
 from __future__ import annotations
 
@@ -24,54 +24,56 @@ from tests.worker.working import (
 )
 
 TABLE = """
-    create table public.told (job_id uuid, outcome text, code text, source text, org_id text);
-    grant insert, select on public.told to duly_tenant;
+    create table public.callback_calls (job_id uuid, outcome text, code text, source text, org_id text);
+    grant insert, select on public.callback_calls to duly_tenant;
 """
-TELL = """
-    insert into public.told
+INSERT_CALL = """
+    insert into public.callback_calls
     values (%s, %s, %s, %s, current_setting('duly.org_id'))
 """
 
 
 @pytest.fixture(autouse=True)
-def told(sql: psycopg.Connection[Any]) -> None:
+def callback_table(sql: psycopg.Connection[Any]) -> None:
     sql.execute(TABLE)
 
 
-async def tell(failure: Failure, conn: Any) -> None:
+async def record_call(failure: Failure, conn: Any) -> None:
     job = failure.job
-    await conn.execute(TELL, [job.job_id, job.outcome, job.error_code, failure.source])
+    await conn.execute(INSERT_CALL, [job.job_id, job.outcome, job.error_code, failure.source])
 
 
-def rows(sql: psycopg.Connection[Any]) -> list[Any]:
-    return sql.execute("select job_id, outcome, code, source, org_id::uuid from public.told").fetchall()
+def recorded_calls(sql: psycopg.Connection[Any]) -> list[Any]:
+    return sql.execute(
+        "select job_id, outcome, code, source, org_id::uuid from public.callback_calls"
+    ).fetchall()
 
 
-def debts(sql: psycopg.Connection[Any]) -> list[Any]:
+def pending_callbacks(sql: psycopg.Connection[Any]) -> list[Any]:
     return sql.execute("select tries, last_error from duly.bridge_debts").fetchall()
 
 
 async def test_the_failure_callback_commits_with_the_end_of_the_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    seen: list[Any] = []
+    observed: list[Any] = []
 
-    async def look(failure: Failure, conn: Any) -> None:
-        await tell(failure, conn)
+    async def observe(failure: Failure, conn: Any) -> None:
+        await record_call(failure, conn)
         # No other session sees the end before the callback's own writes.
         outside = sql.execute("select status from duly.jobs where job_id = %s", [failure.job.job_id])
-        seen.append((outside.fetchone(), failure.job.status, failure.payload))
+        observed.append((outside.fetchone(), failure.job.status, failure.payload))
 
-    @app.job("step.fail", on_failed=look)
+    @app.job("step.fail", on_failed=observe)
     async def fail(n: int) -> Fail:
         return Fail("it is not there", code="no.such.thing")
 
     handle = await fail.enqueue(7)
     job = await run_until_ended(app, handle)
-    assert rows(sql) == [(handle.job_id, "failed", "no.such.thing", "failed_callback", acting)]
-    assert seen == [(("running",), "failed", {"n": 7})]
+    assert recorded_calls(sql) == [(handle.job_id, "failed", "no.such.thing", "failed_callback", acting)]
+    assert observed == [(("running",), "failed", {"n": 7})]
     assert job.status == "failed"
-    assert debts(sql) == []
+    assert pending_callbacks(sql) == []
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ async def test_exactly_one_callback_runs_for_each_outcome(
 async def test_retries_cancellations_and_completions_call_no_failure_callback(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("step.flaky", retry=TWO_ATTEMPTS, on_failed=tell)
+    @app.job("step.flaky", retry=TWO_ATTEMPTS, on_failed=record_call)
     async def flaky(ctx: Context, n: int) -> str:
         if ctx.attempt == 1:
             raise RuntimeError("not yet")
@@ -117,62 +119,64 @@ async def test_retries_cancellations_and_completions_call_no_failure_callback(
     never = await flaky.enqueue(1)
     await never.cancel("never mind")
     assert (await run_until_ended(app, await flaky.enqueue(2))).status == "completed"
-    assert (rows(sql), debts(sql)) == ([], [])
+    assert (recorded_calls(sql), pending_callbacks(sql)) == ([], [])
 
 
 async def test_a_failing_callback_is_rolled_back_and_retried_and_the_job_ends(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    moods = iter(["error", "sql", "well"])
+    endings = iter(["error", "sql", "success"])
 
-    async def moody(failure: Failure, conn: Any) -> None:
-        await tell(failure, conn)
-        mood = next(moods)
-        if mood == "error":
+    async def failing_twice(failure: Failure, conn: Any) -> None:
+        await record_call(failure, conn)
+        ending = next(endings)
+        if ending == "error":
             raise RuntimeError("the callback's own trouble")
-        if mood == "sql":
+        if ending == "sql":
             await conn.execute("select 1/0")
 
-    @app.job("step.fail", on_failed=moody)
+    @app.job("step.fail", on_failed=failing_twice)
     async def fail() -> Fail:
         return Fail("it is gone", code="gone")
 
     handle = await fail.enqueue()
     assert (await run_until_ended(app, handle)).status == "failed"
-    assert rows(sql) == []
-    assert debts(sql) == [(1, "RuntimeError: the callback's own trouble")]
+    assert recorded_calls(sql) == []
+    assert pending_callbacks(sql) == [(1, "RuntimeError: the callback's own trouble")]
     await FailureCallbackRetrier(app).retry_due()
-    assert debts(sql) == [(1, "RuntimeError: the callback's own trouble")], "not due yet"
+    assert pending_callbacks(sql) == [(1, "RuntimeError: the callback's own trouble")], "not due yet"
     sql.execute("update duly.bridge_debts set due_at = now()")
     await FailureCallbackRetrier(app).retry_due()
-    assert [tries for tries, _ in debts(sql)] == [2]
+    assert [tries for tries, _ in pending_callbacks(sql)] == [2]
     sql.execute("update duly.bridge_debts set due_at = now()")
     await FailureCallbackRetrier(app).retry_due()
-    assert debts(sql) == []
-    assert rows(sql) == [(handle.job_id, "failed", "gone", "scheduled_reconciler", acting)]
+    assert pending_callbacks(sql) == []
+    assert recorded_calls(sql) == [(handle.job_id, "failed", "gone", "scheduled_reconciler", acting)]
 
 
 async def test_a_callback_that_ends_the_transaction_does_not_keep_the_job_from_ending(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    async def rude(failure: Failure, conn: Any) -> None:
+    async def end_transaction(failure: Failure, conn: Any) -> None:
         await conn.execute("rollback")
 
-    @app.job("step.fail", on_failed=rude)
+    @app.job("step.fail", on_failed=end_transaction)
     async def fail() -> Fail:
         return Fail("it is gone", code="gone")
 
     handle = await fail.enqueue()
     assert (await run_until_ended(app, handle)).status == "failed"
-    assert len(debts(sql)) == 1
+    assert len(pending_callbacks(sql)) == 1
     await FailureCallbackRetrier(app).retry_due()
-    assert [tries for tries, _ in debts(sql)] == [1], "and the reconciler does not try it at every sweep"
+    assert [tries for tries, _ in pending_callbacks(sql)] == [1], (
+        "the retrier does not call it at every sweep"
+    )
 
 
 async def test_a_process_that_does_not_declare_the_callback_leaves_it_to_one_that_does(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("step.fail", retry=ONE_ATTEMPT, on_dead=tell)
+    @app.job("step.fail", retry=ONE_ATTEMPT, on_dead=record_call)
     async def fail() -> None: ...
 
     handle = await fail.enqueue()
@@ -181,42 +185,42 @@ async def test_a_process_that_does_not_declare_the_callback_leaves_it_to_one_tha
         await lose_all_workers(other, sql)
         await FailureCallbackRetrier(other).retry_due()
     assert (await handle.status()).outcome == "dead"
-    assert (rows(sql), debts(sql)) == ([], [(0, None)])
+    assert (recorded_calls(sql), pending_callbacks(sql)) == ([], [(0, None)])
     await asyncio.gather(*(FailureCallbackRetrier(app).retry_due() for _ in range(3)))
-    assert rows(sql) == [(handle.job_id, "dead", "lease_lost", "scheduled_reconciler", acting)]
-    assert debts(sql) == []
+    assert recorded_calls(sql) == [(handle.job_id, "dead", "lease_lost", "scheduled_reconciler", acting)]
+    assert pending_callbacks(sql) == []
 
 
 async def test_the_reaper_calls_the_failure_callback_of_a_job_that_it_ends(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("step.fail", retry=ONE_ATTEMPT, on_dead=tell)
+    @app.job("step.fail", retry=ONE_ATTEMPT, on_dead=record_call)
     async def fail() -> None: ...
 
     handle = await fail.enqueue()
     await claim_and_vanish(app, handle.job_id)
     await lose_all_workers(app, sql)
-    assert rows(sql) == [(handle.job_id, "dead", "lease_lost", "failed_callback", acting)]
-    assert debts(sql) == []
+    assert recorded_calls(sql) == [(handle.job_id, "dead", "lease_lost", "failed_callback", acting)]
+    assert pending_callbacks(sql) == []
 
 
 async def test_each_of_many_failures_is_called_back_once(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("step.fail", on_failed=tell)
+    @app.job("step.fail", on_failed=record_call)
     async def fail(n: int) -> Fail:
         return Fail("it is gone", code="gone")
 
-    @app.job("step.well")
-    async def well(n: int) -> int:
+    @app.job("step.succeed")
+    async def succeed(n: int) -> int:
         return n
 
-    calls = [call for n in range(150) for call in (fail.call(n), well.call(n))]
+    calls = [call for n in range(150) for call in (fail.call(n), succeed.call(n))]
     handles = await app.enqueue_many(calls)
     async with working(app), working(app):
         for handle in handles:
             await handle.wait(60)
-    assert {len(rows(sql)), len({row[0] for row in rows(sql)})} == {150}
+    assert {len(recorded_calls(sql)), len({row[0] for row in recorded_calls(sql)})} == {150}
 
 
 async def test_a_callback_that_hangs_times_out(
@@ -233,7 +237,7 @@ async def test_a_callback_that_hangs_times_out(
 
     handle = await fail.enqueue()
     assert (await run_until_ended(app, handle)).status == "failed"
-    assert [tries for tries, _ in debts(sql)] == [1]
+    assert [tries for tries, _ in pending_callbacks(sql)] == [1]
 
 
 def _plain(failure: Failure, conn: Any) -> None: ...
@@ -242,33 +246,33 @@ async def _named(*, failure: Failure, conn: Any) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("callback", "said"),
+    ("callback", "message"),
     [(_plain, "not async"), (_short, "wrong signature"), (_named, "wrong signature")],
 )
-def test_a_callback_that_cannot_be_called_is_refused(app: Duly, callback: Any, said: str) -> None:
-    with pytest.raises(errors.ConfigurationError, match=f"on_failed: {said}"):
+def test_a_callback_that_cannot_be_called_is_refused(app: Duly, callback: Any, message: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=f"on_failed: {message}"):
 
         @app.job("step.fail", on_failed=callback)
         async def fail() -> None: ...
 
 
 async def test_an_object_can_be_the_callback(app: Duly, acting: uuid.UUID) -> None:
-    class Told:
+    class RecordingCallback:
         def __init__(self) -> None:
             self.jobs: list[uuid.UUID] = []
 
         async def __call__(self, failure: Failure, conn: Any) -> None:
             self.jobs.append(failure.job.job_id)
 
-    told = Told()
+    callback = RecordingCallback()
 
-    @app.job("step.fail", on_failed=told)
+    @app.job("step.fail", on_failed=callback)
     async def fail() -> Fail:
         return Fail("it is gone", code="gone")
 
     handle = await fail.enqueue()
     await run_until_ended(app, handle)
-    assert told.jobs == [handle.job_id]
+    assert callback.jobs == [handle.job_id]
 
 
 DEFERRED = """
@@ -290,7 +294,7 @@ async def test_a_callback_that_fails_at_commit_affects_no_other_job(
     async def bad(n: int) -> Fail:
         return Fail("it is gone", code="gone")
 
-    @app.job("step.good", retry=ONE_ATTEMPT, on_failed=tell)
+    @app.job("step.good", retry=ONE_ATTEMPT, on_failed=record_call)
     async def good(n: int) -> Fail:
         return Fail("it is gone", code="gone")
 
@@ -299,10 +303,10 @@ async def test_a_callback_that_fails_at_commit_affects_no_other_job(
     held = await bad.enqueue(2)
     await claim_and_vanish(app, held.job_id)
     await lose_all_workers(app, sql)
-    assert (await held.status()).outcome == "dead", "nor the reaper"
+    assert (await held.status()).outcome == "dead", "the callback does not stop the reaper"
     await FailureCallbackRetrier(app).retry_due()
-    assert [tries for tries, _ in debts(sql)] == [1, 1]
-    assert [row[0] for row in rows(sql)] == [second.job_id]
+    assert [tries for tries, _ in pending_callbacks(sql)] == [1, 1]
+    assert [row[0] for row in recorded_calls(sql)] == [second.job_id]
 
 
 @pytest.mark.parametrize("end", [asyncio.CancelledError, SystemExit])
@@ -320,19 +324,19 @@ async def test_a_callback_that_raises_a_base_exception_is_retried_later(
     async with working(app):
         for handle in handles:
             assert (await handle.wait(30)).status == "failed"
-    assert [tries for tries, _ in debts(sql)] == [1, 1, 1]
+    assert [tries for tries, _ in pending_callbacks(sql)] == [1, 1, 1]
 
 
 async def test_the_last_failed_attempt_calls_the_callback_of_a_dead_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("step.flaky", retry=RetryPolicy(max_attempts=1), on_failed=tell)
+    @app.job("step.flaky", retry=RetryPolicy(max_attempts=1), on_failed=record_call)
     async def flaky() -> None:
         raise RuntimeError("the only chance")
 
     handle = await flaky.enqueue()
     await settle_attempts(app)
-    assert [(row[0], row[1]) for row in rows(sql)] == [(handle.job_id, "dead")]
+    assert [(row[0], row[1]) for row in recorded_calls(sql)] == [(handle.job_id, "dead")]
 
 
 async def test_a_slow_callback_delays_no_other_job(
@@ -348,19 +352,19 @@ async def test_a_slow_callback_delays_no_other_job(
     async def fail() -> Fail:
         return Fail("it is gone", code="gone")
 
-    @app.job("step.well")
-    async def well(n: int) -> int:
+    @app.job("step.succeed")
+    async def succeed(n: int) -> int:
         if n == 0:
             await inside.wait()
         return n
 
-    # One claim holds them all: its jobs are settled at two desks at once.
-    handles = await app.enqueue_many([fail.call(), *(well.call(n) for n in range(20))])
+    # One claim holds all of them: two tasks settle its jobs concurrently.
+    handles = await app.enqueue_many([fail.call(), *(succeed.call(n) for n in range(20))])
     async with working(app):
         for handle in handles[1:]:
             assert (await handle.wait(30)).status == "completed"
         assert (await handles[0].status()).status == "running"
         go.set()
         assert (await handles[0].wait(30)).status == "failed"
-        await app.enqueue_many([well.call(99)])
+        await app.enqueue_many([succeed.call(99)])
         await until(sql, "select count(*) = 0 from duly.claims")

@@ -1,4 +1,4 @@
-"""What a handler is given, and what becomes of what it leaves."""
+"""Handlers: arguments, context, results, priorities and timeouts."""
 
 from __future__ import annotations
 
@@ -66,23 +66,23 @@ async def test_a_sync_handler_runs_in_a_thread(app: Duly, acting: uuid.UUID) -> 
 
 
 async def test_async_and_sync_handlers_get_the_context_they_declare(app: Duly, acting: uuid.UUID) -> None:
-    seen: dict[str, Any] = {}
+    calls: dict[str, Any] = {}
 
-    @app.job("ask.softly")
-    async def softly(ctx: Context, n: int) -> int:
-        seen["async"] = (type(ctx), ctx.attempt, ctx.job.job_id, ctx.job.request_id, n)
+    @app.job("context.async")
+    async def async_handler(ctx: Context, n: int) -> int:
+        calls["async"] = (type(ctx), ctx.attempt, ctx.job.job_id, ctx.job.request_id, n)
         return n
 
-    @app.job("ask.plainly")
-    def plainly(ctx: SyncContext, n: int) -> int:
-        seen["plain"] = (type(ctx), ctx.attempt, ctx.job.job_id, ctx.job.request_id, n)
+    @app.job("context.sync")
+    def sync_handler(ctx: SyncContext, n: int) -> int:
+        calls["sync"] = (type(ctx), ctx.attempt, ctx.job.job_id, ctx.job.request_id, n)
         return n
 
-    first, second = await softly.enqueue(1), await plainly.enqueue(n=2)
+    first, second = await async_handler.enqueue(1), await sync_handler.enqueue(n=2)
     await settle_attempts(app, 2)
-    assert seen == {
+    assert calls == {
         "async": (Context, 1, first.job_id, "req-1", 1),
-        "plain": (SyncContext, 1, second.job_id, "req-1", 2),
+        "sync": (SyncContext, 1, second.job_id, "req-1", 2),
     }
 
 
@@ -157,7 +157,7 @@ async def test_a_job_of_an_unknown_type_is_requeued_without_spending_the_attempt
     assert (job.status, job.attempt) == ("queued", 0)
     assert (
         seconds(0.2) < job.run_at - job.updated_at < seconds(1)
-    )  # others may know it; next time it is longer
+    )  # other workers may know it; the next delay is longer
     assert sql.execute("select event_type from duly.job_events order by event_seq").fetchall()[-1] == (
         "job.snoozed",
     )
@@ -230,7 +230,7 @@ async def test_waiting_for_a_thread_does_not_count_towards_the_timeout(app: Duly
 
 
 async def test_invalid_worker_options_are_refused_by_name(app: Duly) -> None:
-    nonsense: dict[str, Any] = {
+    invalid: dict[str, Any] = {
         "slots": 0,
         "queues": ("q:deadletter",),
         "heartbeat": seconds(20),
@@ -238,7 +238,7 @@ async def test_invalid_worker_options_are_refused_by_name(app: Duly) -> None:
         "lease": seconds(0),
         "poll": seconds(0),
     }
-    for field, value in nonsense.items():
+    for field, value in invalid.items():
         with pytest.raises(errors.ConfigurationError) as refused:
             app.worker(**{field: value})
         assert refused.value.field in (field, "heartbeat")
@@ -255,9 +255,7 @@ async def test_a_finished_run_is_freed_without_the_garbage_collector(app: Duly, 
     try:
         async with working(app) as worker:
             await worker.loop_events.wait("settled", 50)
-            runs = [
-                found for found in gc.get_objects() if type(found) is JobRun and found.job.org_id == acting
-            ]
+            runs = [item for item in gc.get_objects() if type(item) is JobRun and item.job.org_id == acting]
     finally:
         gc.enable()
     assert runs == []

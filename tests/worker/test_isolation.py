@@ -1,4 +1,4 @@
-"""Handlers in processes of their own: whatever they do to the process, the worker lives."""
+"""Handlers in isolated processes: the worker survives whatever they do to their process."""
 
 from __future__ import annotations
 
@@ -17,37 +17,35 @@ from tests.worker.working import (
     working,
 )
 
-# Processes that end
-
 
 async def test_a_handler_that_exits_its_process_is_retried_and_becomes_a_dead_letter(
     isolated: Duly, acting: uuid.UUID
 ) -> None:
     async with surviving_worker(isolated, isolated=1):
-        handle = await isolated_jobs.leave.enqueue(7)
+        handle = await isolated_jobs.exit_process.enqueue(7)
         job = await handle.wait()
-        softly = await (await isolated_jobs.leave_softly.enqueue()).wait()
-        assert await (await isolated_jobs.who.enqueue(1)).result() > 0, "the process is replaced"
+        async_job = await (await isolated_jobs.exit_process_async.enqueue()).wait()
+        assert await (await isolated_jobs.get_pid.enqueue(1)).result() > 0, "the process is replaced"
     assert (job.outcome, job.attempt, job.error_code) == ("dead", 2, "process.died")
     assert job.error_message == "the handler's process ended with code 7"
     assert await event_types(handle) == ["queued", "started", "retried", "started", "deadlettered", "failed"]
-    assert (softly.outcome, softly.error_code) == ("dead", "process.died")
+    assert (async_job.outcome, async_job.error_code) == ("dead", "process.died")
 
 
 async def test_a_process_serves_many_jobs(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=1):
-        handles = await isolated.enqueue_many([isolated_jobs.who.call(n) for n in range(3)])
+        handles = await isolated.enqueue_many([isolated_jobs.get_pid.call(n) for n in range(3)])
         pids = {await handle.result() for handle in handles}
     assert len(pids) == 1
 
 
 async def test_a_process_that_died_while_idle_costs_no_attempt(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=2):
-        first = await (await isolated_jobs.who.enqueue(1)).result()
+        first = await (await isolated_jobs.get_pid.enqueue(1)).result()
         for process in multiprocessing.active_children():
             process.kill()
             process.join()
-        handle = await isolated_jobs.who.enqueue(2)
+        handle = await isolated_jobs.get_pid.enqueue(2)
         job = await handle.wait(WAIT_TIMEOUT)
     assert (job.outcome, job.attempt, job.error_count) == ("succeeded", 1, 0)
     assert await handle.result() != first
@@ -62,7 +60,10 @@ async def test_processes_end_with_their_worker(isolated: Duly, acting: uuid.UUID
 async def test_the_children_of_an_isolated_job_go_to_the_database_of_its_worker(
     isolated: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    handles = [await isolated_jobs.parent.enqueue(), await isolated_jobs.parent_softly.enqueue()]
+    handles = [
+        await isolated_jobs.enqueue_children.enqueue(),
+        await isolated_jobs.enqueue_children_async.enqueue(),
+    ]
     async with working(isolated, isolated=1) as worker:
         assert [(await handle.wait()).error_message for handle in handles] == [None, None]
         await worker.loop_events.wait("settled", 6)
@@ -73,8 +74,8 @@ async def test_the_children_of_an_isolated_job_go_to_the_database_of_its_worker(
     assert rows == [
         (handles[1].job_id, "async"),
         (handles[1].job_id, "async, in the transaction"),
-        (handles[0].job_id, "plain"),
-        (handles[0].job_id, "plain, in the transaction"),
+        (handles[0].job_id, "sync"),
+        (handles[0].job_id, "sync, in the transaction"),
     ]
 
 
@@ -82,8 +83,8 @@ async def test_a_handler_beyond_its_memory_limit_fails_and_its_process_continues
     isolated: Duly, acting: uuid.UUID
 ) -> None:
     async with working(isolated, isolated=1):
-        job = await (await isolated_jobs.eat.enqueue(2_000)).wait()
-        assert await (await isolated_jobs.eat.enqueue(20)).result() == 20
+        job = await (await isolated_jobs.allocate.enqueue(2_000)).wait()
+        assert await (await isolated_jobs.allocate.enqueue(20)).result() == 20
     assert (job.outcome, job.error_code) == ("dead", "handler.memory")
 
 
@@ -92,7 +93,7 @@ async def test_an_isolated_handler_that_never_ends_is_killed_at_its_timeout(
 ) -> None:
     async with working(isolated, isolated=1):
         jobs = [await (await kind.enqueue()).wait() for kind in (isolated_jobs.hang, isolated_jobs.spin)]
-        assert await (await isolated_jobs.who.enqueue(1)).result() > 0
+        assert await (await isolated_jobs.get_pid.enqueue(1)).result() > 0
     assert [(job.outcome, job.error_code) for job in jobs] == [("dead", "run.timeout")] * 2
 
 
@@ -110,20 +111,20 @@ async def test_any_base_exception_of_an_isolated_handler_becomes_an_outcome(
     isolated: Duly, acting: uuid.UUID
 ) -> None:
     async with working(isolated, isolated=1):
-        pid = await (await isolated_jobs.who.enqueue(1)).result()
-        for error in isolated_jobs.NASTY:
-            for kind in (isolated_jobs.raise_plainly, isolated_jobs.raise_softly):
+        pid = await (await isolated_jobs.get_pid.enqueue(1)).result()
+        for error in isolated_jobs.BASE_EXCEPTIONS:
+            for kind in (isolated_jobs.raise_sync, isolated_jobs.raise_async):
                 job = await (await kind.enqueue(error)).wait()
                 assert (job.outcome, job.error_code != "process.died") == ("dead", True)
-        assert await (await isolated_jobs.who.enqueue(2)).result() == pid, "the process lives on"
+        assert await (await isolated_jobs.get_pid.enqueue(2)).result() == pid, "the process lives on"
 
 
 async def test_a_result_of_300_mb_from_a_process_fails_the_job(isolated: Duly, acting: uuid.UUID) -> None:
     async with working(isolated, isolated=1):
-        job = await (await isolated_jobs.boast.enqueue(300_000_000)).wait()
-        nonsense = await (await isolated_jobs.return_nonsense.enqueue()).wait()
-        small = await isolated_jobs.boast.enqueue(100_000)
+        job = await (await isolated_jobs.return_text.enqueue(300_000_000)).wait()
+        unserializable = await (await isolated_jobs.return_object.enqueue()).wait()
+        small = await isolated_jobs.return_text.enqueue(100_000)
         assert await small.result() == "x" * 100_000
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert "300000002 bytes exceed the limit of 67108864" in (job.error_message or "")
-    assert (nonsense.outcome, nonsense.error_code) == ("failed", "contract.invalid")
+    assert (unserializable.outcome, unserializable.error_code) == ("failed", "contract.invalid")

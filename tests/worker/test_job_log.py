@@ -1,4 +1,4 @@
-"""`ctx.log`: its lines are stored with the job, up to a limit per attempt, without delaying it."""
+"""`ctx.log`: log lines are stored with the job, limited per attempt, without delaying it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tests.worker import isolated_jobs
 from tests.worker.working import TWO_ATTEMPTS, WAIT_TIMEOUT, run_until_ended, working
 
 
-async def _logs(app: Duly, handle: Handle[Any], **choices: Any) -> LogPage:
-    return await app.jobs.logs(handle.org_id, handle.job_id, **choices)
+async def _logs(app: Duly, handle: Handle[Any], **options: Any) -> LogPage:
+    return await app.jobs.logs(handle.org_id, handle.job_id, **options)
 
 
 async def test_log_lines_are_stored_with_the_job_and_listed_in_pages(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("talk.twice", retry=TWO_ATTEMPTS)
+    @app.job("log.twice", retry=TWO_ATTEMPTS)
     async def twice(ctx: Context) -> None:
-        ctx.log.debug("not kept")
-        said = {"processed": 3, "customer": "Ada", "total": float("inf"), "failed": 10**400}
-        ctx.log.info("pin=%s of %d rows", "4711", 3, extra=said)
+        ctx.log.debug("below the level")
+        extra = {"processed": 3, "customer": "Ada", "total": float("inf"), "failed": 10**400}
+        ctx.log.info("pin=%s of %d rows", "4711", 3, extra=extra)
         ctx.log.warning("%d")
         try:
             raise ConnectionError("token=hunter2")
@@ -39,14 +39,14 @@ async def test_log_lines_are_stored_with_the_job_and_listed_in_pages(app: Duly, 
         if ctx.attempt == 1:
             raise ValueError("again")
 
-    @app.job("talk.plainly")
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("log.sync")
+    def sync_handler(ctx: SyncContext) -> None:
         ctx.log.info("x" * 3000)
 
-    handle, plain = await twice.enqueue(), await plainly.enqueue()
+    handle, sync_job = await twice.enqueue(), await sync_handler.enqueue()
     async with working(app):
         await handle.wait(WAIT_TIMEOUT)
-        await plain.wait(WAIT_TIMEOUT)
+        await sync_job.wait(WAIT_TIMEOUT)
     page = await _logs(app, handle)
     assert [(one.attempt, one.line_seq, one.level) for one in page.lines] == [
         (attempt, number, level)
@@ -61,7 +61,7 @@ async def test_log_lines_are_stored_with_the_job_and_listed_in_pages(app: Duly, 
             {"error_code": "connection_error", "error_class": "ConnectionError"},
         ),
     ]
-    [long] = (await _logs(app, plain)).lines
+    [long] = (await _logs(app, sync_job)).lines
     assert (len(long.message), long.message[-1]) == (2000, "…")
     job = await handle.status()
     moments = [job.created_at, *(one.logged_at for one in page.lines), job.finished_at]
@@ -80,7 +80,7 @@ async def test_log_lines_are_stored_with_the_job_and_listed_in_pages(app: Duly, 
 
 
 async def test_of_many_log_lines_the_first_and_the_last_are_stored(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("talk.much")
+    @app.job("log.much")
     async def much(ctx: Context, count: int) -> None:
         for number in range(1, count + 1):
             ctx.log.info("line %d", number)
@@ -100,7 +100,7 @@ async def test_of_many_log_lines_the_first_and_the_last_are_stored(app: Duly, ac
 async def test_a_locked_log_table_delays_no_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
-    @app.job("talk.on")
+    @app.job("log.on")
     async def on(ctx: Context) -> str:
         ctx.log.info("hello")
         return "done"
@@ -110,8 +110,8 @@ async def test_a_locked_log_table_delays_no_job(
         with sql.transaction():
             sql.execute("lock table duly.job_logs in access exclusive mode")
             assert await handle.result(WAIT_TIMEOUT) == "done"
-            found = sql.execute("select count(*) from duly.job_logs").fetchone()
-            assert found == (0,)
+            stored = sql.execute("select count(*) from duly.job_logs").fetchone()
+            assert stored == (0,)
     assert [one.message for one in (await _logs(app, handle)).lines] == ["hello"]
 
 
@@ -139,7 +139,7 @@ async def test_log_lines_beyond_the_buffer_are_dropped_and_reported(
 
 
 async def test_log_lines_of_a_killed_process_are_stored(isolated: Duly, acting: uuid.UUID) -> None:
-    ended = await run_until_ended(isolated, handle := await isolated_jobs.talk.enqueue(), isolated=1)
+    ended = await run_until_ended(isolated, handle := await isolated_jobs.log_then_hang.enqueue(), isolated=1)
     assert ended.error_code == "run.timeout"
     assert [one.message for one in (await _logs(isolated, handle)).lines] == ["about to hang"]
 
@@ -151,7 +151,7 @@ def test_a_log_line_has_the_location_of_its_caller_and_never_raises(caplog: pyte
         def put(self, lines: Sequence[NewLogLine], *, last: bool = False) -> None:
             self.extend(lines)
 
-    values = dict.fromkeys(ClaimedJob._fields) | {"job_type": "talk.here", "job_id": uuid.UUID(int=1)}
+    values = dict.fromkeys(ClaimedJob._fields) | {"job_type": "log.here", "job_id": uuid.UUID(int=1)}
     log = JobLog(ClaimedJob(**values), sink := Sink())  # type: ignore[arg-type]
     with caplog.at_level(logging.INFO):
         log.info("here", extra={"queue": "q", "job_id": "another"})
@@ -160,5 +160,5 @@ def test_a_log_line_has_the_location_of_its_caller_and_never_raises(caplog: pyte
         log.error("%(rows)s rows", {"rows": 3})
     assert [line.message for line in sink] == ["log line could not be formatted: TypeError", "3 rows"]
     [record] = caplog.records
-    assert (record.filename, record.name) == ("test_job_log.py", "duly.job.talk.here")
+    assert (record.filename, record.name) == ("test_job_log.py", "duly.job.log.here")
     assert vars(record).items() >= {"queue": "q", "job_id": str(uuid.UUID(int=1))}.items()

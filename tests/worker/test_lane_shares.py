@@ -1,4 +1,4 @@
-"""Slots are shared between lanes, tested on generated lanes."""
+"""How slots are divided among lanes, checked on arbitrary lanes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from duly.worker.claim import Lane, LaneShares
 
 
 def lanes(weights: list[int], siblings: int = 1) -> list[Lane]:
-    """A queue for each weight; the first has so many lanes."""
+    """Return the lanes of one queue per weight; the first queue has `siblings` lanes."""
     first = [Lane(f"q:a#t{n}", "q:a", weights[0], f"t{n}") for n in range(siblings)]
     rest = [Lane(f"q:{chr(98 + n)}", f"q:{chr(98 + n)}", w, "") for n, w in enumerate(weights[1:])]
     return [*first, *rest]
 
 
-def given_to(shared: list[tuple[Lane, int]]) -> Counter[str]:
+def slots_by_lane(shared: list[tuple[Lane, int]]) -> Counter[str]:
     return Counter({lane.name: share for lane, share in shared})
 
 
@@ -33,8 +33,8 @@ def test_a_round_distributes_exactly_its_slots_whichever_lanes_have_jobs(
     weights: list[int], rounds: list[tuple[int, set[int]]]
 ) -> None:
     shares, every = LaneShares(), lanes(weights)
-    for slots, there in rounds:
-        present = [lane for n, lane in enumerate(every) if n in there] or every
+    for slots, present_lanes in rounds:
+        present = [lane for n, lane in enumerate(every) if n in present_lanes] or every
         shared = shares.divide(slots, present)
         assert sum(share for _, share in shared) == slots
         assert all(share > 0 for _, share in shared)
@@ -45,11 +45,11 @@ def test_a_round_distributes_exactly_its_slots_whichever_lanes_have_jobs(
 def test_over_many_rounds_each_lane_gets_slots_in_proportion_to_its_weight(
     weights: list[int], siblings: int, rounds: list[int]
 ) -> None:
-    """Off by no more than a few slots after any number of rounds; lanes of a queue share its weight."""
+    """Within a few slots after any number of rounds; lanes of a queue share its weight."""
     shares, every = LaneShares(), lanes(weights, siblings)
     got: Counter[str] = Counter()
     for slots in rounds:
-        got += given_to(shares.divide(slots, every))
+        got += slots_by_lane(shares.divide(slots, every))
     in_queue = Counter(lane.queue for lane in every)
     for lane in every:
         due = Fraction(sum(rounds) * lane.weight, sum(weights) * in_queue[lane.queue])
@@ -64,8 +64,8 @@ def test_no_lane_with_jobs_starves_whatever_the_others_do(weights: list[int], da
     shares, turns = LaneShares(), sum(weights) // patient.weight + len(every) + 1
     assume(turns < 500)
     for _ in range(2 * turns):
-        there = [lane for lane in others if data.draw(st.booleans())]
-        if given_to(shares.divide(1, [patient, *there]))[patient.name]:
+        present_lanes = [lane for lane in others if data.draw(st.booleans())]
+        if slots_by_lane(shares.divide(1, [patient, *present_lanes]))[patient.name]:
             return
     raise AssertionError(f"one slot at a time, and none for it in {2 * turns} rounds")
 
@@ -90,7 +90,7 @@ def test_idle_lanes_accumulate_no_share() -> None:
     busy, idle = lanes([1, 1])
     for _ in range(1000):
         shares.divide(3, [busy])
-    both = [given_to(shares.divide(10, [busy, idle])) for _ in range(4)]
+    both = [slots_by_lane(shares.divide(10, [busy, idle])) for _ in range(4)]
     assert sum(both, Counter()) == {busy.name: 20, idle.name: 20}
 
 

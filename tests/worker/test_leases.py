@@ -1,4 +1,4 @@
-"""Leases: a heartbeat that nothing holds up, and a loss that is noticed."""
+"""Leases: heartbeats continue under load, and a lost lease is detected."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.worker.working import (
 )
 
 
-def forget_heartbeat(sql: psycopg.Connection) -> None:
-    """As if the worker had been silent for an hour."""
+def age_heartbeat(sql: psycopg.Connection) -> None:
+    """Let the last heartbeat be an hour old."""
     sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour'")
 
 
@@ -81,7 +81,7 @@ async def test_handlers_that_hold_every_connection_stop_neither_heartbeats_nor_f
 async def test_a_worker_that_is_declared_lost_registers_again(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    inside, told = asyncio.Event(), asyncio.Event()
+    inside, refused = asyncio.Event(), asyncio.Event()
 
     @app.job("test.slow")
     async def slow(ctx: Context) -> str:
@@ -93,7 +93,7 @@ async def test_a_worker_that_is_declared_lost_registers_again(
         finally:
             with pytest.raises(errors.LeaseLost):
                 await ctx.partial({"too": "late"})
-            told.set()
+            refused.set()
         return "the first"
 
     handle = await slow.enqueue()
@@ -101,13 +101,13 @@ async def test_a_worker_that_is_declared_lost_registers_again(
         first_id = worker.worker_id
         await inside.wait()
         with sql.transaction():
-            # Between two beats, so that the next one finds the worker lost.
+            # Between two heartbeats, so that the next one finds the worker lost.
             sql.execute("select from duly.workers for update")
-            forget_heartbeat(sql)
+            age_heartbeat(sql)
             sql.execute("update duly.workers set lost_at = now()")
         await Reaper(app).once()
         await worker.loop_events.wait("declared lost")
-        await told.wait()
+        await refused.wait()
         assert await handle.result(WAIT_TIMEOUT) == "the second"
         assert worker.worker_id != first_id
     job = await handle.status()
@@ -133,7 +133,7 @@ async def test_a_lost_lease_spends_the_attempt_and_the_last_one_is_a_dead_letter
     assert (job.status, job.outcome, job.error_code) == (Status.FAILED, "dead", "lease_lost")
     assert await event_types(handle) == ["queued", "started", "lease_lost", "deadlettered", "failed"]
     assert sql.execute("select count(*) from duly.dead_letters").fetchone() == (1,)
-    assert worker.loop_events.counts["lost"] == 1, "what the old worker wrote at its end changed nothing"
+    assert worker.loop_events.counts["lost"] == 1, "the last write of the lost worker changed nothing"
 
 
 async def test_a_silent_worker_is_lost_only_after_its_lease(
@@ -142,7 +142,7 @@ async def test_a_silent_worker_is_lost_only_after_its_lease(
     async with working(app, heartbeat=seconds(5), lease=seconds(30)) as worker:
         await Reaper(app).once()
         assert worker_row(sql, "lost_at") is None
-        await asyncio.to_thread(worker._heartbeat.stop)  # it could come between
+        await asyncio.to_thread(worker._heartbeat.stop)  # a heartbeat could interfere
         sql.execute("update duly.workers set heartbeat_at = now() - interval '31 s'")
         await Reaper(app).once()
         assert worker_row(sql, "lost_at") is not None
@@ -170,7 +170,7 @@ async def test_a_worker_without_notifications_claims_jobs_by_polling(app: Duly, 
     async def quick(n: int) -> int:
         return n
 
-    await app.resources()  # checked at the true address
+    await app.resources()  # the schema is checked before the direct URL becomes unreachable
     vars(app)["database_urls"] = app.database_urls._replace(direct_url="postgresql://127.0.0.1:1/nowhere")
     async with working(app, poll=seconds(0.05)) as worker:
         await worker.loop_events.wait("idle")
@@ -189,10 +189,10 @@ async def test_a_worker_declared_lost_claims_nothing_until_it_registers_again(
         assert await (await quick.enqueue(1)).result(WAIT_TIMEOUT) == 1
         await lose_all_workers(app, sql)
         handle = await quick.enqueue(2)
-        looked = worker.loop_events.counts["idle"]
-        await worker.loop_events.wait("idle", looked + 3)
+        idle = worker.loop_events.counts["idle"]
+        await worker.loop_events.wait("idle", idle + 3)
         assert (await handle.status()).status is Status.QUEUED
-        assert await handle.result(WAIT_TIMEOUT) == 2, "it has introduced itself again"
+        assert await handle.result(WAIT_TIMEOUT) == 2, "it has registered again"
         assert worker.loop_events.counts["declared lost"] == 1
     assert sql.execute("select count(*), count(stopped_at) from duly.workers").fetchone() == (2, 1)
 
@@ -248,5 +248,5 @@ async def test_many_claims_of_a_lost_worker_are_taken_over_in_batches(
         sql.execute("update duly.workers set heartbeat_at = now() - interval '1 hour'")
         reaper = Reaper(app)
         assert [await reaper.once() == seconds(0) for _ in range(2)] == [True, False]
-    found = sql.execute("select status, attempt, count(*) from duly.jobs group by 1, 2").fetchall()
-    assert found == [("queued", 1, 25)]
+    jobs = sql.execute("select status, attempt, count(*) from duly.jobs group by 1, 2").fetchall()
+    assert jobs == [("queued", 1, 25)]

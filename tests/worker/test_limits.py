@@ -1,4 +1,4 @@
-"""Limits, rates, quotas and pauses, held by real workers."""
+"""Workers respect limits, rates, quotas and pauses."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ async def test_a_job_type_is_limited_across_orgs_and_others_are_not(
 async def test_a_job_type_of_an_org_is_limited_there_only(
     app: Duly, blocking: BlockingJobs, sql: psycopg.Connection
 ) -> None:
-    narrow, wide = await create_orgs(app, 2)
-    await Limits(app).set(narrow, "site.build", max_running=1, **WHY)
+    limited, unlimited = await create_orgs(app, 2)
+    await Limits(app).set(limited, "site.build", max_running=1, **WHY)
     handles = []
-    for org in (narrow, wide):
+    for org in (limited, unlimited):
         handles += await enqueue(blocking.build, org, range(5))
         handles += await enqueue(blocking.dig, org, range(5))
     async with running_workers(app, poll=SOON) as workers:
@@ -84,8 +84,11 @@ async def test_a_job_type_of_an_org_is_limited_there_only(
         assert len(blocking.started) == 1 + 15
         blocking.release.set()
         await assert_completed(handles)
-    assert blocking.max_running[f"{narrow} site.build"] == 1
-    assert (blocking.max_running[f"{wide} site.build"], blocking.max_running[f"{narrow} site.dig"]) == (5, 5)
+    assert blocking.max_running[f"{limited} site.build"] == 1
+    assert (blocking.max_running[f"{unlimited} site.build"], blocking.max_running[f"{limited} site.dig"]) == (
+        5,
+        5,
+    )
     assert running_counts(sql) == {0}
 
 
@@ -147,8 +150,8 @@ async def test_jobs_start_no_faster_than_their_rate(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection, scope: str
 ) -> None:
     clock = Clock(sql, NOON)
-    whose = {"org": (org, None), "type": (None, "site.build"), "both": (org, "site.build")}[scope]
-    await Limits(app).set(*whose, starts_per_second=2, burst=3, **WHY)
+    scope_key = {"org": (org, None), "type": (None, "site.build"), "both": (org, "site.build")}[scope]
+    await Limits(app).set(*scope_key, starts_per_second=2, burst=3, **WHY)
     handles = await enqueue(blocking.build, org, range(10))
     blocking.release.set()
     async with running_workers(app, 2, poll=SOON) as workers:
@@ -158,7 +161,7 @@ async def test_jobs_start_no_faster_than_their_rate(
             query = "select count(*) from duly.event_log where event_type = 'job.started'"
             assert fetch_value(sql, query) == started, f"after {seconds} s"
         await assert_completed(handles)
-    limit = await Limits(app).get(*whose)
+    limit = await Limits(app).get(*scope_key)
     assert (limit.running, limit.available) == (0, 0)
 
 
@@ -186,26 +189,26 @@ async def test_an_org_cannot_enqueue_beyond_its_quota_of_waiting_jobs(
         await assert_completed(more)
 
 
-@pytest.mark.parametrize("what", ["queue", "org", "type", "type of org"])
+@pytest.mark.parametrize("paused_scope", ["queue", "org", "type", "type of org"])
 async def test_paused_jobs_wait_while_other_jobs_run(
-    app: Duly, blocking: BlockingJobs, what: str, sql: psycopg.Connection
+    app: Duly, blocking: BlockingJobs, paused_scope: str, sql: psycopg.Connection
 ) -> None:
     mine, theirs = await create_orgs(app, 2)
     scope: dict[str, Any] = {
         "org": {"org_id": mine},
         "type": {"job_type": "site.ship"},
         "type of org": {"org_id": mine, "job_type": "site.ship"},
-    }.get(what, {})
-    paused = Queues(app) if what == "queue" else Limits(app)
-    target = {"queue": "q:exports"} if what == "queue" else scope
+    }.get(paused_scope, {})
+    paused = Queues(app) if paused_scope == "queue" else Limits(app)
+    target = {"queue": "q:exports"} if paused_scope == "queue" else scope
     blocking.release.set()
     async with running_workers(app, slots=2, poll=NEVER):
         await paused.pause(**target, **WHY)
         held = await enqueue(blocking.ship, mine, range(5))
         others = await enqueue(blocking.build, theirs, range(30))
-        if what != "org":
+        if paused_scope != "org":
             others += await enqueue(blocking.build, mine, range(30))
-        if what in ("org", "type of org"):
+        if paused_scope in ("org", "type of org"):
             others += await enqueue(blocking.ship, theirs, range(30))
         await assert_completed(others)
         assert {(await handle.status()).status for handle in held} == {"queued"}

@@ -1,4 +1,4 @@
-"""Presence: the heartbeat's own connection shows that this process, and no other, is alive."""
+"""Presence: an advisory lock on the connection of the heartbeat shows that its worker process is alive."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ HOLDERS = """
 
 @pytest.fixture
 async def app(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
-    """Without a pooler between."""
-    made = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path / "blobs"), maintenance=False)
-    yield made
-    await made.close()
+    """An application on the direct URL, without a pooler."""
+    opened = Duly(database_url=fresh.direct_url, blobs_url=str(tmp_path / "blobs"), maintenance=False)
+    yield opened
+    await opened.close()
 
 
 async def until_present(sql: psycopg.Connection[Any], worker_id: uuid.UUID) -> int:
-    """Until it holds its lock and has said so; by which process of the server."""
-    said = f"select silence is not null from duly.workers where worker_id = '{worker_id}'"
-    await until(sql, f"select exists ({HOLDERS.format(worker_id)}) and ({said})")
+    """Wait until the worker holds its presence lock and has recorded it; return the backend that holds it."""
+    has_silence = f"select silence is not null from duly.workers where worker_id = '{worker_id}'"
+    await until(sql, f"select exists ({HOLDERS.format(worker_id)}) and ({has_silence})")
     [pid] = sql.execute(HOLDERS.format(worker_id)).fetchone() or (0,)
     return int(pid)
 
@@ -130,8 +130,8 @@ async def test_a_worker_behind_a_pooler_holds_no_presence_lock(
 async def test_presence_is_refused_behind_an_undeclared_pooler(
     cluster: DatabaseCluster, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    who = uuid.uuid4()
+    worker_id = uuid.uuid4()
     with pooled(cluster, "transaction", sql.info.dbname, monkeypatch) as url:
         with psycopg.connect(url, autocommit=True, prepare_threshold=None) as conn:
-            assert not workers.hold_presence(conn, who)
-        assert sql.execute(HOLDERS.format(who)).fetchall() == []
+            assert not workers.hold_presence(conn, worker_id)
+        assert sql.execute(HOLDERS.format(worker_id)).fetchall() == []

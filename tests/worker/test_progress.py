@@ -1,4 +1,4 @@
-"""How far it is: progress that never falls, checkpoints that later attempts find, counts that add up."""
+"""Progress never falls, a retry reads the last checkpoint, and counts add up."""
 
 from __future__ import annotations
 
@@ -41,48 +41,48 @@ async def test_progress_is_a_number_from_0_to_100(app: Duly, acting: uuid.UUID, 
     async def take(ctx: Context) -> None:
         ctx.progress(percent)
 
-    @app.job("step.take_plainly", retry=RETRY_AT_ONCE)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("step.take_sync", retry=RETRY_AT_ONCE)
+    def sync_handler(ctx: SyncContext) -> None:
         ctx.progress(percent)
 
-    handles = [await take.enqueue(), await plainly.enqueue()]
+    handles = [await take.enqueue(), await sync_handler.enqueue()]
     await settle_attempts(app, 2)
     for handle in handles:
         job = await handle.status()
         assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
 
 
-@pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.parametrize("kind", ["async", "sync"])
 async def test_many_progress_updates_are_coalesced_and_the_last_is_written(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, kind: str
 ) -> None:
-    @app.job("step.softly", retry=ONE_ATTEMPT)
-    async def softly(ctx: Context) -> None:
+    @app.job("step.async", retry=ONE_ATTEMPT)
+    async def async_handler(ctx: Context) -> None:
         for n in range(1, 1000):
             ctx.progress(n / 10, f"step {n}")
             await yield_to_loop()
-        raise ValueError("so that the progress stays")
+        raise ValueError("so that the progress is not set to 100")
 
-    @app.job("step.plainly", retry=ONE_ATTEMPT)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("step.sync", retry=ONE_ATTEMPT)
+    def sync_handler(ctx: SyncContext) -> None:
         for n in range(1, 1000):
             ctx.progress(n / 10, f"step {n}")
-        raise ValueError("so that the progress stays")
+        raise ValueError("so that the progress is not set to 100")
 
-    handle = await (softly if kind == "async" else plainly).enqueue()
+    handle = await (async_handler if kind == "async" else sync_handler).enqueue()
     job = await run_until_ended(app, handle)
     assert job.progress_percent == pytest.approx(99.9)
-    kept = [
+    percents = [
         event.payload_json["progress_percent"]
         async for event in handle.events()
         if event.event_type == "job.progressed"
     ]
-    assert kept == sorted(set(kept)), "an event for each change, and none without"
-    assert kept[-1] == pytest.approx(99.9)
-    # Four a second at most, however long the handler takes here.
+    assert percents == sorted(set(percents)), "an event for each change, and none without"
+    assert percents[-1] == pytest.approx(99.9)
+    # At most four writes per second, however long the handler takes.
     assert job.started_at
     assert job.finished_at
-    assert len(kept) <= 3 + 4 * (job.finished_at - job.started_at).total_seconds()
+    assert len(percents) <= 3 + 4 * (job.finished_at - job.started_at).total_seconds()
 
 
 BAD_COUNTS: list[dict[str, Any]] = [{"apples": 1}, {"pages": "1"}, {"pages": float("nan")}, {"pages": True}]
@@ -92,49 +92,49 @@ BAD_COUNTS: list[dict[str, Any]] = [{"apples": 1}, {"pages": "1"}, {"pages": flo
 async def test_unknown_or_invalid_counts_are_refused(
     app: Duly, acting: uuid.UUID, counts: dict[str, Any]
 ) -> None:
-    @app.job("count.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> None:
+    @app.job("count.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> None:
         ctx.count(**counts)
 
-    job = await run_until_ended(app, await softly.enqueue())
+    job = await run_until_ended(app, await async_handler.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert (job.error_message or "").startswith("summary_counts")
 
 
 async def test_counts_add_up(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("count.plainly")
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("count.sync")
+    def sync_handler(ctx: SyncContext) -> None:
         for n in range(4):
             ctx.count(processed=1, bytes=n / 2)
 
-    job = await run_until_ended(app, await plainly.enqueue())
+    job = await run_until_ended(app, await sync_handler.enqueue())
     assert job.summary_counts == {"processed": 4, "bytes": 3}
 
 
-@pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.parametrize("kind", ["async", "sync"])
 async def test_a_retry_reads_the_last_checkpoint(app: Duly, acting: uuid.UUID, kind: str) -> None:
-    found: list[Any] = []
+    checkpoints: list[Any] = []
 
-    @app.job("copy.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> None:
-        found.append(ctx.checkpointed)
+    @app.job("copy.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> None:
+        checkpoints.append(ctx.checkpointed)
         for at in (0, {"row": ctx.attempt}):
             await ctx.checkpoint(at)
-        found.append(ctx.checkpointed)
+        checkpoints.append(ctx.checkpointed)
         if ctx.attempt < 3:
             raise ValueError("no")
 
-    @app.job("copy.plainly", retry=RETRY_AT_ONCE)
-    def plainly(ctx: SyncContext) -> None:
-        found.append(ctx.checkpointed)
+    @app.job("copy.sync", retry=RETRY_AT_ONCE)
+    def sync_handler(ctx: SyncContext) -> None:
+        checkpoints.append(ctx.checkpointed)
         for at in (0, {"row": ctx.attempt}):
             ctx.checkpoint(at)
-        found.append(ctx.checkpointed)
+        checkpoints.append(ctx.checkpointed)
         if ctx.attempt < 3:
             raise ValueError("no")
 
-    await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
-    assert found == [None, {"row": 1}, {"row": 1}, {"row": 2}, {"row": 2}, {"row": 3}]
+    await run_until_ended(app, await (async_handler if kind == "async" else sync_handler).enqueue())
+    assert checkpoints == [None, {"row": 1}, {"row": 1}, {"row": 2}, {"row": 2}, {"row": 3}]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ async def test_a_retry_reads_the_last_checkpoint(app: Duly, acting: uuid.UUID, k
 async def test_an_invalid_or_too_large_checkpoint_is_refused(
     app: Duly, acting: uuid.UUID, value: Any
 ) -> None:
-    @app.job("copy.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> None:
+    @app.job("copy.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> None:
         await ctx.checkpoint(value)
 
-    job = await run_until_ended(app, await softly.enqueue())
+    job = await run_until_ended(app, await async_handler.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")

@@ -1,4 +1,4 @@
-"""`ctx.transaction()`: what is written in it happens exactly once if the job completes, and never if not."""
+"""`ctx.transaction()`: its writes are committed exactly once if the job completes, else never."""
 
 from __future__ import annotations
 
@@ -28,48 +28,48 @@ from tests.worker.working import (
 )
 
 WRITE = "insert into effects (job_id, attempt) values (%s, %s)"
-KINDS = ["async", "plain"]
+KINDS = ["async", "sync"]
 
 
 @pytest.fixture(autouse=True)
 def effects(sql: psycopg.Connection) -> Callable[[], list[Any]]:
-    """The effects of the handlers, as others see them."""
+    """Return a function that reads the committed effects of the handlers."""
     sql.execute("create table effects (job_id uuid, attempt int); grant insert, select on effects to public")
     return lambda: sql.execute("select job_id, attempt from effects").fetchall()
 
 
 def writer(app: Duly, kind: str, then: Callable[[int], Any] = lambda attempt: "done") -> Job[[], Any]:
-    """A job type that writes an effect in its transaction, and then says this."""
+    """Declare a job type that writes an effect in its transaction, and then returns `then(attempt)`."""
 
-    @app.job("write.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> Any:
+    @app.job("write.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> Any:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
         return then(ctx.attempt)
 
-    @app.job("write.plainly", retry=RETRY_AT_ONCE)
-    def plainly(ctx: SyncContext) -> Any:
+    @app.job("write.sync", retry=RETRY_AT_ONCE)
+    def sync_handler(ctx: SyncContext) -> Any:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
         return then(ctx.attempt)
 
-    return softly if kind == "async" else plainly
+    return async_handler if kind == "async" else sync_handler
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_effects_are_committed_with_the_completion(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, effects: Callable[[], Any], kind: str
 ) -> None:
-    seen = []
+    visible = []
 
-    def look(attempt: int) -> str:
-        seen.append(effects())
+    def observe(attempt: int) -> str:
+        visible.append(effects())
         return "done"
 
-    handle = await writer(app, kind, look).enqueue()
+    handle = await writer(app, kind, observe).enqueue()
     await run_until_ended(app, handle)
     assert await handle.result() == "done"
-    assert seen == [[]], "not visible before the commit"
+    assert visible == [[]], "not visible before the commit"
     assert effects() == [(handle.job_id, 1)]
     together = sql.execute(
         "select count(*) from effects f, duly.event_log e "
@@ -85,7 +85,7 @@ async def test_effects_of_a_process_are_committed_with_the_completion(
     endings = ("return", "error", "exit", "snooze")
     calls = [
         kind.call(ending, str(tmp_path))
-        for kind in (isolated_jobs.write, isolated_jobs.write_softly)
+        for kind in (isolated_jobs.write, isolated_jobs.write_async)
         for ending in endings
     ]
     handles = await isolated.enqueue_many(calls)
@@ -93,7 +93,7 @@ async def test_effects_of_a_process_are_committed_with_the_completion(
         jobs = [await handle.wait() for handle in handles]
     assert {job.outcome for job in jobs} == {"succeeded"}
     assert [job.attempt for job in jobs] == [1, 2, 2, 1] * 2
-    # A snooze gives the attempt back, so that its second try counts as the first.
+    # A snooze gives the attempt back: the second run counts as the first attempt.
     assert sorted(effects()) == sorted((job.job_id, job.attempt) for job in jobs)
 
 
@@ -116,11 +116,11 @@ async def test_effects_of_an_attempt_that_does_not_complete_are_rolled_back(
 ) -> None:
     tries = []
 
-    def once_more(attempt: int) -> Any:
+    def fail_first(attempt: int) -> Any:
         tries.append(effects())
         return REFUSALS[refusal]() if len(tries) == 1 else "done"
 
-    handle = await writer(app, kind, once_more).enqueue()
+    handle = await writer(app, kind, fail_first).enqueue()
     job = await run_until_ended(app, handle)
     if refusal == "a bad result":
         assert (job.status, effects()) == ("failed", [])
@@ -143,19 +143,19 @@ async def test_effects_of_a_failed_or_canceled_job_are_rolled_back(
 async def test_an_error_inside_the_block_rolls_it_back(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=ONE_ATTEMPT)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", retry=ONE_ATTEMPT)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             raise ValueError("no")
 
-    @app.job("write.plainly", retry=ONE_ATTEMPT)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("write.sync", retry=ONE_ATTEMPT)
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             raise ValueError("no")
 
-    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (async_handler if kind == "async" else sync_handler).enqueue())
     assert (job.outcome, job.error_code, effects()) == ("dead", "value_error", [])
 
 
@@ -163,23 +163,23 @@ async def test_an_error_inside_the_block_rolls_it_back(
 async def test_a_swallowed_database_error_prevents_the_completion(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=ONE_ATTEMPT)
-    async def softly(ctx: Context) -> str:
+    @app.job("write.async", retry=ONE_ATTEMPT)
+    async def async_handler(ctx: Context) -> str:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             with suppress(psycopg.Error):
                 await conn.execute("select 1 / 0")
         return "as if nothing had happened"
 
-    @app.job("write.plainly", retry=ONE_ATTEMPT)
-    def plainly(ctx: SyncContext) -> str:
+    @app.job("write.sync", retry=ONE_ATTEMPT)
+    def sync_handler(ctx: SyncContext) -> str:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             with suppress(psycopg.Error):
                 conn.execute("select 1 / 0")
         return "as if nothing had happened"
 
-    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (async_handler if kind == "async" else sync_handler).enqueue())
     assert (job.outcome, effects()) == ("dead", [])
     assert job.error_code == "store.error"
 
@@ -188,8 +188,8 @@ async def test_a_swallowed_database_error_prevents_the_completion(
 async def test_an_error_in_a_savepoint_rolls_back_only_the_savepoint(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=ONE_ATTEMPT)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", retry=ONE_ATTEMPT)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             try:
@@ -199,8 +199,8 @@ async def test_an_error_in_a_savepoint_rolls_back_only_the_savepoint(
             except psycopg.Error:
                 pass
 
-    @app.job("write.plainly", retry=ONE_ATTEMPT)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("write.sync", retry=ONE_ATTEMPT)
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             try:
@@ -210,7 +210,7 @@ async def test_an_error_in_a_savepoint_rolls_back_only_the_savepoint(
             except psycopg.Error:
                 pass
 
-    handle = await (softly if kind == "async" else plainly).enqueue()
+    handle = await (async_handler if kind == "async" else sync_handler).enqueue()
     assert (await run_until_ended(app, handle)).outcome == "succeeded"
     assert effects() == [(handle.job_id, 1)]
 
@@ -220,19 +220,19 @@ async def test_an_error_in_a_savepoint_rolls_back_only_the_savepoint(
 async def test_a_handler_cannot_commit_or_roll_back_its_transaction(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str, by: str
 ) -> None:
-    @app.job("write.softly", retry=ONE_ATTEMPT)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", retry=ONE_ATTEMPT)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             await getattr(conn, by)()
 
-    @app.job("write.plainly", retry=ONE_ATTEMPT)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("write.sync", retry=ONE_ATTEMPT)
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             getattr(conn, by)()
 
-    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (async_handler if kind == "async" else sync_handler).enqueue())
     assert (job.outcome, job.error_code, effects()) == ("dead", "store.error", [])
 
 
@@ -240,19 +240,19 @@ async def test_a_handler_cannot_commit_or_roll_back_its_transaction(
 async def test_a_job_whose_transaction_was_ended_by_sql_does_not_complete(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=ONE_ATTEMPT)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", retry=ONE_ATTEMPT)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             await conn.execute("rollback")
 
-    @app.job("write.plainly", retry=ONE_ATTEMPT)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("write.sync", retry=ONE_ATTEMPT)
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             conn.execute("rollback")
 
-    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (async_handler if kind == "async" else sync_handler).enqueue())
     assert (job.outcome, job.error_code, effects()) == ("dead", "store.error", [])
     assert "ended before its job" in (job.error_message or "")
 
@@ -261,21 +261,21 @@ async def test_a_job_whose_transaction_was_ended_by_sql_does_not_complete(
 async def test_there_is_one_transaction_per_attempt(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any], kind: str
 ) -> None:
-    @app.job("write.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 2])
 
-    @app.job("write.plainly", retry=RETRY_AT_ONCE)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("write.sync", retry=RETRY_AT_ONCE)
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 2])
 
-    job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
+    job = await run_until_ended(app, await (async_handler if kind == "async" else sync_handler).enqueue())
     assert (job.outcome, job.attempt, job.error_code, effects()) == ("failed", 1, "contract.invalid", [])
 
 
@@ -287,8 +287,8 @@ async def test_effects_are_rolled_back_when_the_lease_was_lost(
     written, taken_over = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    @app.job("write.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
             if moment == "in the block" and ctx.attempt == 1:
@@ -302,8 +302,8 @@ async def test_effects_are_rolled_back_when_the_lease_was_lost(
         loop.call_soon_threadsafe(written.set)
         asyncio.run_coroutine_threadsafe(taken_over.wait(), loop).result()
 
-    @app.job("write.plainly", retry=RETRY_AT_ONCE)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("write.sync", retry=RETRY_AT_ONCE)
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
             if moment == "in the block" and ctx.attempt == 1:
@@ -311,7 +311,7 @@ async def test_effects_are_rolled_back_when_the_lease_was_lost(
         if moment == "after the block" and ctx.attempt == 1:
             pause()
 
-    handle = await (softly if kind == "async" else plainly).enqueue()
+    handle = await (async_handler if kind == "async" else sync_handler).enqueue()
     async with silent_worker(app, sql) as worker:
         await written.wait()
         await lose_all_workers(app, sql)
@@ -333,8 +333,8 @@ async def test_effects_are_rolled_back_when_the_connection_was_cut(
         if attempt == 1:
             sql.execute("select pg_terminate_backend(%s, 5000)", backend)
 
-    @app.job("write.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
             backend = await (await conn.execute("select pg_backend_pid()")).fetchone()
@@ -343,8 +343,8 @@ async def test_effects_are_rolled_back_when_the_connection_was_cut(
                 await conn.execute("select 1")
         cut(backend, ctx.attempt)
 
-    @app.job("write.plainly", retry=RETRY_AT_ONCE)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("write.sync", retry=RETRY_AT_ONCE)
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
             backend = conn.execute("select pg_backend_pid()").fetchone()
@@ -353,7 +353,7 @@ async def test_effects_are_rolled_back_when_the_connection_was_cut(
                 conn.execute("select 1")
         cut(backend, ctx.attempt)
 
-    handle = await (softly if kind == "async" else plainly).enqueue()
+    handle = await (async_handler if kind == "async" else sync_handler).enqueue()
     job = await run_until_ended(app, handle)
     assert (job.outcome, job.attempt, effects()) == ("succeeded", 2, [(handle.job_id, 2)])
     assert await event_types(handle) == ["queued", "started", "retried", "started", "completed"]
@@ -365,20 +365,20 @@ async def test_a_timeout_rolls_back_the_transaction_and_frees_its_locks(
 ) -> None:
     release = threading.Event()
 
-    @app.job("write.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", timeout=seconds(0.3), retry=ONE_ATTEMPT)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
             await asyncio.Event().wait()
 
-    @app.job("write.plainly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("write.sync", timeout=seconds(0.3), retry=ONE_ATTEMPT)
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction() as conn:
             conn.execute(WRITE, [ctx.job.job_id, 1])
             release.wait()
 
     try:
-        job = await run_until_ended(app, await (softly if kind == "async" else plainly).enqueue())
+        job = await run_until_ended(app, await (async_handler if kind == "async" else sync_handler).enqueue())
         sql.execute("set lock_timeout = '5s'; lock table effects in access exclusive mode")
     finally:
         release.set()
@@ -388,14 +388,14 @@ async def test_a_timeout_rolls_back_the_transaction_and_frees_its_locks(
 async def test_a_result_that_cannot_be_stored_rolls_back_the_transaction(
     app: Duly, acting: uuid.UUID, effects: Callable[[], Any]
 ) -> None:
-    @app.job("write.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> None:
+    @app.job("write.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, [ctx.job.job_id, 1])
         ctx.count(bytes=1e308)
         ctx.count(bytes=1e308)
 
-    job = await run_until_ended(app, await softly.enqueue())
+    job = await run_until_ended(app, await async_handler.enqueue())
     assert (job.outcome, effects()) == ("failed", [])
 
 

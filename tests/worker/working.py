@@ -139,8 +139,9 @@ def worker_row(sql: psycopg.Connection[Any], column: str) -> Any:
 
 
 def dump_job_tables(sql: psycopg.Connection[Any]) -> list[Any]:
-    """Return the rows of all tables that a running job may change."""
+    """Return the rows of all tables that contain the state of jobs."""
     tables = (
+        "job_records",
         "job_states",
         "event_log",
         "result_snapshots",
@@ -148,5 +149,7 @@ def dump_job_tables(sql: psycopg.Connection[Any]) -> list[Any]:
         "scheduled",
         "artifacts",
         "dead_letters",
+        "active_runs",
+        "ledger",
     )
     return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables]

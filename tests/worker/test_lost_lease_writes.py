@@ -1,4 +1,4 @@
-"""Who lost the lease learns it at the next word, and writes nothing any more."""
+"""A handler that lost its lease gets LeaseLost on its next call, and writes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.worker.working import (
     silent_worker,
 )
 
-Late = Callable[[Context], Awaitable[Any]]
+Write = Callable[[Context], Awaitable[Any]]
 
 
 async def _chunk(ctx: Context) -> None:
@@ -28,7 +28,7 @@ async def _chunk(ctx: Context) -> None:
             chunk.result = 1
 
 
-LATE: dict[str, Late] = {
+WRITES: dict[str, Write] = {
     "partial": lambda ctx: ctx.partial("late", percent=90),
     "chunk": _chunk,
     "checkpoint": lambda ctx: ctx.checkpoint("late"),
@@ -36,11 +36,11 @@ LATE: dict[str, Late] = {
 }
 
 
-@pytest.mark.parametrize("late", LATE)
+@pytest.mark.parametrize("write", WRITES)
 async def test_an_async_handler_without_its_lease_can_write_nothing(
-    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, late: str
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, write: str
 ) -> None:
-    started, taken_over, said = asyncio.Event(), asyncio.Event(), []
+    started, taken_over, lease_errors = asyncio.Event(), asyncio.Event(), []
 
     @app.job("read.pages", retry=RETRY_AT_ONCE)
     async def read(ctx: Context) -> str:
@@ -49,9 +49,9 @@ async def test_an_async_handler_without_its_lease_can_write_nothing(
         started.set()
         await taken_over.wait()
         try:
-            await LATE[late](ctx)
+            await WRITES[write](ctx)
         except errors.LeaseLost as error:
-            said.append(error)
+            lease_errors.append(error)
         for other in (ctx.check_canceled, ctx.session, ctx.transaction, lambda: ctx.progress(95)):
             with pytest.raises(errors.LeaseLost):
                 other()
@@ -65,7 +65,7 @@ async def test_an_async_handler_without_its_lease_can_write_nothing(
         taken_over.set()
         await worker.loop_events.wait("lost")
         assert dump_job_tables(sql) == before
-    assert len(said) == 1
+    assert len(lease_errors) == 1
     await run_until_ended(app, handle)
     assert await handle.result() == "by the second"
     [line] = (await app.jobs.logs(acting, handle.job_id)).lines

@@ -1,4 +1,4 @@
-"""Handlers act for the org and the actor of their job: what they see, enqueue, store and say."""
+"""Handlers act for the org and the actor of their job in sessions, children, artifacts and logs."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ async def test_children_inherit_org_actor_and_correlation(
     @app.job("child.do")
     async def child(kind: str) -> None: ...
 
-    @app.job("parent.softly")
-    async def softly(ctx: Context) -> None:
+    @app.job("parent.async")
+    async def async_handler(ctx: Context) -> None:
         await ctx.enqueue(child.call("async"))
         await child.enqueue("its own way")
 
-    @app.job("parent.plainly")
-    def plainly(ctx: SyncContext) -> None:
-        ctx.enqueue(child.call("plain"))
+    @app.job("parent.sync")
+    def sync_handler(ctx: SyncContext) -> None:
+        ctx.enqueue(child.call("sync"))
 
     project = uuid.uuid4()
     await app.create_project(acting, project, "Berlin")
     with context(correlation_id="corr-7", project_id=project, actor=Actor.api_key("key-9")):
-        parents = [await softly.enqueue(), await plainly.enqueue()]
+        parents = [await async_handler.enqueue(), await sync_handler.enqueue()]
     try:
         await settle_attempts(app, 5)
     finally:
@@ -51,7 +51,7 @@ async def test_children_inherit_org_actor_and_correlation(
     assert sorted(row[:2] for row in rows) == [
         ("async", parents[0].job_id),
         ("its own way", parents[0].job_id),
-        ("plain", parents[1].job_id),
+        ("sync", parents[1].job_id),
     ]
     assert {row[2:] for row in rows} == {
         (acting, project, "api_key", "key-9", "corr-7", "req-1", "completed")
@@ -69,58 +69,60 @@ async def test_children_enqueued_in_a_transaction_commit_or_roll_back_with_it(
         if fails:
             raise Fail("not today")
 
-    @app.job("parent.softly")
-    async def softly(ctx: Context) -> None:
+    @app.job("parent.async")
+    async def async_handler(ctx: Context) -> None:
         async with ctx.transaction():
             await ctx.enqueue(child.call(1))
             await ctx.enqueue_many([child.call(2), child.call(3)])
         end()
 
-    @app.job("parent.plainly")
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("parent.sync")
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.transaction():
             ctx.enqueue(child.call(4))
         end()
 
-    parents = [await softly.enqueue(), await plainly.enqueue()]
+    parents = [await async_handler.enqueue(), await sync_handler.enqueue()]
     try:
         await settle_attempts(app, 2 if fails else 6)
     finally:
         app.close_sync()
     assert {(await parent.status()).status for parent in parents} == {"failed" if fails else "completed"}
-    found = sql.execute("select payload -> 'n', status from duly.jobs where job_type = 'child.do'").fetchall()
-    assert sorted(found) == ([] if fails else [(n, "completed") for n in (1, 2, 3, 4)])
+    children = sql.execute(
+        "select payload -> 'n', status from duly.jobs where job_type = 'child.do'"
+    ).fetchall()
+    assert sorted(children) == ([] if fails else [(n, "completed") for n in (1, 2, 3, 4)])
 
 
 async def test_the_sessions_of_a_handler_see_only_its_org(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    seen = {}
+    counts = {}
     count = "select count(*), count(distinct org_id) from duly.jobs"
 
-    @app.job("look.softly")
-    async def softly(ctx: Context) -> None:
+    @app.job("count.async")
+    async def async_handler(ctx: Context) -> None:
         async with ctx.session() as conn:
-            seen["session"] = await (await conn.execute(count)).fetchone()
+            counts["session"] = await (await conn.execute(count)).fetchone()
         async with ctx.transaction() as conn:
-            seen["transaction"] = await (await conn.execute(count)).fetchone()
+            counts["transaction"] = await (await conn.execute(count)).fetchone()
 
-    @app.job("look.plainly")
-    def plainly(ctx: SyncContext) -> None:
+    @app.job("count.sync")
+    def sync_handler(ctx: SyncContext) -> None:
         with ctx.session() as conn:
-            seen["plain session"] = conn.execute(count).fetchone()
+            counts["sync session"] = conn.execute(count).fetchone()
         with ctx.transaction() as conn:
-            seen["plain transaction"] = conn.execute(count).fetchone()
+            counts["sync transaction"] = conn.execute(count).fetchone()
 
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     for org in (acting, other):
-        await softly.options(org_id=org, idempotency_key="a").enqueue()
-    await plainly.enqueue()
+        await async_handler.options(org_id=org, idempotency_key="a").enqueue()
+    await sync_handler.enqueue()
     await settle_attempts(app, 3, slots=1)
-    assert seen["plain session"] == seen["plain transaction"] == (2, 1)
-    assert seen["session"] == seen["transaction"]
-    assert seen["session"] in [(2, 1), (1, 1)]
+    assert counts["sync session"] == counts["sync transaction"] == (2, 1)
+    assert counts["session"] == counts["transaction"]
+    assert counts["session"] in [(2, 1), (1, 1)]
 
 
 async def test_a_handler_cannot_write_for_another_org(app: Duly, acting: uuid.UUID) -> None:
@@ -143,17 +145,17 @@ async def test_a_handler_cannot_write_for_another_org(app: Duly, acting: uuid.UU
 async def test_an_artifact_is_stored_and_replaced_by_one_of_the_same_name(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    @app.job("file.softly")
-    async def softly(ctx: Context) -> str:
+    @app.job("file.async")
+    async def async_handler(ctx: Context) -> str:
         await ctx.artifact("report.csv", b"old", content_type="text/csv")
-        made = await ctx.artifact("report.csv", b"a;b\n", content_type="text/csv", keep=timedelta(days=2))
-        return made.blob_ref
+        artifact = await ctx.artifact("report.csv", b"a;b\n", content_type="text/csv", keep=timedelta(days=2))
+        return artifact.blob_ref
 
-    @app.job("file.plainly")
-    def plainly(ctx: SyncContext) -> str:
+    @app.job("file.sync")
+    def sync_handler(ctx: SyncContext) -> str:
         return ctx.artifact("report.bin", b"\0").blob_ref
 
-    handles = [await softly.enqueue(), await plainly.enqueue()]
+    handles = [await async_handler.enqueue(), await sync_handler.enqueue()]
     await settle_attempts(app, 2)
     rows = sql.execute(
         "select job_id, name, content_type, size, blob_ref, expires_at - created_at "
@@ -170,20 +172,20 @@ async def test_an_artifact_is_stored_and_replaced_by_one_of_the_same_name(
 async def test_log_records_carry_the_ids_of_the_job(
     app: Duly, acting: uuid.UUID, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @app.job("talk.softly")
-    async def softly(ctx: Context) -> None:
+    @app.job("log.async")
+    async def async_handler(ctx: Context) -> None:
         ctx.log.warning("hello %s", "async")
 
-    @app.job("talk.plainly")
-    def plainly(ctx: SyncContext) -> None:
-        ctx.log.warning("hello %s", "plain")
+    @app.job("log.sync")
+    def sync_handler(ctx: SyncContext) -> None:
+        ctx.log.warning("hello %s", "sync")
 
-    handles = [await softly.enqueue(), await plainly.enqueue()]
+    handles = [await async_handler.enqueue(), await sync_handler.enqueue()]
     await settle_attempts(app, 2)
     lines = sorted(
         (line for line in caplog.records if line.message.startswith("hello")), key=lambda line: line.message
     )
-    assert [line.message for line in lines] == ["hello async", "hello plain"]
+    assert [line.message for line in lines] == ["hello async", "hello sync"]
     for handle, line in zip(handles, lines, strict=True):
         assert (
             vars(line).items()

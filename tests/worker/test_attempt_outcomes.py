@@ -1,4 +1,4 @@
-"""How an attempt ends: what passes is tried again, what does not is not, and the handler has a say."""
+"""Outcomes of attempts: transient errors are retried, others are not, and handlers may signal theirs."""
 
 from __future__ import annotations
 
@@ -91,29 +91,29 @@ async def test_other_errors_are_retried_until_the_attempts_are_exhausted(
     ]
 
 
-class Answer(Exception):
-    """As HTTP clients raise it."""
+class Unavailable(Exception):
+    """An error with a response, as HTTP clients raise it."""
 
     def __init__(self, headers: dict[str, str]) -> None:
         super().__init__("503")
         self.response = SimpleNamespace(headers=headers)
 
 
-class Hidden(Exception):
+class Unread(Exception):
     @property
     def response(self) -> Any:
         raise RuntimeError("the response has not been read")
 
 
-def _answer(kind: str) -> Exception:
+def _http_error(kind: str) -> Exception:
     match kind:
         case "seconds":
-            return Answer({"Retry-After": "120"})
+            return Unavailable({"Retry-After": "120"})
         case "a date":
-            return Answer({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=130))})
+            return Unavailable({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=130))})
         case _:
             wrapped = RuntimeError("the provider is busy")
-            wrapped.__cause__ = Answer({"retry-after": "120"})
+            wrapped.__cause__ = Unavailable({"retry-after": "120"})
             return wrapped
 
 
@@ -121,18 +121,24 @@ def _answer(kind: str) -> Exception:
 async def test_a_retry_waits_at_least_as_long_as_retry_after(app: Duly, acting: uuid.UUID, kind: str) -> None:
     @app.job("call.out", retry=RETRY_AT_ONCE)
     async def call() -> None:
-        raise _answer(kind)
+        raise _http_error(kind)
 
     handle = await call.enqueue()
     await settle_attempts(app)
     job = await handle.status()
     assert (job.status, job.attempt) == ("queued", 1)
-    # The worker knows the time from its last look at the database's clock.
+    # The worker estimates the time from its last reading of the database's clock.
     assert job.run_at - job.updated_at >= timedelta(seconds=119)
 
 
 @pytest.mark.parametrize(
-    "error", [Answer({"retry-after": "soon"}), Answer({"retry-after": "²"}), Answer(None), Hidden("503")]
+    "error",
+    [
+        Unavailable({"retry-after": "soon"}),
+        Unavailable({"retry-after": "²"}),
+        Unavailable(None),
+        Unread("503"),
+    ],
 )
 async def test_an_invalid_retry_after_is_ignored(app: Duly, acting: uuid.UUID, error: Exception) -> None:
     @app.job("call.out", retry=TWO_ATTEMPTS)
@@ -144,7 +150,7 @@ async def test_an_invalid_retry_after_is_ignored(app: Duly, acting: uuid.UUID, e
     assert job.error_code == type(error).__name__.lower()
 
 
-SAID: dict[str, tuple[HandlerSignal, dict[str, Any]]] = {
+SIGNALS: dict[str, tuple[HandlerSignal, dict[str, Any]]] = {
     "retry": (
         Retry("busy", after=100, code="provider.busy"),
         {"status": "queued", "attempt": 1, "error_code": "provider.busy", "error_message": "busy"},
@@ -165,28 +171,28 @@ SAID: dict[str, tuple[HandlerSignal, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.parametrize("kind", ["async", "sync"])
 @pytest.mark.parametrize("way", ["returned", "raised"])
-@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("signal", SIGNALS)
 async def test_the_signal_of_a_handler_decides_its_outcome(
-    app: Duly, acting: uuid.UUID, said: str, way: str, kind: str
+    app: Duly, acting: uuid.UUID, signal: str, way: str, kind: str
 ) -> None:
-    verdict, expected = SAID[said]
+    outcome_signal, expected = SIGNALS[signal]
 
-    def say() -> Any:
+    def end_handler() -> Any:
         if way == "raised":
-            raise verdict
-        return verdict
+            raise outcome_signal
+        return outcome_signal
 
-    @app.job("say.softly", retry=RETRY_AT_ONCE)
-    async def softly() -> int | Retry | Snooze | Cancel | Fail:
-        return say()
+    @app.job("signal.async", retry=RETRY_AT_ONCE)
+    async def async_handler() -> int | Retry | Snooze | Cancel | Fail:
+        return end_handler()
 
-    @app.job("say.plainly", retry=RETRY_AT_ONCE)
-    def plainly() -> int | Retry | Snooze | Cancel | Fail:
-        return say()
+    @app.job("signal.sync", retry=RETRY_AT_ONCE)
+    def sync_handler() -> int | Retry | Snooze | Cancel | Fail:
+        return end_handler()
 
-    handle = await (softly if kind == "async" else plainly).enqueue()
+    handle = await (async_handler if kind == "async" else sync_handler).enqueue()
     await settle_attempts(app)
     job = await handle.status()
     assert job.model_dump(include=set(expected)) == expected
@@ -195,18 +201,18 @@ async def test_the_signal_of_a_handler_decides_its_outcome(
 
 
 async def test_a_snoozed_job_runs_again_without_spending_attempts(app: Duly, acting: uuid.UUID) -> None:
-    seen = []
+    attempts = []
 
     @app.job("step.take", retry=TWO_ATTEMPTS)
     async def take(ctx: Context) -> str:
-        seen.append(ctx.attempt)
-        if len(seen) < 6:
+        attempts.append(ctx.attempt)
+        if len(attempts) < 6:
             raise Snooze(0.001)
         return "done"
 
     handle = await take.enqueue()
     job = await run_until_ended(app, handle)
-    assert (job.outcome, job.attempt, seen) == ("succeeded", 1, [1] * 6)
+    assert (job.outcome, job.attempt, attempts) == ("succeeded", 1, [1] * 6)
     assert (await event_types(handle)).count("snoozed") == 5
 
 
@@ -217,12 +223,12 @@ async def test_retries_of_an_org_against_one_dependency_are_rate_limited(
     async def sync(n: int) -> None:
         raise ConnectionError("down")
 
-    @app.job("mail.send", retry=TWO_ATTEMPTS)  # three retries at most: its budget is five
+    @app.job("mail.send", retry=TWO_ATTEMPTS)  # at most three retries, within the burst of five
     async def send(n: int) -> None:
         raise Retry(after=0.001)
 
     await app.enqueue_many([*(sync.call(n) for n in range(30)), *(send.call(n) for n in range(3))])
-    # One retry in ten seconds, five of them at once: the others queue up behind those.
+    # One retry per ten seconds with a burst of five: the others are delayed.
     await settle_attempts(app, 33, retries_per_second=0.1, retry_burst=5, slots=1)
     waits = {
         job_type: [wait for (wait,) in rows]

@@ -1,4 +1,4 @@
-"""Results, artifacts and partial results of a job are readable, however it ended."""
+"""Partial results, artifacts and chunk failures are readable after the job has ended."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ async def test_partial_results_of_a_failed_job_are_readable(app: Duly, acting: u
 
     handle = await half.enqueue()
     assert (await run_until_ended(app, handle)).status is Status.FAILED
-    [kept] = await handle.partials()
-    assert (kept.result_seq, kept.chunk_key, len(kept.value)) == (1, "north", 50_000)
+    [partial] = await handle.partials()
+    assert (partial.result_seq, partial.chunk_key, len(partial.value)) == (1, "north", 50_000)
 
 
 async def test_artifacts_are_listed_and_read_back(app: Duly, acting: uuid.UUID) -> None:
@@ -36,13 +36,13 @@ async def test_artifacts_are_listed_and_read_back(app: Duly, acting: uuid.UUID) 
 
     handle = await files.enqueue()
     await run_until_ended(app, handle)
-    found = await handle.artifacts()
-    assert [(file.name, file.size, file.content_type) for file in found] == [
+    artifacts = await handle.artifacts()
+    assert [(file.name, file.size, file.content_type) for file in artifacts] == [
         ("a.bin", 1, "application/octet-stream"),
         ("b.csv", 3, "text/csv"),
     ]
     assert await handle.read("b.csv") == b"1;2"
-    assert await handle.read(found[0]) == b"\0"
+    assert await handle.read(artifacts[0]) == b"\0"
     with pytest.raises(errors.NotFound):
         await handle.read("c.txt")
 
@@ -56,12 +56,12 @@ async def test_results_and_artifacts_are_unreadable_for_another_org(app: Duly, a
     await run_until_ended(app, handle)
     other = uuid.uuid4()
     await app.create_org(other, "Other")
-    for ask in (
+    for read in (
         app.handle(handle.job_id, org_id=other).partials,
         app.handle(handle.job_id, org_id=other).artifacts,
     ):
         with pytest.raises(errors.UnknownJob):
-            await ask()
+            await read()
 
 
 async def test_a_job_whose_chunks_all_failed_reports_each_failure(
@@ -83,7 +83,7 @@ async def test_a_job_whose_chunks_all_failed_reports_each_failure(
     assert letter.error_context["exceptions"][0]["class"] == "ValueError"
     assert f"job {handle.job_id} (test.all_bad), attempt 1: value_error: every chunk failed" in caplog.text
     assert "!" * 250 in caplog.text
-    assert "!" * 300 not in caplog.text, "a line has the beginning only"
+    assert "!" * 300 not in caplog.text, "a log line contains only the beginning"
 
 
 async def test_a_job_that_enters_none_of_its_chunks_fails(app: Duly, acting: uuid.UUID) -> None:
@@ -100,5 +100,5 @@ async def test_a_job_that_enters_none_of_its_chunks_fails(app: Duly, acting: uui
 async def test_a_worker_for_an_unknown_queue_does_not_start(app: Duly, acting: uuid.UUID) -> None:
     with pytest.raises(errors.UnknownQueue) as caught:
         async with working(app, queues=("q:default", "q:nope")):
-            raise AssertionError("it works on nothing")
+            raise AssertionError("the worker started")
     assert caught.value.field == "queues"

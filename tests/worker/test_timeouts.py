@@ -1,4 +1,4 @@
-"""Handlers that do not end, and do not want to be ended."""
+"""Handlers that never end: timeouts, stuck threads and swallowed cancellations."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ from tests.worker.working import (
     surviving_worker,
 )
 
-# Handlers that do not end
-
 
 async def test_a_handler_that_never_ends_is_stopped_at_its_timeout(app: Duly, acting: uuid.UUID) -> None:
     release = threading.Event()
 
-    @app.job("hang.softly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
-    async def softly() -> None:
+    @app.job("hang.async", timeout=seconds(0.3), retry=ONE_ATTEMPT)
+    async def async_handler() -> None:
         await asyncio.Event().wait()
 
-    @app.job("hang.plainly", timeout=seconds(0.3), retry=ONE_ATTEMPT)
-    def plainly() -> None:
+    @app.job("hang.sync", timeout=seconds(0.3), retry=ONE_ATTEMPT)
+    def sync_handler() -> None:
         release.wait()
 
     try:
         async with surviving_worker(app):
-            jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
+            jobs = [await (await kind.enqueue()).wait() for kind in (async_handler, sync_handler)]
     finally:
         release.set()
     for job in jobs:
@@ -47,11 +45,11 @@ async def test_a_stuck_thread_is_replaced_and_reported(
     release = threading.Event()
     together = threading.Barrier(2)
 
-    @app.job("hang.plainly", timeout=seconds(0.1), retry=ONE_ATTEMPT)
+    @app.job("hang.sync", timeout=seconds(0.1), retry=ONE_ATTEMPT)
     def hang(n: int) -> None:
         release.wait()
 
-    @app.job("meet.plainly", timeout=seconds(20), retry=ONE_ATTEMPT)
+    @app.job("meet.sync", timeout=seconds(20), retry=ONE_ATTEMPT)
     def meet(n: int) -> str:
         together.wait()
         return "met"
@@ -73,7 +71,7 @@ async def test_a_handler_that_swallows_its_cancellation_is_abandoned(
 ) -> None:
     release, over, refused = asyncio.Event(), asyncio.Event(), []
 
-    @app.job("swallow.softly", timeout=seconds(0.2), retry=ONE_ATTEMPT)
+    @app.job("swallow.async", timeout=seconds(0.2), retry=ONE_ATTEMPT)
     async def swallow(ctx: Context) -> None:
         while not release.is_set():
             try:
@@ -105,7 +103,7 @@ async def test_an_abandoned_handler_can_no_longer_write_in_its_transaction(
     sql.execute("create table effects (n int); grant insert on effects to public")
     release, over, refused = asyncio.Event(), asyncio.Event(), []
 
-    @app.job("swallow.softly", timeout=seconds(0.2), retry=ONE_ATTEMPT)
+    @app.job("swallow.async", timeout=seconds(0.2), retry=ONE_ATTEMPT)
     async def swallow(ctx: Context) -> None:
         async with ctx.transaction() as conn:
             await conn.execute("insert into effects values (1)")
@@ -125,5 +123,5 @@ async def test_an_abandoned_handler_can_no_longer_write_in_its_transaction(
         release.set()
         await over.wait()
     assert job.outcome == "dead"
-    assert refused, "its connection is no longer its own"
+    assert refused, "the connection no longer belongs to the handler"
     assert sql.execute("select n from effects").fetchall() == []

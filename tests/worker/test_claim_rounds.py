@@ -70,11 +70,11 @@ async def test_a_claim_round_visits_every_org_before_it_returns_no_job(
 async def test_a_claim_round_skips_a_lane_whose_orgs_are_all_paused(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer
 ) -> None:
-    """With one slot, and however the lanes' turns fall."""
-    [shut] = await create_orgs(app, 1)
-    await Limits(app).pause(shut, **WHY)
+    """With one slot, in whatever order the lanes take turns."""
+    [paused] = await create_orgs(app, 1)
+    await Limits(app).pause(paused, **WHY)
     for job in (blocking.build, blocking.ship):
-        await enqueue(job, shut, range(3))
+        await enqueue(job, paused, range(3))
     await enqueue(blocking.ship, org, range(10))
     assert [len(await claimer.round(WORKER, 1)) for _ in range(12)] == [1] * 10 + [0, 0]
 
@@ -100,8 +100,8 @@ async def test_jobs_claimed_before_an_error_are_returned_and_the_next_round_rais
         """create trigger trouble before delete on duly.ready for each row
            when (old.queue = 'q:exports') execute function duly.trouble()"""
     )
-    [taken] = await claimer.round(WORKER, 10)
-    assert taken.job_type == "site.build"
+    [job] = await claimer.round(WORKER, 10)
+    assert job.job_type == "site.build"
     with pytest.raises(psycopg.Error, match="out of order"):
         await claimer.round(WORKER, 10)
     sql.execute("drop trigger trouble on duly.ready")
@@ -125,7 +125,7 @@ async def test_a_hinted_job_is_claimed_without_a_peek(
 async def test_an_invalid_hint_is_ignored(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, sql: psycopg.Connection, lane: str
 ) -> None:
-    """Neither does one to a queue that is paused."""
+    """An empty one, one to an unknown lane, and one to a paused queue."""
     await enqueue(blocking.build, org, [1])
     sql.execute("update duly.queues set paused_at = now() where queue = 'q:default'")
     claimer.hint(lane)
@@ -145,12 +145,12 @@ async def test_each_job_of_a_claim_has_its_own_policy(
 
     await app.enqueue_many([(long if n % 3 else short).call(n) for n in range(12)])
     async with database.engine() as conn:
-        taken = await claims.claim_jobs(
+        claim = await claims.claim_jobs(
             conn, worker_id=WORKER, claim_id=uuid.uuid4(), lane="q:default", slots=20, after_org=org
         )
-    policies = {(job.job_type, parse_stored_policy(job.policy).timeout) for job in taken.jobs}
+    policies = {(job.job_type, parse_stored_policy(job.policy).timeout) for job in claim.jobs}
     assert policies == {("step.short", timedelta(seconds=10)), ("step.long", timedelta(seconds=20))}
-    assert len(taken.jobs) == 12
+    assert len(claim.jobs) == 12
 
 
 async def test_a_worker_with_hints_still_peeks_at_all_lanes(
@@ -190,7 +190,7 @@ async def test_a_stale_peek_is_renewed_before_the_jobs_are_returned(
 async def test_a_lane_that_fills_up_after_the_peek_gets_its_share(
     blocking: BlockingJobs, org: uuid.UUID, claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although the lane of the peek never runs dry."""
+    """Although the lane of the peek always has jobs."""
     monkeypatch.setattr(claims, "_PEEK_TTL", 0.001)
     await enqueue(blocking.build, org, range(60))
     assert len(await claimer.round(WORKER, 4)) == 4
@@ -205,12 +205,12 @@ async def test_an_error_while_peeking_ahead_loses_no_claimed_job(
     monkeypatch.setattr(claims, "_PEEK_TTL", 0.0)
     real, answers = claims.peek_lanes, iter([True, False])
 
-    async def sometimes(*values: object) -> claims.LaneSnapshot:
+    async def fail_once(*values: object) -> claims.LaneSnapshot:
         if not next(answers, True):
             raise psycopg.errors.InsufficientPrivilege("not now")
         return await real(*values)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(claims, "peek_lanes", sometimes)
+    monkeypatch.setattr(claims, "peek_lanes", fail_once)
     await enqueue(blocking.build, org, range(3))
     assert len(await claimer.round(WORKER, 2)) == 2
     with pytest.raises(psycopg.Error, match="not now"):

@@ -1,4 +1,4 @@
-"""Handlers that raise and return the worst: the job gets an outcome, and the worker goes on."""
+"""Handlers that raise or return hostile values: the job gets an outcome, and the worker continues."""
 
 from __future__ import annotations
 
@@ -19,59 +19,59 @@ from tests.worker.working import (
     surviving_worker,
 )
 
-# What they raise
+# Raised errors
 
 
-@pytest.mark.parametrize("error", isolated_jobs.NASTY)
+@pytest.mark.parametrize("error", isolated_jobs.BASE_EXCEPTIONS)
 async def test_any_base_exception_of_a_handler_becomes_an_outcome(
     app: Duly, acting: uuid.UUID, error: str
 ) -> None:
-    @app.job("raise.softly", retry=TWO_ATTEMPTS)
-    async def softly() -> None:
-        raise isolated_jobs.NASTY[error]("nasty")
+    @app.job("raise.async", retry=TWO_ATTEMPTS)
+    async def async_handler() -> None:
+        raise isolated_jobs.BASE_EXCEPTIONS[error]("nasty")
 
-    @app.job("raise.plainly", retry=TWO_ATTEMPTS)
-    def plainly() -> None:
-        raise isolated_jobs.NASTY[error]("nasty")
+    @app.job("raise.sync", retry=TWO_ATTEMPTS)
+    def sync_handler() -> None:
+        raise isolated_jobs.BASE_EXCEPTIONS[error]("nasty")
 
     async with surviving_worker(app):
-        jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
+        jobs = [await (await kind.enqueue()).wait() for kind in (async_handler, sync_handler)]
     for job in jobs:
         assert (job.outcome, job.attempt) == ("dead", 2)
         assert job.error_message == ("the handler cancelled itself" if error == "CancelledError" else "nasty")
 
 
 async def test_stop_iteration_becomes_an_outcome(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("raise.plainly", retry=ONE_ATTEMPT)
-    def plainly() -> None:
+    @app.job("raise.sync", retry=ONE_ATTEMPT)
+    def sync_handler() -> None:
         next(iter([]))
 
-    @app.job("raise.softly", retry=ONE_ATTEMPT)
-    async def softly() -> None:
+    @app.job("raise.async", retry=ONE_ATTEMPT)
+    async def async_handler() -> None:
         next(iter([]))
 
     async with surviving_worker(app):
-        jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
+        jobs = [await (await kind.enqueue()).wait() for kind in (async_handler, sync_handler)]
     assert [(job.outcome, job.error_code) for job in jobs] == [("dead", "runtime_error")] * 2
 
 
-class Mute(Exception):
+class UnreadableMessage(Exception):
     def __str__(self) -> str:
         raise ValueError("no words")
 
 
-class Deadly(Exception):
+class ExitingMessage(Exception):
     def __str__(self) -> str:
         raise SystemExit(1)
 
 
 ODD_ERRORS: dict[str, tuple[BaseException, str]] = {
     "NUL": (ValueError("a\0b"), "a\N{REPLACEMENT CHARACTER}b"),
-    "half a pair": (ValueError("a\ud800b"), "a\N{REPLACEMENT CHARACTER}b"),
+    "a lone surrogate": (ValueError("a\ud800b"), "a\N{REPLACEMENT CHARACTER}b"),
     "a secret": (ValueError("postgresql://duly:hunter2@db/x"), "postgresql://[redacted]@db/x"),
     "10 MB": (ValueError("word " * 2_000_000), "word " * 399 + "word…"),
-    "mute": (Mute(), "its message cannot be read: ValueError"),
-    "said": (Retry("a\0b", code="odd\0code"), "a\N{REPLACEMENT CHARACTER}b"),
+    "unreadable": (UnreadableMessage(), "its message cannot be read: ValueError"),
+    "retried": (Retry("a\0b", code="odd\0code"), "a\N{REPLACEMENT CHARACTER}b"),
     "failed": (Fail("a\ud800b", code="odd\0code"), "a\N{REPLACEMENT CHARACTER}b"),
 }
 
@@ -80,31 +80,31 @@ ODD_ERRORS: dict[str, tuple[BaseException, str]] = {
 async def test_error_messages_are_sanitized_redacted_and_truncated(
     app: Duly, acting: uuid.UUID, odd: str
 ) -> None:
-    error, kept = ODD_ERRORS[odd]
+    error, stored = ODD_ERRORS[odd]
 
-    @app.job("raise.softly", retry=ONE_ATTEMPT)
-    async def softly() -> None:
+    @app.job("raise.async", retry=ONE_ATTEMPT)
+    async def async_handler() -> None:
         raise error
 
     async with surviving_worker(app):
-        job = await (await softly.enqueue()).wait()
-    assert job.error_message == kept
+        job = await (await async_handler.enqueue()).wait()
+    assert job.error_message == stored
     assert job.error_code != "result.unstorable"
 
 
 async def test_an_error_whose_message_raises_system_exit_becomes_an_outcome(
     app: Duly, acting: uuid.UUID
 ) -> None:
-    @app.job("raise.softly", retry=ONE_ATTEMPT)
-    async def softly() -> None:
-        raise Deadly
+    @app.job("raise.async", retry=ONE_ATTEMPT)
+    async def async_handler() -> None:
+        raise ExitingMessage
 
     async with surviving_worker(app):
-        job = await (await softly.enqueue()).wait()
+        job = await (await async_handler.enqueue()).wait()
     assert job.outcome == "dead"
 
 
-# What they return
+# Returned values
 
 
 def nested(depth: int) -> Any:
@@ -119,7 +119,7 @@ ODD_RESULTS: dict[str, Any] = {
     "infinite": {"deep": [math.inf]},
     "NUL": "a\0b",
     "NUL in a name": {"a\0b": 1},
-    "half a pair": "a\ud800b",
+    "a lone surrogate": "a\ud800b",
     "an object": object(),
     "a coroutine function": nested,
     "bytes": b"\xff",
@@ -132,16 +132,16 @@ ODD_RESULTS: dict[str, Any] = {
 async def test_a_result_that_json_cannot_represent_fails_the_job(
     app: Duly, acting: uuid.UUID, odd: str
 ) -> None:
-    @app.job("return.softly", retry=RETRY_AT_ONCE)
-    async def softly() -> Any:
+    @app.job("return.async", retry=RETRY_AT_ONCE)
+    async def async_handler() -> Any:
         return ODD_RESULTS[odd]
 
-    @app.job("return.plainly", retry=RETRY_AT_ONCE)
-    def plainly() -> Any:
+    @app.job("return.sync", retry=RETRY_AT_ONCE)
+    def sync_handler() -> Any:
         return ODD_RESULTS[odd]
 
     async with surviving_worker(app):
-        jobs = [await (await kind.enqueue()).wait() for kind in (softly, plainly)]
+        jobs = [await (await kind.enqueue()).wait() for kind in (async_handler, sync_handler)]
     for job in jobs:
         assert (job.status, job.outcome, job.attempt) == ("failed", "failed", 1), job.error_message
         assert job.error_code == "contract.invalid"
@@ -149,38 +149,38 @@ async def test_a_result_that_json_cannot_represent_fails_the_job(
 
 
 async def test_an_escaped_u0000_in_a_result_is_not_a_nul(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("return.softly")
-    async def softly() -> str:
+    @app.job("return.async")
+    async def async_handler() -> str:
         return r"C:\u0000"
 
-    handle = await softly.enqueue()
+    handle = await async_handler.enqueue()
     await run_until_ended(app, handle)
     assert await handle.result() == r"C:\u0000"
 
 
 async def test_a_result_of_another_type_than_declared_fails_the_job(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("return.softly", retry=RETRY_AT_ONCE)
-    async def softly() -> dict[str, int]:
+    @app.job("return.async", retry=RETRY_AT_ONCE)
+    async def async_handler() -> dict[str, int]:
         return ["no"]  # type: ignore[return-value]
 
-    job = await run_until_ended(app, await softly.enqueue())
+    job = await run_until_ended(app, await async_handler.enqueue())
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert "not of the declared return type" in (job.error_message or "")
 
 
 async def test_a_result_of_300_mb_fails_the_job(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("boast.softly", retry=RETRY_AT_ONCE)
-    async def boast() -> str:
+    @app.job("text.return", retry=RETRY_AT_ONCE)
+    async def return_text() -> str:
         return "x" * 300_000_000
 
     async with surviving_worker(app):
-        job = await (await boast.enqueue()).wait()
+        job = await (await return_text.enqueue()).wait()
     assert (job.outcome, job.attempt, job.error_code) == ("failed", 1, "contract.invalid")
     assert "300000002 bytes exceed the limit of 67108864" in (job.error_message or "")
 
 
 async def test_counts_that_overflow_fail_their_own_job_only(app: Duly, acting: uuid.UUID) -> None:
-    @app.job("count.softly", retry=RETRY_AT_ONCE)
+    @app.job("count.async", retry=RETRY_AT_ONCE)
     async def count(ctx: Context, n: float) -> None:
         ctx.count(bytes=n)
         ctx.count(bytes=n)
@@ -196,22 +196,22 @@ async def test_progress_is_written_with_a_sanitized_note(
 ) -> None:
     notes: list[Any] = ["a\0b", "a\ud800b", object(), "x" * 1_000_000, "fine"]
 
-    @app.job("note.softly", retry=ONE_ATTEMPT)
+    @app.job("note.async", retry=ONE_ATTEMPT)
     async def note(ctx: Context, n: int) -> None:
         ctx.progress(50, notes[n])
-        raise ValueError("so that the last progress is kept")
+        raise ValueError("so that the last progress is stored")
 
-    @app.job("note.plainly", retry=ONE_ATTEMPT)
-    def plainly(ctx: SyncContext, n: int) -> None:
+    @app.job("note.sync", retry=ONE_ATTEMPT)
+    def sync_handler(ctx: SyncContext, n: int) -> None:
         ctx.progress(50, notes[n])
-        raise ValueError("so that the last progress is kept")
+        raise ValueError("so that the last progress is stored")
 
     async with surviving_worker(app):
-        for kind in (note, plainly):
+        for kind in (note, sync_handler):
             handles = await app.enqueue_many([kind.call(n) for n in range(len(notes))])
             jobs = [await handle.wait() for handle in handles]
             assert {(job.progress_percent, job.error_code) for job in jobs} == {(50, "value_error")}
-    kept = sql.execute(
+    stored = sql.execute(
         "select payload_json ->> 'note' from duly.job_events where event_type = 'job.progressed'"
     )
-    assert all(len(text) <= 2000 for (text,) in kept)
+    assert all(len(text) <= 2000 for (text,) in stored)

@@ -1,4 +1,4 @@
-"""A commit whose answer is lost may have happened or not; no job is lost or done twice."""
+"""A commit whose response is lost may have happened or not: nothing is lost or done twice."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from tests.worker.working import RETRY_AT_ONCE, WAIT_TIMEOUT, event_types, secon
 
 @pytest.fixture
 async def proxy(fresh: FreshDatabase) -> AsyncIterator[Proxy]:
-    async with Proxy(fresh.url) as made:
-        yield made
+    async with Proxy(fresh.url) as opened:
+        yield opened
 
 
 @pytest.fixture
 async def app(proxy: Proxy, fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
-    made = Duly(
+    opened = Duly(
         database_url=proxy.url,
         database_direct_url=fresh.direct_url,
         blobs_url=str(tmp_path / "blobs"),
         maintenance=False,
     )
-    yield made
-    await made.close()
+    yield opened
+    await opened.close()
 
 
-@pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.parametrize("kind", ["async", "sync"])
 async def test_effects_happen_once_when_the_commit_response_is_lost(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy, kind: str
 ) -> None:
     sql.execute("create table effects (job_id uuid); grant insert on effects to public")
     write, ran = "insert into effects values (%s)", []
 
-    @app.job("write.softly", retry=RETRY_AT_ONCE)
-    async def softly(ctx: Context) -> str:
+    @app.job("write.async", retry=RETRY_AT_ONCE)
+    async def async_handler(ctx: Context) -> str:
         ran.append(ctx.attempt)
         async with ctx.transaction() as conn:
             await conn.execute(write, [ctx.job.job_id])
         return "done"
 
-    @app.job("write.plainly", retry=RETRY_AT_ONCE)
-    def plainly(ctx: SyncContext) -> str:
+    @app.job("write.sync", retry=RETRY_AT_ONCE)
+    def sync_handler(ctx: SyncContext) -> str:
         ran.append(ctx.attempt)
         with ctx.transaction() as conn:
             conn.execute(write, [ctx.job.job_id])
         return "done"
 
-    handle = await (softly if kind == "async" else plainly).enqueue()
-    proxy.lose_the_answer("insert into effects")
+    handle = await (async_handler if kind == "async" else sync_handler).enqueue()
+    proxy.drop_commit_response("insert into effects")
     async with working(app) as worker:
-        await proxy.lost.wait()
+        await proxy.dropped.wait()
         assert await handle.result(WAIT_TIMEOUT) == "done"
         await worker.loop_events.wait("lost")
     assert ran == [1]
@@ -76,9 +76,9 @@ async def test_a_completion_is_written_once_when_the_commit_response_is_lost(
         return n
 
     handles = await app.enqueue_many([take.call(n) for n in range(20)])
-    proxy.lose_the_answer("'job.completed', 'completed'")
+    proxy.drop_commit_response("'job.completed', 'completed'")
     async with working(app):
-        await proxy.lost.wait()
+        await proxy.dropped.wait()
         assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == list(range(20))
     for handle in handles:
         assert await event_types(handle) == ["queued", "started", "completed"]
@@ -97,9 +97,9 @@ async def test_a_claim_whose_response_is_lost_is_returned_without_spending_attem
         return n
 
     handles = await app.enqueue_many([take.call(n) for n in range(20)])
-    proxy.lose_the_answer("insert into duly.claims")
+    proxy.drop_commit_response("insert into duly.claims")
     async with working(app, poll=seconds(0.05)):
-        await proxy.lost.wait()
+        await proxy.dropped.wait()
         assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == list(range(20))
     assert sorted(ran) == list(range(20)), "each ran once"
     for handle in handles:
@@ -120,14 +120,14 @@ async def test_a_chunk_is_stored_once_when_the_commit_response_is_lost(
             async with chunk:
                 ledger.append(chunk.key)
                 if chunk.key == "b":
-                    proxy.lose_the_answer("'job.partial'")
+                    proxy.drop_commit_response("'job.partial'")
                 chunk.result = chunk.key.upper()
         return await ctx.results()
 
     handle = await read.enqueue()
     async with working(app):
         assert await handle.result(WAIT_TIMEOUT) == {"a": "A", "b": "B", "c": "C"}
-    assert proxy.lost.is_set()
+    assert proxy.dropped.is_set()
     assert ledger == ["a", "b", "c"]
     assert (await handle.status()).attempt == 2
     assert await event_types(handle) == [
