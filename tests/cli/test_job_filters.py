@@ -7,7 +7,7 @@ import uuid
 import psycopg
 
 from tests.cli.conftest import Run
-from tests.features.overview.filled import all_of, fill
+from tests.features.overview.sample_jobs import all_of, fill
 
 
 async def test_the_list_of_jobs_has_an_option_for_every_filter(

@@ -13,7 +13,7 @@ from duly import Duly, Fail
 from duly.features.webhooks.models import Endpoint
 from tests.console.conftest import Person, Post, words
 from tests.features.notifications.delivering import ANNA, RecordingChannel, deliver
-from tests.features.webhooks.administering import URL, WHY, write
+from tests.features.webhooks.sample_deliveries import URL, WHY, write
 
 
 @pytest.fixture

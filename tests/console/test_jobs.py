@@ -14,7 +14,7 @@ import pytest
 from duly import Duly
 from duly.core.job import SYSTEM_ORG
 from tests.console.conftest import Person, Post
-from tests.features.overview.filled import all_of, fill
+from tests.features.overview.sample_jobs import all_of, fill
 from tests.worker.blocking_jobs import create_orgs
 
 JOB = re.compile(r'id="job-([0-9a-f-]{36})"')

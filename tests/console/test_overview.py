@@ -16,7 +16,7 @@ from duly.console import sparklines as sparks
 from duly.core.principal import Principal
 from duly.worker.workers_store import WorkerIdentity, register
 from tests.console.conftest import OPERATOR, Arrives, Person, Post, words
-from tests.features.overview.filled import fill
+from tests.features.overview.sample_jobs import fill
 from tests.worker.blocking_jobs import create_orgs
 from tests.worker.working import seconds
 

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from duly import Actor, Duly
 from duly.features.schedules.scheduler import Scheduler
 from tests.console.conftest import Person, Post, words
-from tests.features.schedules.ticking import ADMIN, MINUTE, NOON, Clock, catch_up, declare
+from tests.features.schedules.scheduler_clock import ADMIN, MINUTE, NOON, Clock, catch_up, declare
 from tests.http.conftest import served
 
 NAME = "house/attic <b>"

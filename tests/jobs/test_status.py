@@ -16,7 +16,7 @@ from duly.db.pool import PoolSize
 from duly.features.jobs.service import Jobs, JobStatusReading
 from duly.jobs.status_batcher import read_status
 from duly.testing import FreshDatabase
-from tests.features.overview.filled import all_of, fill
+from tests.features.overview.sample_jobs import all_of, fill
 from tests.worker.blocking_jobs import SOON, BlockingJobs, create_orgs, enqueue, running_workers
 
 

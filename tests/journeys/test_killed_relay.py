@@ -23,7 +23,7 @@ from duly.maintenance.loop import run_chores
 from duly.testing import FreshDatabase
 from tests.db.open_transactions import wait_for_transactions
 from tests.features.webhooks.receiver import Received, Receiver, receiving
-from tests.features.webhooks.stock import endpoint
+from tests.features.webhooks.sample_events import endpoint
 from tests.journeys.relay_killer import chores, make_app
 
 SEED = 20260701

@@ -22,7 +22,7 @@ from duly.maintenance.reconciler import Reconciler
 from duly.testing.history import IsolationProbe
 from duly.worker import claim as claims
 from duly.worker import settle_store as work
-from tests.features.schedules.ticking import MINUTE, NOON, Clock
+from tests.features.schedules.scheduler_clock import MINUTE, NOON, Clock
 from tests.mutants.stage import USER, Stage, answer
 from tests.worker.working import (
     ONE_ATTEMPT,

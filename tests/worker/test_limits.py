@@ -12,7 +12,7 @@ import pytest
 from duly import Duly, Retry, context, errors
 from duly.features.limits.service import Limits
 from duly.features.queues.service import Queues
-from tests.features.schedules.ticking import NOON, Clock
+from tests.features.schedules.scheduler_clock import NOON, Clock
 from tests.worker.blocking_jobs import (
     ADMIN,
     NEVER,

@@ -267,7 +267,7 @@ async def test_a_service_without_any_worker_fires_and_notifies(fresh: FreshDatab
 
 
 def test_invalid_recipients_are_refused_by_the_name_of_their_setting(fresh: FreshDatabase) -> None:
-    app = Duly(database_url=fresh.url, alert_recipients=("email:nobody",))
+    app = Duly(database_url=fresh.url, alert_recipients=("email:invalid",))
     with pytest.raises(ConfigurationError) as caught:
         app.worker()
     assert caught.value.field == "alert_recipients"

@@ -20,7 +20,7 @@ from duly.core.redaction import redact
 from duly.features.api_keys import service, store
 from duly.features.api_keys.models import NewApiKey
 from duly.features.api_keys.service import ApiKeys
-from tests.features.schedules.ticking import NOON, Clock
+from tests.features.schedules.scheduler_clock import NOON, Clock
 
 ANNA = Actor.operator("anna")
 WHY: dict[str, Any] = {"actor": ANNA, "reason": "because"}

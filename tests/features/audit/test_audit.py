@@ -276,7 +276,7 @@ async def test_a_job_and_its_audit_entries_outlive_its_events(
     assert (entry.actor_id, entry.action, entry.reason) == ("anna", "job.cancel_requested", "enough")
 
 
-# --- whose it is
+# --- isolation between orgs
 
 
 async def test_the_trails_of_orgs_are_separate(trail: Trail, app: Duly) -> None:

@@ -1,4 +1,4 @@
-"""An org with an audit trail, to be looked at and tampered with."""
+"""An org with an audit trail that tests tamper with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Trail:
         self.sql = sql
 
     async def write(self, *numbers: int, at: str | None = None) -> None:
-        """Entries of one transaction, at the given time, if any."""
+        """Write entries in one transaction, optionally at a given time."""
         async with (await self.app.resources()).database.engine() as conn:
             await conn.execute("select set_config('duly.now', %s, true)", [at or ""])
             for n in numbers:

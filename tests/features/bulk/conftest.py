@@ -1,4 +1,4 @@
-"""Jobs of all kinds of one org, and a worker that does nothing but change them."""
+"""Fixtures: jobs of every status in one org, and a worker that runs only bulk actions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def mail(app: Duly) -> Any:
 
 @pytest.fixture
 def end(mail: Any, database: Database, acting: uuid.UUID) -> End:
-    """A job that ended so."""
+    """Return a job with this ending."""
 
     async def end(how: str, **options: Any) -> uuid.UUID:
         handle = await mail.options(**options).enqueue(str(uuid.uuid4()))
@@ -52,5 +52,5 @@ def end(mail: Any, database: Database, acting: uuid.UUID) -> End:
 
 @pytest.fixture
 def maintained(app: Duly) -> Callable[[], AbstractAsyncContextManager[Any]]:
-    """Nothing is done meanwhile but what is changed for many jobs."""
+    """Run a worker that claims only bulk actions."""
     return lambda: running_workers(app, queues=("q:maintenance",))

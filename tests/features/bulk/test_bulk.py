@@ -1,4 +1,4 @@
-"""One change for many jobs: what it would do, what it does, to whom, and that it is put down."""
+"""Bulk actions: preview, cancel, replay and discard many jobs, with audit."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_a_retry_continues_after_the_last_committed_batch(
         batches[0] += 1
         tally = await real(*asked, **more)
         if batches[0] == 3:
-            raise Snooze(0)  # after its work, before its transaction: as if it had died here
+            raise Snooze(0)  # after its work and before its commit, as if the process had died here
         return tally
 
     monkeypatch.setattr(job, "change_jobs", act)
@@ -180,7 +180,7 @@ async def test_a_canceled_bulk_action_stops_and_is_audited(
 
     async def look(*asked: Any) -> Any:
         if next(looks) == 3:
-            raise Cancel("enough")  # as if it had heard of it before this batch
+            raise Cancel("enough")  # as if the cancel had been received before this batch
         return await real(*asked)
 
     monkeypatch.setattr(job, "find_jobs", look)

@@ -1,4 +1,4 @@
-"""A worker is killed in the midst of it: the next one goes on, and nothing is done twice."""
+"""A bulk action whose worker is killed continues on another worker, and nothing is done twice."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ async def end_one(database: Database, ending: AttemptOutcome, *, attempts: int =
         ).jobs
         policy = RetryPolicy(max_attempts=attempts)
         decision = decide(JobState(Status.RUNNING, job.attempt), ending, policy, now, 0.0)
-        kept = await work.settle(conn, [(job, decision)], actor_type="worker", actor_id=str(WORKER))
-        assert len(kept) == 1
+        settled = await work.settle(conn, [(job, decision)], actor_type="worker", actor_id=str(WORKER))
+        assert len(settled) == 1
     return job.job_id
 
 
@@ -65,10 +65,10 @@ def clone_letter(sql: psycopg.Connection, job_id: uuid.UUID, copies: int) -> Non
         "dead_letters": "job_type queue attempts fingerprint error_code error_class error_message dead_at",
     }
     for table, columns in names.items():
-        kept = ", ".join(columns.split())
+        names = ", ".join(columns.split())
         key, value = (", idempotency_key", ", i::text") if table == "job_records" else ("", "")
         sql.execute(
-            f"insert into duly.{table} (org_id, job_id, {kept}{key}) select org_id, i, {kept}{value} "
+            f"insert into duly.{table} (org_id, job_id, {names}{key}) select org_id, i, {names}{value} "
             f"from duly.{table}, unnest(%s::uuid[]) i where job_id = %s",
             [ids, job_id],
         )
@@ -90,7 +90,7 @@ def audited(sql: psycopg.Connection) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
-def picture(sql: psycopg.Connection) -> list[Any]:
+def dump_resolution_rows(sql: psycopg.Connection) -> list[Any]:
     """Return every row that a resolution could change."""
     tables = "job_records job_states event_log ledger ready scheduled active_runs dead_letters audit_entries"
     return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables.split()]

@@ -1,4 +1,4 @@
-"""A job is done again with another payload, if its type takes it."""
+"""Replay a dead letter with a changed payload that its job type accepts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from duly import Duly, errors
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, audited, history, picture
+from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, audited, dump_resolution_rows, history
 
 
 async def test_a_fix_is_a_new_job_with_another_payload(
@@ -72,11 +72,11 @@ async def test_a_payload_that_the_job_type_rejects_writes_nothing(
     field: str,
 ) -> None:
     old = await bury()
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     with pytest.raises(errors.ContractError) as refused:
         await dead_letters.fix(acting, old, payload, OPS, WHY)
     assert refused.value.field == field
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before
 
 
 async def test_an_undeclared_job_type_can_be_replayed_but_not_fixed(

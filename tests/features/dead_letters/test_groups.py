@@ -12,7 +12,15 @@ from duly import Duly, context, errors
 from duly.core.outcome import Completed, ErrorInfo, Retried
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, audited, clone_letter, end_one, picture
+from tests.features.dead_letters.dead_jobs import (
+    OPS,
+    WHY,
+    Bury,
+    audited,
+    clone_letter,
+    dump_resolution_rows,
+    end_one,
+)
 
 OTHER = ErrorInfo("other", "something else broke", "KeyError", {})
 
@@ -93,11 +101,11 @@ async def test_any_ended_job_is_rerun_with_another_payload(
     with pytest.raises(errors.Conflict):
         await dead_letters.rerun(acting, old, OPS, WHY, payload={"to": "b"})
     await end_one(database, Completed(1))
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     with pytest.raises(errors.ContractError) as refused:
         await dead_letters.rerun(acting, old, OPS, WHY, payload={"to": 7})
     assert refused.value.field == "payload.to"
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before
     again = await dead_letters.rerun(acting, old, OPS, WHY, payload={"to": "b"})
     row = sql.execute("select payload, replay_of from duly.job_records where job_id = %s", [again.job_id])
     assert row.fetchone() == ({"to": "b", "size": 1}, old)

@@ -1,4 +1,4 @@
-"""Letters are seen by their own org, by kind and in pages."""
+"""Dead letters are listed per org, with filters and in pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from duly.core.error_report import describe_error
 from duly.core.outcome import ErrorInfo, Failed
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.dead_jobs import ACTIONS, BOOM, OPS, WHY, Bury, end_one, picture
+from tests.features.dead_letters.dead_jobs import ACTIONS, BOOM, OPS, WHY, Bury, dump_resolution_rows, end_one
 
 
 async def test_a_letter_has_the_error_and_the_input_of_its_job(
@@ -55,15 +55,15 @@ async def test_pages_are_newest_first_without_repeats_or_gaps(
     )
     expected = [*reversed(buried[3:]), *sorted(buried[:3], reverse=True)]
     assert [x.job_id for x in (await dead_letters.list(acting)).letters] == expected
-    seen: list[uuid.UUID] = []
+    listed: list[uuid.UUID] = []
     after = None
     while True:
         page = await dead_letters.list(acting, limit=2, after=after)
-        seen += [letter.job_id for letter in page.letters]
+        listed += [letter.job_id for letter in page.letters]
         if page.after is None:
             break
         after = page.after
-    assert seen == expected
+    assert listed == expected
 
 
 async def test_letters_are_filtered_by_fingerprint_job_type_and_resolution(
@@ -136,19 +136,19 @@ async def test_a_letter_of_another_org_is_unknown_to_the_byte(
     old = await bury()
     stranger = uuid.uuid4()
     await app.create_org(stranger, "Other")
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     for action in [lambda b, o, j: b.get(o, j), lambda b, o, j: b.rerun(o, j, OPS, WHY), *ACTIONS.values()]:
-        said = []
+        messages = []
         for org, job in [(stranger, old), (acting, uuid.uuid4()), (uuid.uuid4(), old)]:
             with pytest.raises(errors.UnknownJob) as refused:
                 await action(dead_letters, org, job)
-            said.append(str(refused.value).replace(str(job), "<id>"))
-        assert len(set(said)) == 1
+            messages.append(str(refused.value).replace(str(job), "<id>"))
+        assert len(set(messages)) == 1
     assert (await dead_letters.list(stranger)).letters == ()
     assert await dead_letters.groups(stranger) == []
     report = await dead_letters.replay_many(stranger, per_second=1, actor=OPS, reason=WHY)
     assert (report.replayed, report.left) == ((), {})
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before
 
 
 async def test_a_job_that_did_not_die_has_no_letter(
@@ -163,9 +163,9 @@ async def test_a_job_that_did_not_die_has_no_letter(
 
 async def test_an_unknown_org_raises(dead_letters: DeadLetters, org: uuid.UUID) -> None:
     assert ((await dead_letters.list(org)).letters, await dead_letters.groups(org)) == ((), [])
-    for look in (dead_letters.list, dead_letters.groups):
+    for read in (dead_letters.list, dead_letters.groups):
         with pytest.raises(errors.UnknownOrg):
-            await look(uuid.uuid4())
+            await read(uuid.uuid4())
 
 
 async def test_a_suspended_org_gets_no_new_jobs(
@@ -173,10 +173,10 @@ async def test_a_suspended_org_gets_no_new_jobs(
 ) -> None:
     old = await bury()
     sql.execute("update duly.organizations set status = 'suspended' where org_id = %s", [acting])
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     with pytest.raises(errors.UnknownOrg):
         await dead_letters.replay(acting, old, OPS, WHY)
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before
 
 
 async def test_a_letter_whose_job_no_longer_exists_can_only_be_discarded(

@@ -23,9 +23,9 @@ from tests.features.dead_letters.dead_jobs import (
     WHY,
     Bury,
     audited,
+    dump_resolution_rows,
     end_one,
     history,
-    picture,
 )
 
 
@@ -96,10 +96,10 @@ async def test_a_second_replay_returns_the_job_of_the_first(
 ) -> None:
     old = await bury()
     first = await dead_letters.replay(acting, old, OPS, WHY)
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     second = await dead_letters.replay(acting, old, Actor.user("ops-2"), "me too")
     assert (second.job_id, second.created) == (first.job_id, False)
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before
 
 
 async def test_concurrent_replays_create_one_job(
@@ -140,7 +140,7 @@ async def test_a_resolved_letter_is_not_resolved_differently(
 ) -> None:
     old = await bury()
     await ACTIONS[first](dead_letters, acting, old)
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     if first == second and first != "fixed":
         await ACTIONS[second](dead_letters, acting, old)
     else:
@@ -150,7 +150,7 @@ async def test_a_resolved_letter_is_not_resolved_differently(
         successor = (await dead_letters.get(acting, old)).successor_job_id
         assert (successor is None) == (first == "discarded")
         assert successor is None or str(successor) in str(refused.value)
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before
 
 
 async def test_a_replayed_job_is_claimed_and_finished_like_any_other(
@@ -234,7 +234,7 @@ async def test_a_replay_that_the_orgs_quota_refuses_leaves_the_letter_open(
 ) -> None:
     old = await bury()
     sql.execute("insert into duly.gates (org_id, job_type, max_waiting) values (%s, '', 0)", [acting])
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     with pytest.raises(errors.LimitExceeded):
         await dead_letters.replay(acting, old, OPS, WHY)
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before

@@ -17,7 +17,15 @@ from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
 from duly.worker import claim as claims
 from tests.db.stale_jobs import fail_waiting
-from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, audited, clone_letter, history, picture
+from tests.features.dead_letters.dead_jobs import (
+    OPS,
+    WHY,
+    Bury,
+    audited,
+    clone_letter,
+    dump_resolution_rows,
+    history,
+)
 
 
 async def test_many_letters_are_replayed_at_a_rate_without_a_running_process(
@@ -141,11 +149,11 @@ async def test_invalid_arguments_of_a_replay_are_named_and_change_nothing(
     arguments: dict[str, Any],
 ) -> None:
     await bury()
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     with pytest.raises(errors.ContractError) as refused:
         await dead_letters.replay_many(acting, **{"actor": OPS, "reason": WHY, **arguments})
     assert refused.value.field == field
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before
 
 
 @pytest.mark.parametrize("action", ["replay", "discard", "fix", "rerun"])

@@ -1,4 +1,4 @@
-"""Any ended job can be done again."""
+"""Any ended job can be run again as a new job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from duly import context, errors
 from duly.core.outcome import AttemptOutcome, Canceled, Completed, Failed
 from duly.db.database import Database
 from duly.features.dead_letters.service import DeadLetters
-from tests.features.dead_letters.dead_jobs import BOOM, OPS, WHY, Bury, audited, end_one, history, picture
+from tests.features.dead_letters.dead_jobs import (
+    BOOM,
+    OPS,
+    WHY,
+    Bury,
+    audited,
+    dump_resolution_rows,
+    end_one,
+    history,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +75,10 @@ async def test_an_active_job_is_not_run_again(
     dead_letters: DeadLetters, send: Any, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     waiting = await send.enqueue("a")
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     with pytest.raises(errors.Conflict, match="is queued"):
         await dead_letters.rerun(acting, waiting.job_id, OPS, WHY)
-    assert picture(sql) == before
+    assert dump_resolution_rows(sql) == before
 
 
 async def test_a_rerun_of_a_dead_job_is_its_replay(

@@ -12,7 +12,7 @@ import pytest
 from duly import Handle, errors
 from duly.features.dead_letters.service import DeadLetters
 from duly.testing import FreshDatabase
-from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, picture, wait_for_lock_waiter
+from tests.features.dead_letters.dead_jobs import OPS, WHY, Bury, dump_resolution_rows, wait_for_lock_waiter
 
 
 async def test_a_replay_carries_the_run_identity(
@@ -30,11 +30,11 @@ async def test_a_replay_waits_for_the_active_run_of_its_identity(
 ) -> None:
     old = await bury(run_identity="nightly")
     active = await send.options(run_identity="nightly").enqueue("z")
-    before = picture(sql)
+    before = dump_resolution_rows(sql)
     with pytest.raises(errors.Conflict, match=f"held by {active.job_id}") as refused:
         await dead_letters.replay(acting, old, OPS, WHY)
     assert not isinstance(refused.value, errors.AlreadyResolved)
-    assert picture(sql) == before, "the letter is still open, and no key is spent"
+    assert dump_resolution_rows(sql) == before, "the letter is still open, and no key is spent"
     await active.cancel("make way")
     assert (await dead_letters.replay(acting, old, OPS, WHY)).created
 

@@ -21,7 +21,7 @@ from duly.features.events.relay import Relay
 from duly.features.events.relay_store import skip_to_tip
 from tests.db.open_transactions import wait_for_transactions
 from tests.features.events.relaying import relay_all
-from tests.features.webhooks.stock import LOG, endpoint, happen, job, messages
+from tests.features.webhooks.sample_events import LOG, endpoint, happen, job, messages
 
 NOW, SECOND = timedelta(0), timedelta(seconds=1)
 

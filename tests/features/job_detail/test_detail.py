@@ -1,4 +1,4 @@
-"""One job as a page tells of it."""
+"""The detail of a job: results, logs, attempts and relatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs about a subject brought is erased before its time; the jobs stay."""
+"""Erase the results of all jobs about a subject; the jobs stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results under their permalinks: what is there, what is not yet, and what is not for everybody."""
+"""Results by permalink: final, partial, missing, and of other orgs."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from duly.features.jobs.filter import JobCursor, JobFilter
 from duly.features.jobs.service import Jobs
 from duly.jobs import store as job_store
 from tests.features.jobs.test_jobs import ids, walk
-from tests.features.overview.filled import all_of, fill
+from tests.features.overview.sample_jobs import all_of, fill
 from tests.worker.blocking_jobs import create_orgs
 
 HOUR = timedelta(hours=1)

@@ -14,7 +14,7 @@ from duly import Actor, Duly, errors
 from duly.core.job import SYSTEM_ORG
 from duly.features.limits.models import Limit
 from duly.features.limits.service import Limits
-from tests.features.schedules.ticking import NOON, Clock
+from tests.features.schedules.scheduler_clock import NOON, Clock
 from tests.worker.blocking_jobs import create_orgs, fetch_value
 
 ANNA = Actor.operator("anna")
@@ -68,16 +68,16 @@ async def test_each_change_is_audited_in_its_org_or_in_the_systems_trail(
     for _ in range(2):
         await limits.resume(job_type="mail.send", actor=ANNA, reason="up again")
     await limits.pause(org, "mail.send", actor=ANNA, reason="complaints")
-    who, here = "operator:anna", ("limit", f"org:{org}")
+    actor, here = "operator:anna", ("limit", f"org:{org}")
     assert audited(sql) == [
-        (org, "limit.set", who, "noisy", *here, {
+        (org, "limit.set", actor, "noisy", *here, {
             "before": {"max_running": None}, "after": {"max_running": 2}}),
-        (org, "limit.set", who, "calm again", *here, {
+        (org, "limit.set", actor, "calm again", *here, {
             "before": {"max_running": 2, "max_waiting": None},
             "after": {"max_running": 5, "max_waiting": 10}}),
-        (SYSTEM_ORG, "limit.paused", who, "provider is down", "limit", "job_type:mail.send", {}),
-        (SYSTEM_ORG, "limit.resumed", who, "up again", "limit", "job_type:mail.send", {}),
-        (org, "limit.paused", who, "complaints", "limit", f"org:{org}/job_type:mail.send", {}),
+        (SYSTEM_ORG, "limit.paused", actor, "provider is down", "limit", "job_type:mail.send", {}),
+        (SYSTEM_ORG, "limit.resumed", actor, "up again", "limit", "job_type:mail.send", {}),
+        (org, "limit.paused", actor, "complaints", "limit", f"org:{org}/job_type:mail.send", {}),
     ]  # fmt: skip
 
 
@@ -95,10 +95,10 @@ async def test_a_pause_has_actor_and_reason_and_leaves_the_limits(limits: Limits
 
 
 @pytest.mark.parametrize(
-    ("scope", "said", "field"),
+    ("scope", "values", "field"),
     [
         ({}, {"max_running": 1}, "org_id"),
-        ({"org_id": "nobody"}, {"max_running": 1}, "org_id"),
+        ({"org_id": "unknown"}, {"max_running": 1}, "org_id"),
         ({"org_id": uuid.UUID(int=0)}, {"max_running": 1}, "org_id"),
         ({"job_type": "Mail Send"}, {"max_running": 1}, "job_type"),
         ({"job_type": "mail#send"}, {"max_running": 1}, "job_type"),
@@ -118,10 +118,10 @@ async def test_a_pause_has_actor_and_reason_and_leaves_the_limits(limits: Limits
     ],
 )
 async def test_an_invalid_argument_is_named_with_a_fix(
-    limits: Limits, sql: psycopg.Connection, scope: dict[str, Any], said: dict[str, Any], field: str
+    limits: Limits, sql: psycopg.Connection, scope: dict[str, Any], values: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(errors.ContractError) as caught:
-        await limits.set(**scope, **said, **WHY)
+        await limits.set(**scope, **values, **WHY)
     assert (caught.value.field, bool(caught.value.fix)) == (field, True)
     assert (fetch_value(sql, "select count(*) from duly.gates"), audited(sql)) == (0, [])
 
@@ -163,20 +163,20 @@ async def test_a_new_rate_starts_with_a_full_bucket_and_a_changed_one_with_what_
 
 
 async def test_limits_are_listed_page_by_page(limits: Limits, app: Duly) -> None:
-    made = await create_orgs(app, 5)
-    for org in made:
+    orgs = await create_orgs(app, 5)
+    for org in orgs:
         await limits.set(org, max_running=1, **WHY)
         await limits.set(org, "mail.send", max_running=1, **WHY)
     await limits.set(job_type="mail.send", max_running=1, **WHY)
-    seen: list[Limit] = []
+    listed: list[Limit] = []
     after, pages = None, 0
     while pages == 0 or after is not None:
         page = await limits.list(limit=4, after=after)
-        seen, after, pages = [*seen, *page.limits], page.after, pages + 1
+        listed, after, pages = [*listed, *page.limits], page.after, pages + 1
     assert pages == 3
-    assert len({limit.key for limit in seen}) == len(seen) == 11
-    assert [limit.key for limit in seen] == sorted(limit.key for limit in seen)
-    assert {limit.job_type for limit in (await limits.list(made[0])).limits} == {None, "mail.send"}
+    assert len({limit.key for limit in listed}) == len(listed) == 11
+    assert [limit.key for limit in listed] == sorted(limit.key for limit in listed)
+    assert {limit.job_type for limit in (await limits.list(orgs[0])).limits} == {None, "mail.send"}
     assert len((await limits.list(job_type="mail.send")).limits) == 6
     for wrong in ({"after": "nonsense"}, {"limit": 0}, {"limit": True}, {"after": "MTIz"}):
         with pytest.raises(errors.ContractError):

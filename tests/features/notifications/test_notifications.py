@@ -32,7 +32,7 @@ from tests.features.notifications.delivering import (
     dispatch,
     new_dispatcher,
 )
-from tests.features.schedules.ticking import Clock
+from tests.features.schedules.scheduler_clock import Clock
 from tests.worker.working import until
 
 WAITS = """

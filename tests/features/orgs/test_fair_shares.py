@@ -7,7 +7,7 @@ import pytest
 
 from duly import Duly
 from duly.features.orgs import fair_shares
-from tests.features.overview.filled import fill
+from tests.features.overview.sample_jobs import fill
 from tests.worker.blocking_jobs import WHY, BlockingJobs, create_orgs, enqueue, running_workers
 
 

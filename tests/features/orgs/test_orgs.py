@@ -103,20 +103,20 @@ async def test_orgs_and_projects_are_listed_page_by_page(orgs: Orgs) -> None:
 async def test_an_invalid_argument_is_named_with_a_fix(
     orgs: Orgs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    project, nobody = uuid.uuid4(), uuid.uuid4()
+    project, unknown = uuid.uuid4(), uuid.uuid4()
     await orgs.create_project(org, project, "Berlin", **WHY)
     before = audited(sql)
     for call, kind, field in (
         (orgs.create(org, "Other", **WHY), errors.Conflict, "org_id"),
         (orgs.create_project(org, project, "Other", **WHY), errors.Conflict, "project_id"),
         (orgs.suspend(SYSTEM_ORG, **WHY), errors.ContractError, "org_id"),
-        (orgs.create(uuid.UUID(int=0), "Nobody", **WHY), errors.ContractError, "org_id"),
+        (orgs.create(uuid.UUID(int=0), "None", **WHY), errors.ContractError, "org_id"),
         (orgs.rename(org, "", **WHY), errors.ContractError, "name"),
         (orgs.suspend(org, actor=ANNA, reason=None), errors.MissingField, "reason"),  # type: ignore[arg-type]
-        (orgs.suspend(nobody, **WHY), errors.UnknownOrg, "org_id"),
-        (orgs.create_project(nobody, None, "Berlin", **WHY), errors.UnknownOrg, "org_id"),
-        (orgs.list_projects(nobody), errors.UnknownOrg, "org_id"),
-        (orgs.get(nobody), errors.UnknownOrg, "org_id"),
+        (orgs.suspend(unknown, **WHY), errors.UnknownOrg, "org_id"),
+        (orgs.create_project(unknown, None, "Berlin", **WHY), errors.UnknownOrg, "org_id"),
+        (orgs.list_projects(unknown), errors.UnknownOrg, "org_id"),
+        (orgs.get(unknown), errors.UnknownOrg, "org_id"),
     ):
         with pytest.raises(kind) as caught:
             await call

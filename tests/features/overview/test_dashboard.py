@@ -16,7 +16,7 @@ from duly.features.overview import dashboard as dashboard_module
 from duly.features.overview.service import Overview
 from duly.worker import queue_stats as worker_minutes
 from tests.features.jobs.test_job_lists import freshness
-from tests.features.overview.filled import all_of, fill
+from tests.features.overview.sample_jobs import all_of, fill
 from tests.worker.blocking_jobs import ADMIN, create_orgs
 from tests.worker.working import ONE_ATTEMPT, working
 

@@ -1,4 +1,4 @@
-"""The figures of an org and of the installation: right, its own, and counted no further than needed."""
+"""The overview of an org and of the installation: correct counts, per org and up to a limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from duly.features.overview.service import Overview
 from duly.features.queues import service as queues_service
 from duly.jobs import stale_jobs
 from tests.features.jobs.test_job_lists import freshness
-from tests.features.overview.filled import all_of, fill
+from tests.features.overview.sample_jobs import all_of, fill
 from tests.worker.blocking_jobs import create_orgs, fetch_value
 
 HOUR = timedelta(hours=1)
@@ -31,35 +31,41 @@ async def test_the_overview_of_an_org_counts_its_own_jobs(app: Duly, sql: psycop
         "update duly.job_states set finished_at = now() - interval '25 hours' where job_id = %s",
         [old["job_id"]],
     )
-    seen = await Overview(app).org(str(mine))
+    overview = await Overview(app).org(str(mine))
     by_status = Counter(row["status"] for row in rows)
-    waiting = sum(share.waiting.count for share in seen.waiting)
-    assert waiting + seen.scheduled.count == by_status["queued"]
+    waiting = sum(share.waiting.count for share in overview.waiting)
+    assert waiting + overview.scheduled.count == by_status["queued"]
     ready = sql.execute(
         "select split_part(queue, '#', 1), count(*) from duly.ready where org_id = %s group by 1", [mine]
     )
-    assert {share.queue: share.waiting.count for share in seen.waiting} == dict(ready.fetchall())
-    assert (seen.running.count, seen.partial.count) == (by_status["running"], by_status["partial"])
-    assert {status: count.count for status, count in seen.ended.items()} == {
+    assert {share.queue: share.waiting.count for share in overview.waiting} == dict(ready.fetchall())
+    assert (overview.running.count, overview.partial.count) == (by_status["running"], by_status["partial"])
+    assert {status: count.count for status, count in overview.ended.items()} == {
         status: by_status[status] for status in ("completed", "failed", "canceled")
     }
-    assert seen.dead_letters.count == sum(row["outcome"] == "dead" for row in rows)
-    assert (seen.suspects.count, seen.suspects.at_least) == (
+    assert overview.dead_letters.count == sum(row["outcome"] == "dead" for row in rows)
+    assert (overview.suspects.count, overview.suspects.at_least) == (
         sum(freshness(row) == "likely_stale" for row in rows), False,
     )  # fmt: skip
-    assert (seen.workers, seen.slots) == (2, 40)
-    oldest = max(row["created_at"] for row in rows if row["status"] == "queued") - seen.looked_at
-    assert seen.oldest_waiting_age is not None
-    assert -oldest < seen.oldest_waiting_age < 49 * HOUR
+    assert (overview.workers, overview.slots) == (2, 40)
+    oldest = max(row["created_at"] for row in rows if row["status"] == "queued") - overview.looked_at
+    assert overview.oldest_waiting_age is not None
+    assert -oldest < overview.oldest_waiting_age < 49 * HOUR
 
 
 async def test_an_org_without_jobs_has_zero_counts_and_an_unknown_org_is_refused(
     app: Duly, org: uuid.UUID
 ) -> None:
-    seen = await Overview(app).org(org)
-    assert (seen.waiting, seen.oldest_waiting_age, seen.workers) == ((), None, 0)
-    counts = [seen.scheduled, seen.running, seen.partial, seen.dead_letters, seen.suspects]
-    assert {str(count) for count in [*counts, *seen.ended.values()]} == {"0"}
+    overview = await Overview(app).org(org)
+    assert (overview.waiting, overview.oldest_waiting_age, overview.workers) == ((), None, 0)
+    counts = [
+        overview.scheduled,
+        overview.running,
+        overview.partial,
+        overview.dead_letters,
+        overview.suspects,
+    ]
+    assert {str(count) for count in [*counts, *overview.ended.values()]} == {"0"}
     with pytest.raises(errors.UnknownOrg):
         await Overview(app).org(uuid.uuid4())
 
@@ -74,18 +80,18 @@ async def test_the_overview_of_the_platform_counts_all_orgs(app: Duly, sql: psyc
         old = rows.pop(next(n for n, row in enumerate(rows) if row["status"] == status))
         sql.execute(long_ago, [old["job_id"]])
     by_status = Counter(row["status"] for row in rows)
-    seen = await app.overview.platform()
-    assert seen.orgs.count == 3
-    queues = [queue for queue in seen.queues if queue.queue != "q:deadletter"]
+    overview = await app.overview.platform()
+    assert overview.orgs.count == 3
+    queues = [queue for queue in overview.queues if queue.queue != "q:deadletter"]
     queued = sum(queue.waiting.count + queue.scheduled.count for queue in queues)
     running = sum(queue.running.count for queue in queues)
     assert (queued, running) == (by_status["queued"], by_status["running"] + by_status["partial"])
-    assert (seen.failed.count, seen.canceled.count) == (by_status["failed"], by_status["canceled"])
-    assert (seen.suspects.count, seen.suspects.at_least) == (
+    assert (overview.failed.count, overview.canceled.count) == (by_status["failed"], by_status["canceled"])
+    assert (overview.suspects.count, overview.suspects.at_least) == (
         sum(freshness(row) == "likely_stale" for row in rows), False,
     )  # fmt: skip
-    assert (seen.workers, seen.slots) == (2, 40)
-    assert seen.database_bytes == pytest.approx(
+    assert (overview.workers, overview.slots) == (2, 40)
+    assert overview.database_bytes == pytest.approx(
         fetch_value(sql, "select pg_database_size(current_database())"), rel=0.1
     )
 

@@ -11,8 +11,8 @@ import pytest
 
 from duly import Duly, errors
 from duly.features.schedules.service import Schedules
+from tests.features.schedules.scheduler_clock import ADMIN, NOON, Clock, declare
 from tests.features.schedules.test_schedules import NIGHTLY, audited
-from tests.features.schedules.ticking import ADMIN, NOON, Clock, declare
 
 
 @pytest.fixture

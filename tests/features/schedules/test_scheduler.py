@@ -15,7 +15,7 @@ from duly import Duly
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.schedules.service import Schedules
 from duly.jobs import store as job_store
-from tests.features.schedules.ticking import (
+from tests.features.schedules.scheduler_clock import (
     ADMIN,
     MINUTE,
     NOON,

@@ -12,7 +12,16 @@ from duly import Duly
 from duly.core.errors import StoreUnavailable
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.schedules.service import Schedules
-from tests.features.schedules.ticking import MINUTE, NOON, Clock, catch_up, count, declare, schedule, ticks
+from tests.features.schedules.scheduler_clock import (
+    MINUTE,
+    NOON,
+    Clock,
+    catch_up,
+    count,
+    declare,
+    schedule,
+    ticks,
+)
 
 
 @pytest.fixture

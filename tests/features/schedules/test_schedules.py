@@ -15,8 +15,8 @@ from duly import Actor, Duly, context, errors
 from duly.db.database import Database
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.schedules.service import Schedules
-from tests.features.schedules import ticking
-from tests.features.schedules.ticking import ADMIN, MINUTE, NOON, Clock, declare, ticks
+from tests.features.schedules import scheduler_clock
+from tests.features.schedules.scheduler_clock import ADMIN, MINUTE, NOON, Clock, declare, ticks
 
 NIGHTLY = {"cron": "0 3 * * *", "job_type": "house.clean", "actor": ADMIN}
 
@@ -108,7 +108,7 @@ async def test_a_changed_time_counts_from_now_on(
     assert (changed.schedule_id, changed.next_tick_at) == (first.schedule_id, NOON + 4 * MINUTE)
     assert ticks(sql, org) == {NOON + n * MINUTE: "missed" for n in (1, 2, 3)}
     clock.set(NOON + 4 * MINUTE)
-    await ticking.catch_up(Scheduler(app))
+    await scheduler_clock.catch_up(Scheduler(app))
     assert ticks(sql, org)[NOON + 4 * MINUTE] == "enqueued"
     moved = await made.create(org, "nightly", **{**NIGHTLY, "cron": "*/2 * * * *"}, timezone="Asia/Tokyo")
     assert moved.next_tick_at == NOON + 6 * MINUTE
@@ -117,10 +117,10 @@ async def test_a_changed_time_counts_from_now_on(
 async def test_another_payload_leaves_the_due_ticks_to_the_scheduler(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
-    await ticking.schedule(app, org)
+    await scheduler_clock.schedule(app, org)
     clock.set(NOON + MINUTE)
-    await ticking.schedule(app, org, payload={"room": "attic"})
-    await ticking.catch_up(Scheduler(app))
+    await scheduler_clock.schedule(app, org, payload={"room": "attic"})
+    await scheduler_clock.catch_up(Scheduler(app))
     assert ticks(sql, org) == {NOON + MINUTE: "enqueued"}
     assert sql.execute("select payload ->> 'room' from duly.jobs").fetchone() == ("attic",)
 
@@ -151,25 +151,25 @@ async def test_a_paused_schedule_stays_paused_when_it_is_declared_again(
 async def test_ticks_of_a_pause_are_missed_and_none_is_run(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection, scheduler_ran: bool
 ) -> None:
-    await ticking.schedule(app, org, missed="all")
+    await scheduler_clock.schedule(app, org, missed="all")
     await made.pause(org, "nightly", ADMIN, "painting")
     clock.set(NOON + 90 * MINUTE)
     if scheduler_ran:
-        await ticking.catch_up(Scheduler(app))
+        await scheduler_clock.catch_up(Scheduler(app))
     clock.set(NOON + 90 * MINUTE + timedelta(seconds=30))
     resumed = await made.resume(org, "nightly", ADMIN, "painted")
     assert (resumed.paused_at, resumed.paused_by, resumed.pause_reason) == (None, None, None)
     assert resumed.next_tick_at == NOON + 91 * MINUTE
     clock.set(NOON + 91 * MINUTE)
-    await ticking.catch_up(Scheduler(app))
+    await scheduler_clock.catch_up(Scheduler(app))
     assert ticks(sql, org) == {NOON + n * MINUTE: "missed" if n <= 90 else "enqueued" for n in range(1, 92)}
-    assert ticking.count(sql, "jobs") == 1
+    assert scheduler_clock.count(sql, "jobs") == 1
 
 
 async def test_a_long_pause_is_recorded_in_steps(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
-    await ticking.schedule(app, org, cron="* * * * * *")
+    await scheduler_clock.schedule(app, org, cron="* * * * * *")
     await made.pause(org, "nightly", ADMIN, "painting")
     clock.set(NOON + timedelta(seconds=1700))
     await made.resume(org, "nightly", ADMIN, "painted")
@@ -212,18 +212,18 @@ async def test_a_paused_schedule_can_be_run_by_hand(made: Schedules, org: uuid.U
 async def test_a_deleted_schedule_keeps_its_history_and_frees_its_name(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
-    first = await ticking.schedule(app, org, missed="all")
+    first = await scheduler_clock.schedule(app, org, missed="all")
     clock.set(NOON + MINUTE)
-    await ticking.catch_up(Scheduler(app))
+    await scheduler_clock.catch_up(Scheduler(app))
     clock.set(NOON + 2 * MINUTE)
     await made.delete(org, "nightly", ADMIN, "sold")
     assert await made.list(org) == []
     with pytest.raises(errors.UnknownSchedule):
         await made.get(org, "nightly")
     clock.set(NOON + 9 * MINUTE)
-    await ticking.catch_up(Scheduler(app))
+    await scheduler_clock.catch_up(Scheduler(app))
     assert ticks(sql, org) == {NOON + MINUTE: "enqueued", NOON + 2 * MINUTE: "missed"}
-    second = await ticking.schedule(app, org)
+    second = await scheduler_clock.schedule(app, org)
     assert second.schedule_id != first.schedule_id
     assert await made.ticks(org, "nightly") == []
 
@@ -239,9 +239,9 @@ async def test_upcoming_ticks_are_listed_even_while_paused(made: Schedules, org:
 async def test_recorded_ticks_are_listed_newest_first_up_to_a_count(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock
 ) -> None:
-    await ticking.schedule(app, org)
+    await scheduler_clock.schedule(app, org)
     clock.set(NOON + 5 * MINUTE)
-    await ticking.catch_up(Scheduler(app))
+    await scheduler_clock.catch_up(Scheduler(app))
     found = await made.ticks(org, "nightly", 2)
     assert [(tick.tick_at, tick.disposition) for tick in found] == [
         (NOON + 5 * MINUTE, "enqueued"),
@@ -252,10 +252,10 @@ async def test_recorded_ticks_are_listed_newest_first_up_to_a_count(
 async def test_ticks_have_the_status_of_their_jobs_in_pages_and_for_several_schedules(
     app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
-    often = await ticking.schedule(app, org, "often", missed="all")
-    seldom = await ticking.schedule(app, org, "seldom", cron="*/2 * * * *", missed="skip")
+    often = await scheduler_clock.schedule(app, org, "often", missed="all")
+    seldom = await scheduler_clock.schedule(app, org, "seldom", cron="*/2 * * * *", missed="skip")
     clock.set(NOON + 5 * MINUTE)
-    await ticking.catch_up(Scheduler(app))
+    await scheduler_clock.catch_up(Scheduler(app))
     recent = await made.recent(await made.list(org), 3)
     assert [tick.tick_at for tick in recent[often.schedule_id]] == [NOON + n * MINUTE for n in (5, 4, 3)]
     assert {(tick.disposition, tick.status, tick.outcome) for tick in recent[often.schedule_id]} == {
@@ -282,9 +282,9 @@ async def test_a_schedule_of_a_project_makes_jobs_of_that_project(
     project = uuid.uuid4()
     await app.create_project(org, project, "Berlin")
     with context(project_id=uuid.uuid4()):
-        await ticking.schedule(app, org, project_id=project)
+        await scheduler_clock.schedule(app, org, project_id=project)
         clock.set(NOON + MINUTE)
-        await ticking.catch_up(Scheduler(app))
+        await scheduler_clock.catch_up(Scheduler(app))
     by_hand = await made.run_now(org, "nightly", ADMIN, "now")
     [tick] = await made.ticks(org, "nightly")
     assert tick.job_id
@@ -320,7 +320,7 @@ async def test_an_invalid_field_is_named_and_nothing_is_written(
         await made.create(org, "nightly", **{**NIGHTLY, **changes})
     assert refused.value.field == field
     assert refused.value.fix
-    assert (ticking.count(sql, "schedules"), audited(sql)) == (0, [])
+    assert (scheduler_clock.count(sql, "schedules"), audited(sql)) == (0, [])
 
 
 @pytest.mark.parametrize(("name", "kind"), [("", errors.ContractError), (None, errors.MissingField)])
@@ -375,7 +375,7 @@ async def test_a_job_type_that_this_process_does_not_know_is_not_run_by_hand(
     with pytest.raises(errors.UnknownJobType):
         await Schedules(stranger).run_now(org, "nightly", ADMIN, "now")
     await stranger.close()
-    assert ticking.count(sql, "jobs") == 0
+    assert scheduler_clock.count(sql, "jobs") == 0
 
 
 async def test_an_org_sees_and_changes_its_own_schedules_only(
@@ -384,11 +384,11 @@ async def test_an_org_sees_and_changes_its_own_schedules_only(
     other = uuid.uuid4()
     await app.create_org(other, "Other")
     mine, theirs = (
-        await ticking.schedule(app, org),
-        await ticking.schedule(app, other, payload={"room": "theirs"}),
+        await scheduler_clock.schedule(app, org),
+        await scheduler_clock.schedule(app, other, payload={"room": "theirs"}),
     )
     clock.set(NOON + MINUTE)
-    await ticking.catch_up(Scheduler(app))
+    await scheduler_clock.catch_up(Scheduler(app))
     assert await made.list(org) == [await made.get(org, "nightly")]
     await made.delete(org, "nightly", ADMIN, "mine alone")
     kept = await made.get(other, "nightly")

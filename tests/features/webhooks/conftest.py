@@ -14,9 +14,9 @@ from duly.features.webhooks.allowed_urls import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.features.webhooks.models import Endpoint
 from duly.features.webhooks.service import Webhooks
-from tests.features.webhooks.administering import URL, WHY
 from tests.features.webhooks.delivering import Make
 from tests.features.webhooks.receiver import Receiver, receiving
+from tests.features.webhooks.sample_deliveries import URL, WHY
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from duly.features.webhooks.sender import Sender
 from tests.features.events.relaying import relay_all
 from tests.features.webhooks.delivering import Conn, Make, deliver, make_due
 from tests.features.webhooks.receiver import Receiver
-from tests.features.webhooks.stock import SECRET, endpoint, happen, job, messages
+from tests.features.webhooks.sample_events import SECRET, endpoint, happen, job, messages
 
 
 async def test_a_message_has_the_event_and_is_signed_by_every_secret(

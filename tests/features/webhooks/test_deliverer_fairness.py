@@ -18,7 +18,7 @@ from duly.maintenance.loop import run_chores
 from tests.features.events.relaying import relay_all
 from tests.features.webhooks.delivering import Conn, Make
 from tests.features.webhooks.receiver import Receiver
-from tests.features.webhooks.stock import endpoint, job, messages
+from tests.features.webhooks.sample_events import endpoint, job, messages
 
 
 async def test_a_stalling_receiver_or_a_large_backlog_does_not_delay_another_endpoint(

@@ -14,8 +14,8 @@ from duly.features.webhooks import deliveries as deliveries_module
 from duly.features.webhooks.models import Endpoint
 from duly.features.webhooks.service import Webhooks
 from duly.testing import FreshDatabase
-from tests.features.schedules.ticking import NOON, Clock
-from tests.features.webhooks.administering import HOUR, URL, WHY, audited, state, write
+from tests.features.schedules.scheduler_clock import NOON, Clock
+from tests.features.webhooks.sample_deliveries import HOUR, URL, WHY, audited, state, write
 from tests.worker.working import until
 
 WAITING = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

@@ -20,8 +20,8 @@ from duly.features.webhooks import delivery_store as deliveries
 from duly.features.webhooks.models import DeliveryKey, Endpoint
 from duly.features.webhooks.service import MAX_ENDPOINTS, MAX_SECRETS, Webhooks
 from duly.maintenance.retention import run_clean_up
-from tests.features.schedules.ticking import NOON, Clock
-from tests.features.webhooks.administering import HOUR, URL, WHY, audited, state, write
+from tests.features.schedules.scheduler_clock import NOON, Clock
+from tests.features.webhooks.sample_deliveries import HOUR, URL, WHY, audited, state, write
 
 CARRIED = """
     with message as (

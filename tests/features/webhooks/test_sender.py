@@ -21,7 +21,7 @@ from duly.features.webhooks.sender import Sender, trusted_certificates
 from duly.features.webhooks.signed_message import build_body, sign
 from tests.features.webhooks.certificates import self_signed
 from tests.features.webhooks.receiver import Receiver, receiving
-from tests.features.webhooks.stock import SECRET
+from tests.features.webhooks.sample_events import SECRET
 
 ALLOW = ("127.0.0.1",)
 OTHER = "whsec_" + base64.b64encode(b"another secret of 32 bytes or so").decode()

@@ -1,4 +1,4 @@
-"""Jobs of all kinds, written as if they had been worked on for two days: one in each hour and org."""
+"""Sample jobs of all statuses over two days: one per hour and org."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ from duly.jobs j where j.org_id = %s
 
 
 def fill(sql: psycopg.Connection[Any], *orgs: uuid.UUID) -> None:
-    """The same jobs for each org."""
+    """Insert the same jobs for each org."""
     sql.execute(_FILL, {"orgs": list(orgs), "hours": HOURS, "worker": uuid.uuid4()})
 
 
 def all_of(sql: psycopg.Connection[Any], org: uuid.UUID) -> Iterator[dict[str, Any]]:
-    """Every job of an org as the database has it, whatever lists may say."""
+    """Yield every job of an org, read directly from the tables."""
     cursor = sql.execute(_ALL, [org])
     names = [column.name for column in cursor.description or ()]
     for row in cursor.fetchall():
