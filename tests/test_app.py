@@ -103,7 +103,7 @@ def test_a_name_of_0_9_works_with_a_deprecation_warning(app: Duly, former: str, 
         assert getattr(owner, name) == attrgetter(current)(app)
 
 
-def test_arguments_have_the_names_of_the_options() -> None:
+def test_argument_types_have_the_fields_of_their_options() -> None:
     assert list(SettingArguments.__annotations__) == list(Settings.model_fields)
     assert list(WorkerArguments.__annotations__) == [field.name for field in fields(WorkerOptions)]
     assert list(DocumentArguments.__annotations__) == [field.name for field in fields(DocumentOptions)]

@@ -50,7 +50,7 @@ def test_the_key_is_prefixed_by_the_organisation() -> None:
         f"blob:/{SHA}/12",
     ],
 )
-def test_any_other_spelling_is_refused(text: str) -> None:
+def test_a_non_canonical_ref_is_refused(text: str) -> None:
     with pytest.raises(BadBlobRef) as refused:
         BlobRef.parse(text)
     assert repr(text) in str(refused.value)

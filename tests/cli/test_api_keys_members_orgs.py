@@ -50,7 +50,7 @@ async def test_an_api_key_is_shown_once_and_rotated_without_a_gap(
     }
 
 
-async def test_keys_of_the_installation_belong_to_the_platform(
+async def test_platform_keys_are_created_and_listed(
     duly: Run, app: Duly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     created = await duly("api-keys", "create", "ops", "--org", "platform", "--scope", "platform", *REASON)

@@ -83,7 +83,7 @@ def test_a_page_is_a_table_with_its_columns_and_the_next_page(run: Callable[...,
     assert page["lamps"][1] == {"lamp_id": 2, "max_watts": 7.5, "switched_at": "2026-11-15T12:00:00Z"}
 
 
-def test_one_resource_is_a_line_per_field(run: Callable[..., tuple[int, str]]) -> None:
+def test_a_single_resource_is_printed_as_one_line_per_field(run: Callable[..., tuple[int, str]]) -> None:
     lines = [line.split("  ", 1) for line in run("show", "2")[1].splitlines()]
     assert [(name, value.strip()) for name, value in lines] == [
         ("lamp", "2"),

@@ -158,7 +158,7 @@ async def test_an_invalid_setting_of_the_application_is_named(
     assert "--app" not in result.err
 
 
-async def test_a_full_org_and_a_missing_database_are_named(
+async def test_a_full_org_and_an_unreachable_database_have_their_exit_codes(
     duly: Run, org: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await duly("limits", "set", "--org", org, "--max-waiting", "0", "--reason", "x")

@@ -37,7 +37,7 @@ CHANGES = {
         "orgs resume",
     ),
     *("orgs create", "queues set"),
-    *(f"webhooks {word}" for word in ("create", "update", "disable", "enable", "delete", "rotate")),
+    *(f"webhooks {verb}" for verb in ("create", "update", "disable", "enable", "delete", "rotate")),
     *("webhooks test", "webhooks resend"),
     *(
         "notifications resend",
@@ -46,7 +46,7 @@ CHANGES = {
         "templates set",
         "templates delete",
     ),
-    *(f"docs {word}" for word in ("delete", "rmdir", "grant", "enable", "disable", "disconnect")),
+    *(f"docs {verb}" for verb in ("delete", "rmdir", "grant", "enable", "disable", "disconnect")),
 }
 
 

@@ -46,8 +46,8 @@ def test_the_outcome_of_a_watched_job_is_the_exit_code(
     with service("--slots", "5", "--name", "worker-1") as running:
         running.read_until("ready ")
         submitted = run("enqueue", "shop.greet", "--payload", '{"name": "Ada"}', "--json").document
-        watched = run("jobs", "watch", submitted["job_id"], "--json")
-        assert (watched.code, watched.document["outcome"]) == (0, "succeeded")
+        result = run("jobs", "watch", submitted["job_id"], "--json")
+        assert (result.code, result.document["outcome"]) == (0, "succeeded")
         failing = run("enqueue", "shop.sell", "--json").document["job_id"]
         failed = run("jobs", "watch", failing)
         assert failed.code == 1
@@ -98,11 +98,11 @@ async def test_a_handler_that_ends_its_process_does_not_end_the_service(
         line = json.loads(running.read_error("restarting"))
         assert (line["level"], line["logger"]) == ("error", "duly.cli")
         assert line["message"].startswith("a worker process ended with code 9;")
-        watched = await duly("jobs", "watch", job_id, "--org", org, "--json")
-        assert (watched.code, watched.document["attempt"]) == (0, 2)
+        result = await duly("jobs", "watch", job_id, "--org", org, "--json")
+        assert (result.code, result.document["attempt"]) == (0, 2)
 
 
-def test_two_processes_are_two_workers(service: Start, sql: psycopg.Connection[Any]) -> None:
+def test_each_worker_process_registers_as_a_worker(service: Start, sql: psycopg.Connection[Any]) -> None:
     with service("--processes", "2", "--name", "worker-1", "--queues", "q:default,q:exports") as running:
         ready = {running.read_until("ready "), running.read_until("ready ")}
         rows = sql.execute("select worker_id::text, name, queues from duly.workers").fetchall()

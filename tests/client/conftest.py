@@ -38,8 +38,8 @@ def gate(app: Duly) -> Gate:
         return await ctx.results()
 
     @app.job("report.refuse")
-    async def refuse(why: str = "page 3 is missing") -> None:
-        raise Fail(why, code="report.incomplete")
+    async def refuse(message: str = "page 3 is missing") -> None:
+        raise Fail(message, code="report.incomplete")
 
     return gate
 

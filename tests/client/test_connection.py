@@ -70,7 +70,7 @@ else:
 
 
 @pytest.mark.parametrize("program", [_ALONE, _WITHOUT_HTTPX])
-def test_the_client_needs_core_only_and_is_optional(program: str) -> None:
+def test_the_client_imports_only_core_and_is_optional(program: str) -> None:
     subprocess.run([sys.executable, "-c", program, ROOT / "src" / "duly"], check=True)
 
 

@@ -48,9 +48,9 @@ async def call_blocking(address: str, call: Callable[[Client], Any], **choices: 
     return await asyncio.to_thread(run)
 
 
-def responses_in_order(*answers: bytes) -> Callable[[ReceivedRequest], bytes]:
+def responses_in_order(*responses: bytes) -> Callable[[ReceivedRequest], bytes]:
     """Return the responses in order, and the last one for every further request."""
-    remaining = list(answers)
+    remaining = list(responses)
     return lambda _: remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
 
@@ -165,7 +165,7 @@ async def test_events_are_read_in_pages_where_streams_do_not_work(stream: bytes)
         assert [one.event_seq async for one in client.job(JOB).events()] == [1, 2, 3, 4]
 
 
-async def test_deleted_events_are_not_waited_for() -> None:
+async def test_iterating_over_deleted_events_ends() -> None:
     def respond(request: ReceivedRequest) -> bytes:
         return (
             response({"events": []}) if "/events" in request.path else response(job("completed", event_seq=9))
@@ -175,7 +175,7 @@ async def test_deleted_events_are_not_waited_for() -> None:
         assert await call_blocking(server.address, lambda client: list(client.job(JOB).events())) == []
 
 
-async def test_a_dropped_poll_continues_with_a_plain_request() -> None:
+async def test_a_dropped_long_poll_is_followed_by_a_plain_request() -> None:
     statuses = iter(["running", "completed"])
 
     def respond(request: ReceivedRequest) -> bytes:

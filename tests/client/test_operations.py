@@ -93,13 +93,13 @@ async def test_problem_responses_raise_the_errors_of_core(client: AsyncClient) -
     assert (later.value.code, later.value.field) == ("request.invalid", "priorty")
     await client.submit("report.refuse", idempotency_key="k-1")
     with pytest.raises(errors.KeyReused):
-        await client.submit("report.refuse", {"why": "other"}, idempotency_key="k-1")
+        await client.submit("report.refuse", {"message": "other"}, idempotency_key="k-1")
     with pytest.raises(errors.ContractError) as invalid_key:
         await client.submit("report.refuse", idempotency_key="schlüssel")
     assert invalid_key.value.field == "idempotency_key"
 
 
-async def test_pages_are_fetched_as_needed(client: AsyncClient) -> None:
+async def test_jobs_are_listed_page_by_page(client: AsyncClient) -> None:
     since = datetime.now(UTC) - timedelta(minutes=1)
     submitted = await client.submit_many(
         {"job_type": "report.refuse", "subject_id": str(n % 2), "metadata": {"half": n % 2}}
@@ -122,7 +122,7 @@ async def test_bytes_paths_and_open_files_are_uploaded(client: AsyncClient, tmp_
     assert reference.startswith("blob:")
 
 
-async def test_other_routes_are_requested_by_their_path(client: AsyncClient) -> None:
+async def test_request_calls_any_route_by_its_path(client: AsyncClient) -> None:
     body = {"job_type": "report.refuse", "scheduled_for": None}
     accepted = await client.request("post", "/v1/jobs", json=body, idempotency_key="k-1")
     assert await client.request("GET", f"/v1/jobs/{accepted['job_id']}/events", params={"after": 1}) == {

@@ -47,7 +47,7 @@ def test_the_client_reads_no_field_that_the_service_does_not_send(
     assert set(parsed.model_fields) <= set(sent.model_fields)
 
 
-def test_pages_are_read_by_the_name_of_their_items() -> None:
+def test_a_page_has_the_fields_of_the_service_response() -> None:
     page = responses.page_of("events", responses.RemoteEvent)
     assert set(page.model_fields) == set(EventPage.model_fields)
 

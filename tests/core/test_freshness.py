@@ -149,7 +149,7 @@ def test_the_displayed_freshness_never_overstates_health(
     assert assess(signals, policy, NOW).shown == label
 
 
-def test_a_verdict_names_its_evidence() -> None:
+def test_an_assessment_contains_its_evidence() -> None:
     verdict = assess(ago("running", started=7, heartbeat=1, lease=0.5), POLICY, NOW)
     assert dict(verdict.evidence) == {
         "status": "running",

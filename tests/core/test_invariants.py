@@ -53,7 +53,7 @@ def test_a_timeout_may_be_as_long_as_the_horizon_and_no_longer() -> None:
 
 
 @pytest.mark.parametrize("timeout", [timedelta(milliseconds=100), 10 * SECOND, HOUR])
-def test_the_expected_runtime_keeps_a_tenth_of_the_timeout_free(timeout: timedelta) -> None:
+def test_the_expected_runtime_must_stay_below_90_percent_of_the_timeout(timeout: timedelta) -> None:
     just_too_long = policy(timeout=timeout, expected_max_runtime=timeout * 9 / 10)
     fitting = policy(timeout=timeout, expected_max_runtime=timeout * 9 / 10 - timedelta.resolution)
     assert violation_pairs(just_too_long) == [
@@ -65,7 +65,7 @@ def test_the_expected_runtime_keeps_a_tenth_of_the_timeout_free(timeout: timedel
     assert violation_pairs(fitting) == []
 
 
-def test_a_lease_ends_before_a_job_is_stale() -> None:
+def test_a_lease_must_be_shorter_than_the_stale_horizon() -> None:
     short = policy(timeout=20 * SECOND, running_stale_after=30 * SECOND)
     assert violation_pairs(short) == [
         ("lease of the worker = 0:00:30", "running_stale_after of docs.extract = 0:00:30")
@@ -73,7 +73,7 @@ def test_a_lease_ends_before_a_job_is_stale() -> None:
     assert violation_pairs(short, lease=29 * SECOND) == []
 
 
-def test_a_lease_holds_three_heartbeats() -> None:
+def test_a_lease_must_last_three_heartbeats() -> None:
     assert list(lease_violations(15 * SECOND, 5 * SECOND)) == []
     [one] = lease_violations(15 * SECOND, 5 * SECOND + timedelta.resolution)
     assert (one.one.name, one.other.name) == ("heartbeat", "lease")
@@ -158,7 +158,7 @@ _ANY = st.timedeltas(min_value=timedelta.resolution, max_value=timedelta(days=18
 def test_extreme_durations_do_not_overflow(
     timeout: timedelta, stale: timedelta, lease: timedelta, ttl: timedelta, retry: RetryPolicy
 ) -> None:
-    given_policy = JobPolicy(
+    job_policy = JobPolicy(
         timeout=timeout,
         retry=retry,
         ledger_ttl=ttl,
@@ -166,7 +166,7 @@ def test_extreme_durations_do_not_overflow(
     )
     pairs = {
         (one.one.name, one.other.name)
-        for one in violations({"a": given_policy}, RunConditions(lease, lease / 9, Retention()))
+        for one in violations({"a": job_policy}, RunConditions(lease, lease / 9, Retention()))
     }
     assert (("timeout", "running_stale_after") in pairs) == (timeout > stale)
     assert (("lease", "running_stale_after") in pairs) == (lease >= stale)

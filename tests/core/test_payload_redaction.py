@@ -79,7 +79,7 @@ def test_a_placeholder_without_a_stored_value_is_refused(change: dict[str, Any],
     assert refused.value.field == field
 
 
-def test_true_is_not_one() -> None:
+def test_true_is_not_restored_as_one() -> None:
     assert json.dumps(restore_redacted({"n": True}, {"n": 1})) == '{"n": true}'
     assert restore_redacted([1], {"n": 1}) == [1]
 

@@ -84,17 +84,17 @@ async def create_sample_org(app: Duly, name: str) -> SampleOrg:
         org_id, schedule, cron="0 3 * * *", job_type="report.build", actor=ANNA, reason=name
     )
     await Members(app).set(org_id, f"{name}-member", Role.VIEWER, actor=ANNA, reason=name)
-    why: dict[str, Any] = {"actor": ANNA, "reason": name}
-    webhook = await app.webhooks.create(org_id, f"https://{name}.example.com", ["*"], **why)
+    change: dict[str, Any] = {"actor": ANNA, "reason": name}
+    webhook = await app.webhooks.create(org_id, f"https://{name}.example.com", ["*"], **change)
     template = await app.notifications.templates.set(
-        org_id, f"{name.lower()}.greeting", "en", subject=f"Hello from {name}", body="Hello", **why
+        org_id, f"{name.lower()}.greeting", "en", subject=f"Hello from {name}", body="Hello", **change
     )
     to = f"in_app:{name}-user"
     [sent] = await app.notifications.send(
         org_id, template.template_key, {}, to=[to], job_id=done.job_id, actor=ANNA
     )
     subscription = await app.subscriptions.subscribe(org_id, to, job_id=waiting.job_id, actor=ANNA)
-    await app.notifications.suppressions.add(org_id, f"email:{name}@example.com", **why)
+    await app.notifications.suppressions.add(org_id, f"email:{name}@example.com", **change)
     ref = await (await app.resources()).blobs.put(org_id, name.encode())
     return SampleOrg(
         org_id=org_id,
@@ -115,7 +115,9 @@ async def create_sample_org(app: Duly, name: str) -> SampleOrg:
         notification=sent.notification_id,
         subscription=subscription.subscription_id,
         template=template.template_key,
-        message=(await app.webhooks.deliveries.test(org_id, webhook.endpoint.endpoint_id, **why)).message_id,
+        message=(
+            await app.webhooks.deliveries.test(org_id, webhook.endpoint.endpoint_id, **change)
+        ).message_id,
     )
 
 

@@ -56,7 +56,7 @@ async def test_matching_jobs_are_counted_and_canceled_by_a_job(
 
 
 @pytest.mark.usefixtures("jobs_of_two_orgs")
-async def test_without_the_operate_scope_there_are_neither_actions_nor_payloads(
+async def test_bulk_actions_and_payload_filters_need_the_operate_scope(
     app: Duly, api: FastAPI, org: uuid.UUID
 ) -> None:
     async with caller(api, await key_of(app, org, "jobs:read", "jobs:write")) as reader:
@@ -89,8 +89,6 @@ class TestSubjects:
 
         return HttpOptions(may=may)
 
-    async def test_without_access_to_every_subject_only_single_jobs_can_be_changed(
-        self, http: httpx.AsyncClient
-    ) -> None:
+    async def test_bulk_actions_need_access_to_every_subject(self, http: httpx.AsyncClient) -> None:
         for extra in ({"dry_run": True}, REASON):
             assert (await http.post(PATH, json={**ACTION, **extra})).status_code == 403

@@ -123,7 +123,7 @@ async def test_keys_of_an_issuer_are_cached_and_refreshed(
     assert issuer.discovery_requests > 2
 
 
-async def test_an_operator_of_the_installation_belongs_to_no_org(
+async def test_a_platform_token_cannot_read_the_jobs_of_an_org(
     anonymous: httpx.AsyncClient, issuer: LocalIssuer
 ) -> None:
     token = issuer.token(ops=True, org_id=None)

@@ -60,7 +60,7 @@ async def test_pages_of_the_feed_are_contiguous(
     assert theirs["events"] == []
 
 
-async def test_a_poll_waits_for_a_change(http: httpx.AsyncClient, send: Any) -> None:
+async def test_long_polling_waits_for_an_event(http: httpx.AsyncClient, send: Any) -> None:
     start = (await http.get("/v1/feed")).json()["after"]
     empty = await http.get("/v1/feed", params={"after": start}, headers={"prefer": "wait=1"})
     assert (empty.json()["events"], empty.headers["preference-applied"]) == ([], "wait=1")
@@ -120,9 +120,9 @@ async def test_a_feed_stream_resumes_and_ends_when_its_key_is_revoked(
     headers = {**STREAM, "authorization": f"Bearer {key}"}
     async with (
         served(api) as address,
-        httpx.AsyncClient(base_url=address, headers=headers, timeout=30) as near,
+        httpx.AsyncClient(base_url=address, headers=headers, timeout=30) as client,
     ):
-        async with near.stream("GET", "/v1/feed") as response:
+        async with client.stream("GET", "/v1/feed") as response:
             assert response.headers["content-type"].startswith("text/event-stream")
             events = read_events(response.aiter_lines())
             assert await anext(events) == {"retry": "1000"}
@@ -130,13 +130,13 @@ async def test_a_feed_stream_resumes_and_ends_when_its_key_is_revoked(
             assert (event["event"], json.loads(event["data"])["job_id"]) == ("job.queued", str(first.job_id))
             assert event["id"] == json.loads(event["data"])["cursor"]
             assert set(await anext(events)) == {"id"}  # no event, and the cursor advances
-            full = await near.get("/v1/feed")
+            full = await client.get("/v1/feed")
             assert (full.status_code, full.json()["code"]) == (429, "limit.exceeded")
         second = await send.enqueue(2)
-        while (wrong := await near.get("/v1/feed", headers={"last-event-id": "x"})).status_code == 429:
+        while (wrong := await client.get("/v1/feed", headers={"last-event-id": "x"})).status_code == 429:
             pass  # until the service notices that the client left
         assert wrong.status_code == 422
-        async with near.stream("GET", "/v1/feed", headers={"last-event-id": event["id"]}) as response:
+        async with client.stream("GET", "/v1/feed", headers={"last-event-id": event["id"]}) as response:
             events = read_events(response.aiter_lines())
             await anext(events)
             event = await next_event(events)

@@ -107,8 +107,8 @@ async def test_snapshots_are_paginated_in_order(
         snapshots, after = snapshots + page["snapshots"], page["after"]
     assert (snapshots, page["after"]) == (whole["snapshots"], 3)
     for one in snapshots:
-        alone = (await http.get(link, params={"seq": one["seq"]})).json()["snapshot"]
-        assert one["large"] or alone["value"] == one["value"]
+        single = (await http.get(link, params={"seq": one["seq"]})).json()["snapshot"]
+        assert one["large"] or single["value"] == one["value"]
     beyond = (await http.get(f"{link}/snapshots", params={"after": 2**31 - 1})).json()
     assert beyond == {"snapshots": [], "after": 2**31 - 1}
     for invalid in ({"seq": 0}, {"seq": 2**31}, {"seq": "x"}):
@@ -117,7 +117,7 @@ async def test_snapshots_are_paginated_in_order(
         assert (await http.get(f"{link}/snapshots", params=invalid)).status_code == 422
 
 
-async def test_partial_results_of_a_failed_job_stay(
+async def test_partial_results_of_a_failed_job_remain_readable(
     http: httpx.AsyncClient, app: Duly, go: dict[str, asyncio.Event]
 ) -> None:
     link = await run_job(http, app, go, fail=True)

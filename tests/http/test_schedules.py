@@ -110,7 +110,7 @@ async def test_invalid_requests_name_their_fields(
         assert (await other.post(f"{URL}/pause", json=REASON)).status_code == 403
 
 
-async def test_job_types_are_the_applications_own(
+async def test_the_job_types_of_the_application_are_listed(
     http: httpx.AsyncClient, stranger: httpx.AsyncClient
 ) -> None:
     job_types = (await http.get("/v1/job-types")).json()

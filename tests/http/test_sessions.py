@@ -193,7 +193,7 @@ async def test_platform_sessions_last_twelve_hours_with_a_key_and_one_hour_with_
         sql.execute("update duly.sessions set key_id = null, user_id = null, operator_id = null")
 
 
-async def test_a_user_sees_all_sessions_and_can_end_them(
+async def test_a_user_lists_and_ends_all_own_sessions(
     app: Duly, api: FastAPI, org: uuid.UUID, key: str, sql: psycopg.Connection
 ) -> None:
     other = await key_of(app, org, "jobs:read")

@@ -240,7 +240,9 @@ async def test_sign_in_redirects_to_own_paths_only(app: Duly, issuer: LocalIssue
             ] == "/submit"
 
 
-async def test_the_redirect_uri_is_that_of_the_service(app: Duly, issuer: LocalIssuer, member: str) -> None:
+async def test_the_redirect_uri_follows_the_mount_path_and_the_public_url(
+    app: Duly, issuer: LocalIssuer, member: str
+) -> None:
     outer = FastAPI()
     outer.mount("/tools/duly", create_app(app, trusting(issuer)))
     async with browser(outer, f"{HOME}/tools/duly/") as client:

@@ -47,7 +47,7 @@ async def test_a_job_is_accepted_with_its_links(http: httpx.AsyncClient, app: Du
     assert job.actor_type == "api_key"
 
 
-async def test_an_idempotency_key_creates_one_job_and_a_replay_says_so(http: httpx.AsyncClient) -> None:
+async def test_an_idempotency_key_creates_one_job_and_replays_are_marked(http: httpx.AsyncClient) -> None:
     async def submit(region: str, **more: str) -> httpx.Response:
         body = {"job_type": "report.build", "payload": {"region": region}, **more}
         return await http.post("/v1/jobs", json=body, headers={"idempotency-key": "k-1"})
@@ -132,7 +132,7 @@ async def test_invalid_requests_name_their_fields(
         (b'{"job_type":"' + b"x" * 3_000_000 + b'"}', "application/json", 413, "request.too_large"),
     ],
 )
-async def test_bodies_are_read_strictly(
+async def test_malformed_oversized_and_mistyped_bodies_are_refused(
     http: httpx.AsyncClient, content: bytes, kind: str, status: int, code: str
 ) -> None:
     response = await http.post("/v1/jobs", content=content, headers={"content-type": kind})

@@ -119,7 +119,7 @@ async def test_resources_of_another_org_look_unknown(
         item for item in routes(api) if PARAMETER.search(item.path) and not WITHOUT_ORG.match(item.path)
     ]
     assert len(probed_routes) > 30
-    # PUT comes last: it adds the user to our own org, who is known from then on.
+    # PUT comes last: it adds the user to the own org, where the id is known from then on.
     for route in sorted(probed_routes, key=lambda item: item.method == "PUT"):
         for ids in route.ids(theirs):
             await _probe(prober, route, ids, {name: lookalike(text, chance) for name, text in ids.items()})
@@ -141,7 +141,7 @@ async def _probe(prober: Prober, route: Route, ids: dict[str, str], unknown: dic
         assert status == expected, (route, "a request refused for another reason proves nothing")
 
 
-async def test_requests_cannot_refer_to_resources_of_another_org(
+async def test_references_to_resources_of_another_org_look_unknown(
     app: Duly, api: FastAPI, prober: Prober, mine: SampleOrg, theirs: SampleOrg, sql: psycopg.Connection
 ) -> None:
     project = await Orgs(app).create_project(theirs.org_id, None, "p", actor=ANNA, reason="r")

@@ -78,7 +78,7 @@ def test_lines_have_the_ids_of_their_context(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("configured")
-def test_nothing_secret_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_secrets_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
     Logs(as_json=True, level="debug").configure()
     secret = "hunter2"
     shop.debug(

@@ -47,13 +47,13 @@ def test_the_metrics_and_labels_of_the_specification_exist() -> None:
         assert f"# TYPE {name}_total counter" in exposition.render().decode()
 
 
-def test_names_beyond_the_cap_become_other() -> None:
+def test_label_values_beyond_the_cap_become_other() -> None:
     names = CappedNames(2)
     assert [names(name) for name in ("a", "b", "c", "a", "", "d")] == ["a", "b", OTHER, "a", NONE, OTHER]
     assert [FixedNames(("GET",))(name) for name in ("GET", "BREW")] == ["GET", OTHER]
 
 
-def test_callers_cannot_add_series_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_cannot_create_an_unbounded_number_of_series(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "routes", CappedNames(3))
     monkeypatch.setattr(metrics, "job_types", CappedNames(3))
     before = set(current_samples())
@@ -93,8 +93,8 @@ def test_fairness_is_jains_index_of_the_served_orgs(shares: list[int], index: fl
 
 
 def _count_and_end(number: int) -> None:
-    metrics.count_enqueued("counted.apart", "q:default", number)
-    metrics.count_started("counted.apart", "q:default", [0.2] * number)
+    metrics.count_enqueued("counted.in_another_process", "q:default", number)
+    metrics.count_started("counted.in_another_process", "q:default", [0.2] * number)
     metrics.LOOP_LAG.set(number)
     os._exit(0)
 
@@ -112,9 +112,14 @@ def test_the_counts_of_ended_processes_are_merged(tmp_path: Path, monkeypatch: p
     before = parse_samples(exposition.render().decode())
     exposition.merge_ended(tmp_path)
     after = parse_samples(exposition.render().decode())
-    assert sum_samples(after, "jobs_enqueued_total", job_type="counted.apart") == 6
-    assert sum_samples(after, "duly_jobs_wait_seconds_bucket", job_type="counted.apart", le="0.25") == 6
-    assert sum_samples(after, "duly_jobs_wait_seconds_sum", job_type="counted.apart") == pytest.approx(1.2)
+    assert sum_samples(after, "jobs_enqueued_total", job_type="counted.in_another_process") == 6
+    assert (
+        sum_samples(after, "duly_jobs_wait_seconds_bucket", job_type="counted.in_another_process", le="0.25")
+        == 6
+    )
+    assert sum_samples(
+        after, "duly_jobs_wait_seconds_sum", job_type="counted.in_another_process"
+    ) == pytest.approx(1.2)
     assert sum_samples(before, "duly_fairness_index") == 1, "the index of a process without claims is 1"
     gauges = ("duly_event_loop_lag_seconds", "duly_fairness_index")
     gone = {key for key in before if key[0] in gauges}

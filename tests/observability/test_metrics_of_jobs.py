@@ -181,7 +181,7 @@ async def test_a_lost_attempt_is_counted_by_the_process_that_takes_it_over(
     assert sum_samples(counted, "jobs_attempts_histogram_sum", job_type=last) == 2
 
 
-async def test_a_late_ending_is_counted_only_as_fenced(
+async def test_a_late_outcome_is_counted_only_as_fenced(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection[Any]
 ) -> None:
     name = f"t{uuid.uuid4().hex[:8]}.late"

@@ -171,7 +171,7 @@ async def test_a_worker_traces_only_its_attempts(app: Duly, acting: uuid.UUID, s
     assert not {"jobs/peek", "jobs/claim", "jobs/complete", "jobs/promote", "events/heads"} & set(spans.names)
 
 
-async def test_no_job_depends_on_its_span(
+async def test_a_failing_span_processor_does_not_fail_the_job(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(SpanProcessor):

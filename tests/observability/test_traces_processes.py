@@ -117,10 +117,10 @@ async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
     ):
         headers = {"authorization": f"Bearer {key}", "traceparent": f"00-{TRACE}-{CALLER}-01"}
         url = f"{serving.read_until('ready ')}/v1/jobs"
-        answer = httpx.post(
-            url, headers=headers, json={"job_type": "shop.whole", "payload": {"words": [SECRET]}}
+        response = httpx.post(
+            url, headers=headers, json={"job_type": "shop.async", "payload": {"words": [SECRET]}}
         )
-        job_id = answer.json()["job_id"]
+        job_id = response.json()["job_id"]
         unsampled = {**headers, "traceparent": f"00-{'7' * 32}-{CALLER}-00"}
         httpx.post(url, headers=unsampled, json={"job_type": "shop.nothing"})
         await until(sql, "select count(*) = 4 from duly.jobs where status = 'completed'")
@@ -128,7 +128,7 @@ async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
     spans = Spans(path)
 
     request = spans.only(CALLER, "POST /v1/jobs")
-    assert answer.headers["traceparent"] == f"00-{TRACE}-{request.id}-01"
+    assert response.headers["traceparent"] == f"00-{TRACE}-{request.id}-01"
     assert (
         request.kind,
         request.attributes["http.route"],
@@ -136,7 +136,7 @@ async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
     ) == (*("SERVER", "/v1/jobs", 202),)
     assert request.attributes["duly.org_id"] == str(acting)
 
-    enqueued = spans.only(request.id, "enqueue shop.whole")
+    enqueued = spans.only(request.id, "enqueue shop.async")
     assert (enqueued.kind, enqueued.attributes["duly.job_id"], enqueued.pid) == (
         "PRODUCER",
         job_id,
@@ -144,7 +144,7 @@ async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
     )
     assert spans.only(enqueued.id, "jobs/enqueue").attributes["db.system.name"] == "postgresql"
 
-    first, second = spans.children(enqueued.id, "attempt shop.whole")
+    first, second = spans.children(enqueued.id, "attempt shop.async")
     assert (first.kind, first.ok, first.attributes["error.type"]) == ("CONSUMER", False, "shop.later")
     assert [first.attributes[f"duly.{name}"] for name in ("attempt", "outcome", "queue")] == [
         1,
@@ -163,11 +163,11 @@ async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
     assert spans.only(chunk.id, "mine")
     assert spans.only(spans.only(chunk.id, "partial").id, "jobs/store_chunk").kind == "CLIENT"
     assert spans.only(second.id, "select")
-    child = spans.only(spans.only(second.id, "enqueue shop.plain").id, "attempt shop.plain")
+    child = spans.only(spans.only(second.id, "enqueue shop.sync").id, "attempt shop.sync")
     assert spans.only(spans.only(child.id, "chunk").id, "select").pid == second.pid
-    apart = spans.only(spans.only(child.id, "enqueue shop.apart").id, "attempt shop.apart")
-    handler = spans.only(apart.id, "handler")
-    assert handler.pid != apart.pid == second.pid
+    isolated = spans.only(spans.only(child.id, "enqueue shop.isolated").id, "attempt shop.isolated")
+    handler = spans.only(isolated.id, "handler")
+    assert handler.pid != isolated.pid == second.pid
     handler_span = spans.only(handler.id, "mine")
     assert spans.only(spans.only(handler_span.id, "partial").id, "jobs/store_chunk").pid == handler.pid
 
@@ -200,15 +200,15 @@ async def test_a_collector_receives_the_spans_of_a_worker(
     received: list[tuple[str, ExportTraceServiceRequest]] = []
     handler = type("RecordingCollector", (Collector,), {"received": received})
 
-    @app.job("shop.plain")
-    def plainly(words: list[str]) -> None: ...
+    @app.job("shop.sync")
+    def sync_job(words: list[str]) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         endpoint = f"http://127.0.0.1:{server.server_port}"
         otlp = {"DULY_TRACES": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
         with context(traceparent=f"00-{TRACE}-{CALLER}-01"):
-            handle = await plainly.enqueue([SECRET])
+            handle = await sync_job.enqueue([SECRET])
         with running({**environment, **otlp}, *WORKER) as working:
             await until(sql, "select count(*) = 2 from duly.jobs where status = 'completed'")
             stop(working)
@@ -222,10 +222,10 @@ async def test_a_collector_receives_the_spans_of_a_worker(
         for span in group.scope_spans[0].spans:
             assert span.trace_id.hex() == TRACE, span
             assert SECRET not in str(span)
-            if span.name == "attempt shop.plain":
+            if span.name == "attempt shop.sync":
                 assert span.parent_span_id.hex() == CALLER
                 assert str(handle.job_id) in str(span.attributes)
-    assert names >= {"attempt shop.plain", "chunk", "attempt shop.apart", "handler", "partial", "commit"}
+    assert names >= {"attempt shop.sync", "chunk", "attempt shop.isolated", "handler", "partial", "commit"}
 
 
 _UNTRACED = """

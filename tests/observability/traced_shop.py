@@ -42,8 +42,8 @@ TWICE = RetryPolicy(max_attempts=2, delays=(timedelta(milliseconds=1),))
 async def nothing() -> None: ...
 
 
-@app.job("shop.whole", retry=TWICE)
-async def whole(ctx: Context, words: list[str]) -> str:
+@app.job("shop.async", retry=TWICE)
+async def async_job(ctx: Context, words: list[str]) -> str:
     if ctx.attempt == 1:
         raise Retry(f"not yet {words}", code="shop.later")
     async for chunk in ctx.chunks(words):
@@ -52,20 +52,20 @@ async def whole(ctx: Context, words: list[str]) -> str:
                 chunk.result = chunk.item
     async with ctx.session() as conn:
         await conn.execute("select %s::text", words)
-    await ctx.enqueue(plainly.call(words))
+    await ctx.enqueue(sync_job.call(words))
     return words[0]
 
 
-@app.job("shop.plain")
-def plainly(ctx: SyncContext, words: list[str]) -> None:
+@app.job("shop.sync")
+def sync_job(ctx: SyncContext, words: list[str]) -> None:
     for chunk in ctx.chunks(words):
         with chunk, ctx.session() as conn:
             conn.execute("select %s::text", words)
     with ctx.transaction():
-        ctx.enqueue(apart.call(words))
+        ctx.enqueue(isolated_job.call(words))
 
 
-@app.job("shop.apart", isolation="process")
-def apart(ctx: SyncContext, words: list[str]) -> None:
+@app.job("shop.isolated", isolation="process")
+def isolated_job(ctx: SyncContext, words: list[str]) -> None:
     with tracer.start_as_current_span("mine"):
         ctx.partial(words)
