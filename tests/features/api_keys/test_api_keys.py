@@ -105,21 +105,21 @@ async def test_the_secret_is_in_no_table_no_log_no_repr_and_no_error(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     first = await make(keys, org)
-    made = [first, await keys.rotate(org, first.key.key_id, **WHY)]
-    shown = repr(made) + "".join(map(str, made))
-    for new in made:
+    created = [first, await keys.rotate(org, first.key.key_id, **WHY)]
+    output = repr(created) + "".join(map(str, created))
+    for new in created:
         await keys.authenticate(new.text)
-        with pytest.raises(errors.UnknownKey) as caught:  # the whole text, where its id was asked for
+        with pytest.raises(errors.UnknownKey) as caught:  # the whole key in place of its id
             await keys.revoke(org, new.text, **WHY)
-        shown += f"{caught.value}{caught.value!r}"
+        output += f"{caught.value}{caught.value!r}"
     for table in ("api_keys", "audit_entries"):
-        shown += str(sql.execute(f"select t::text from duly.{table} t").fetchall())
-    shown += caplog.text
-    for new in made:
+        output += str(sql.execute(f"select t::text from duly.{table} t").fetchall())
+    output += caplog.text
+    for new in created:
         secret = new.text[-48:]
-        assert new.key.key_id in shown
-        assert secret not in shown
-        assert hashlib.sha256(secret.encode()).hexdigest() in shown
+        assert new.key.key_id in output
+        assert secret not in output
+        assert hashlib.sha256(secret.encode()).hexdigest() in output
         assert secret not in redact(f"cannot log in with {new.text}, sorry")
         with pytest.raises(errors.SecretInPayload):
             payload.check_payload({"note": f"use {new.text}"}, 100)
@@ -156,8 +156,8 @@ async def test_a_key_is_revoked_at_once_and_no_rotation_extends_it(
     old = await make(keys, org)
     await keys.rotate(org, old.key.key_id, overlap=HOUR, **WHY)
     await keys.rotate(org, old.key.key_id, overlap=10 * HOUR, **WHY)
-    [kept] = [key for key in (await keys.list(org)).keys if key.key_id == old.key.key_id]
-    assert (kept.revoked_at, kept.alive) == (NOON + HOUR, True)
+    [stored] = [key for key in (await keys.list(org)).keys if key.key_id == old.key.key_id]
+    assert (stored.revoked_at, stored.alive) == (NOON + HOUR, True)
     first = await keys.revoke(org, old.key.key_id, **WHY)
     assert (first.revoked_at, first.alive) == (NOON, False)
     await refusal(keys, old.text)
@@ -175,7 +175,7 @@ async def test_each_change_is_audited_in_the_org(
     for _ in range(2):
         await keys.revoke(org, new.key.key_id, **WHY)
     first, second = old.key.key_id, new.key.key_id
-    said = {
+    detail = {
         "name": "ci",
         "environment": "live",
         "scopes": ["jobs:read"],
@@ -183,9 +183,9 @@ async def test_each_change_is_audited_in_the_org(
     }
     ends = "2026-11-15T13:00:00Z"
     assert sorted(audited(sql), key=lambda entry: (entry[3], entry[1])) == [
-        (org, "key.created", "operator:anna", "because", "key", first, said),
+        (org, "key.created", "operator:anna", "because", "key", first, detail),
         (org, "key.revoked", "operator:anna", "because", "key", second, {"name": "ci"}),
-        (org, "key.created", "user:u1", "leaked", "key", second, {**said, "successor_of": first}),
+        (org, "key.created", "user:u1", "leaked", "key", second, {**detail, "successor_of": first}),
         (org, "key.rotated", "user:u1", "leaked", "key", first,
             {"name": "ci", "successor": second, "revoked_at": ends}),
     ]  # fmt: skip
@@ -226,12 +226,12 @@ async def test_a_key_of_another_org_is_unknown(app: Duly, keys: ApiKeys, org: uu
     await app.create_org(other, "Other")
     theirs = await make(keys, other)
     for change in (keys.revoke, keys.rotate):
-        said = set()
+        messages = set()
         for key_id in (theirs.key.key_id, "0" * 20):
             with pytest.raises(errors.UnknownKey) as caught:
                 await change(org, key_id, **WHY)
-            said.add(str(caught.value))
-        assert len(said) == 1
+            messages.add(str(caught.value))
+        assert len(messages) == 1
     assert (await keys.list(org)).keys == ()
     assert (await keys.authenticate(theirs.text)).org_id == other
 
@@ -239,9 +239,9 @@ async def test_a_key_of_another_org_is_unknown(app: Duly, keys: ApiKeys, org: uu
 async def test_only_keys_of_the_system_org_have_the_scope_platform(keys: ApiKeys, org: uuid.UUID) -> None:
     new = await keys.create(SYSTEM_ORG, "ops", ["platform"], **WHY)
     assert (await keys.authenticate(new.text)).scopes == {Scope.PLATFORM}
-    for whose, scopes in ((org, ["platform"]), (org, [*Scope]), (SYSTEM_ORG, ["platform", "jobs:read"])):
+    for owner, scopes in ((org, ["platform"]), (org, [*Scope]), (SYSTEM_ORG, ["platform", "jobs:read"])):
         with pytest.raises(errors.ContractError) as caught:
-            await keys.create(whose, "ops", scopes, **WHY)
+            await keys.create(owner, "ops", scopes, **WHY)
         assert caught.value.field == "scopes"
 
 
@@ -249,14 +249,14 @@ async def test_an_org_has_a_maximum_of_live_keys(
     keys: ApiKeys, org: uuid.UUID, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "MAX_KEYS_PER_ORG", 3)
-    made = await asyncio.gather(*(make(keys, org) for _ in range(5)), return_exceptions=True)
-    kept = [new for new in made if isinstance(new, NewApiKey)]
-    refused = [error for error in made if isinstance(error, errors.Conflict)]
-    assert (len(kept), len(refused), bool(refused[0].fix)) == (3, 2, True)
+    created = await asyncio.gather(*(make(keys, org) for _ in range(5)), return_exceptions=True)
+    stored = [new for new in created if isinstance(new, NewApiKey)]
+    refused = [error for error in created if isinstance(error, errors.Conflict)]
+    assert (len(stored), len(refused), bool(refused[0].fix)) == (3, 2, True)
     with pytest.raises(errors.Conflict):
-        await keys.rotate(org, kept[0].key.key_id, **WHY)
-    assert (await keys.authenticate(kept[0].text)).org_id == org
-    replaced = await keys.rotate(org, kept[0].key.key_id, overlap=timedelta(0), **WHY)
+        await keys.rotate(org, stored[0].key.key_id, **WHY)
+    assert (await keys.authenticate(stored[0].text)).org_id == org
+    replaced = await keys.rotate(org, stored[0].key.key_id, overlap=timedelta(0), **WHY)
     await keys.revoke(org, replaced.key.key_id, **WHY)
     assert (await make(keys, org)).key.alive
 
@@ -292,19 +292,19 @@ async def test_an_invalid_argument_is_named_with_a_fix(
 
 
 async def test_keys_are_listed_in_pages_including_ended_ones(keys: ApiKeys, org: uuid.UUID) -> None:
-    made = [await make(keys, org, f"key {n}") for n in range(5)]
-    await keys.revoke(org, made[0].key.key_id, **WHY)
-    seen, after, pages = [], None, 0
+    created = [await make(keys, org, f"key {n}") for n in range(5)]
+    await keys.revoke(org, created[0].key.key_id, **WHY)
+    listed, after, pages = [], None, 0
     while pages == 0 or after is not None:
         page = await keys.list(org, limit=2, after=after)
-        seen, after, pages = [*seen, *page.keys], page.after, pages + 1
+        listed, after, pages = [*listed, *page.keys], page.after, pages + 1
     assert pages == 3
-    assert [key.key_id for key in seen] == sorted(new.key.key_id for new in made)
-    assert sum(not key.alive for key in seen) == 1
+    assert [key.key_id for key in listed] == sorted(new.key.key_id for new in created)
+    assert sum(not key.alive for key in listed) == 1
     for wrong in ({"after": "nonsense"}, {"after": "AA=="}, {"after": ""}, {"limit": 0}):
         with pytest.raises(errors.ContractError):
             await keys.list(org, **wrong)
     with pytest.raises(errors.ContractError):
-        await keys.rotate(org, made[1].key.key_id, overlap=timedelta(days=91), **WHY)
+        await keys.rotate(org, created[1].key.key_id, overlap=timedelta(days=91), **WHY)
     with pytest.raises(errors.UnknownOrg):
         await keys.list(uuid.uuid4())

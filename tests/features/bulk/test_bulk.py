@@ -27,14 +27,14 @@ def exactly(n: int) -> Count:
     return Count(count=n, at_least=False)
 
 
-async def statuses(app: Duly, org: uuid.UUID, **wanted: Any) -> dict[uuid.UUID, Status]:
-    page = await Jobs(app).list(org, limit=500, **wanted)
+async def statuses(app: Duly, org: uuid.UUID, **job_filter: Any) -> dict[uuid.UUID, Status]:
+    page = await Jobs(app).list(org, limit=500, **job_filter)
     return {one.job_id: one.status for one in page.jobs if one.job_type != "duly.bulk"}
 
 
 def trail(sql: psycopg.Connection, org: uuid.UUID) -> list[tuple[str, str, str]]:
-    said = "select action, actor_id, reason from duly.audit_entries where org_id = %s order by 1"
-    return [(str(a), str(b), str(c)) for a, b, c in sql.execute(said, [org]).fetchall()]
+    query = "select action, actor_id, reason from duly.audit_entries where org_id = %s order by 1"
+    return [(str(a), str(b), str(c)) for a, b, c in sql.execute(query, [org]).fetchall()]
 
 
 async def test_all_matching_jobs_are_canceled_in_batches_and_no_others(
@@ -46,11 +46,11 @@ async def test_all_matching_jobs_are_canceled_in_batches_and_no_others(
     await app.enqueue_many(calls)
     await app.enqueue_many([mail.options(org_id=theirs).call("x") for _ in range(5)])
     monkeypatch.setattr(job, "_BATCH_SIZE", 3)
-    wanted: Any = {"payload": {"region": "DE"}, "job_type": "mail.*"}
-    seen = await bulk.impact(acting, "cancel", wanted, actor=OPS)
-    assert (seen.jobs, seen.by_status, seen.left) == (exactly(10), {Status.QUEUED: exactly(10)}, {})
-    handle = await bulk.start(acting, "cancel", wanted, **WHY)
-    assert (await bulk.start(acting, "cancel", wanted, **WHY)).job_id == handle.job_id
+    job_filter: Any = {"payload": {"region": "DE"}, "job_type": "mail.*"}
+    impact = await bulk.impact(acting, "cancel", job_filter, actor=OPS)
+    assert (impact.jobs, impact.by_status, impact.left) == (exactly(10), {Status.QUEUED: exactly(10)}, {})
+    handle = await bulk.start(acting, "cancel", job_filter, **WHY)
+    assert (await bulk.start(acting, "cancel", job_filter, **WHY)).job_id == handle.job_id
     async with maintained():
         assert (await handle.wait(30)).status is Status.COMPLETED
     assert await handle.result() == {"verb": "cancel", "done": 10, "left": {}}
@@ -60,12 +60,12 @@ async def test_all_matching_jobs_are_canceled_in_batches_and_no_others(
     assert set((await statuses(app, theirs)).values()) == {Status.QUEUED}
     entries = trail(sql, acting)
     assert {(who, why) for _, who, why in entries} == {("ops-1", WHY["reason"])}
-    asked = ["job.bulk_ended", "job.bulk_requested", *["job.cancel_requested"] * 10]
-    assert [action for action, *_ in entries] == asked
+    actions = ["job.bulk_ended", "job.bulk_requested", *["job.cancel_requested"] * 10]
+    assert [action for action, *_ in entries] == actions
     snapshot = await Jobs(app).show(acting, handle.job_id)
     assert snapshot.job.summary_counts == {"total": 10, "succeeded": 10, "skipped": 0}
     assert sum(event.event_type == "job.progressed" for event in snapshot.events) == 5
-    again = await bulk.impact(acting, "cancel", wanted, actor=OPS)
+    again = await bulk.impact(acting, "cancel", job_filter, actor=OPS)
     assert (again.jobs, again.left) == (exactly(0), {Status.CANCELED: exactly(10)})
 
 
@@ -75,8 +75,8 @@ async def test_ended_jobs_are_replayed_once_and_their_replays_never(
     ended = [await end(how) for how in ("dead", "dead", "failed", "completed")]
     discarded = await end("dead")
     await DeadLetters(app).discard(acting, discarded, OPS, "not this one")
-    seen = await bulk.impact(acting, "replay", {}, actor=OPS)
-    assert seen.by_status == {Status.COMPLETED: exactly(1), Status.FAILED: exactly(4)}
+    impact = await bulk.impact(acting, "replay", {}, actor=OPS)
+    assert impact.by_status == {Status.COMPLETED: exactly(1), Status.FAILED: exactly(4)}
     reports = []
     for reason in ("first", "second"):
         handle = await bulk.start(acting, "replay", {}, actor=OPS, reason=reason)
@@ -117,9 +117,9 @@ async def test_only_open_dead_letters_are_discarded(
 ) -> None:
     dead = [await end(how) for how in ("dead", "failed", "dead")]
     [group] = await DeadLetters(app).groups(acting)
-    wanted: Any = {"fingerprint": group.fingerprint}
-    seen = await bulk.impact(acting, "discard", wanted, actor=OPS)
-    assert seen.by_status == {Status.FAILED: exactly(2)}
+    job_filter: Any = {"fingerprint": group.fingerprint}
+    impact = await bulk.impact(acting, "discard", job_filter, actor=OPS)
+    assert impact.by_status == {Status.FAILED: exactly(2)}
     assert (await bulk.impact(acting, "discard", {"outcome": "failed"}, actor=OPS)).jobs == exactly(0)
     handle = await bulk.start(acting, "discard", {"job_ids": dead}, **WHY)
     async with maintained():
@@ -135,9 +135,9 @@ async def test_a_retry_continues_after_the_last_committed_batch(
     monkeypatch.setattr(job, "_BATCH_SIZE", 2)
     real, batches = job.change_jobs, [0]
 
-    async def act(*asked: Any, **more: Any) -> Any:
+    async def act(*arguments: Any, **more: Any) -> Any:
         batches[0] += 1
-        tally = await real(*asked, **more)
+        tally = await real(*arguments, **more)
         if batches[0] == 3:
             raise Snooze(0)  # after its work and before its commit, as if the process had died here
         return tally
@@ -176,21 +176,21 @@ async def test_a_canceled_bulk_action_stops_and_is_audited(
     waiting = await bulk.start(acting, "cancel", {"job_type": "mail.send"}, **WHY)
     assert await Jobs(app).cancel(acting, waiting.job_id, actor=OPS, reason="no") is Status.CANCELED
     monkeypatch.setattr(job, "_BATCH_SIZE", 1)
-    real, looks = job.find_jobs, iter(range(4))
+    real, batches = job.find_jobs, iter(range(4))
 
-    async def look(*asked: Any) -> Any:
-        if next(looks) == 3:
+    async def find_until_canceled(*arguments: Any) -> Any:
+        if next(batches) == 3:
             raise Cancel("enough")  # as if the cancel had been received before this batch
-        return await real(*asked)
+        return await real(*arguments)
 
-    monkeypatch.setattr(job, "find_jobs", look)
+    monkeypatch.setattr(job, "find_jobs", find_until_canceled)
     handle = await bulk.start(acting, "cancel", {"job_type": "mail.*"}, **WHY)
     async with maintained():
         assert (await handle.wait(30)).status is Status.CANCELED
     left = [status for status in (await statuses(app, acting)).values() if status is Status.QUEUED]
     assert len(left) == 1
-    said = "select detail from duly.audit_entries where action = 'job.bulk_ended'"
-    [[detail]] = sql.execute(said).fetchall()
+    query = "select detail from duly.audit_entries where action = 'job.bulk_ended'"
+    [[detail]] = sql.execute(query).fetchall()
     assert (detail["done"], detail["stopped"], detail["wanted"]) == (3, True, {"job_type": "mail.*"})
 
 
@@ -215,7 +215,7 @@ async def test_only_operators_change_system_jobs_and_jobs_of_other_orgs(
 
 
 @pytest.mark.parametrize(
-    ("verb", "wanted", "field"),
+    ("verb", "job_filter", "field"),
     [
         ("destroy", {}, "verb"),
         ("cancel", {"status": "lost"}, "status"),
@@ -223,14 +223,14 @@ async def test_only_operators_change_system_jobs_and_jobs_of_other_orgs(
     ],
 )
 async def test_invalid_arguments_are_refused(
-    bulk: Bulk, acting: uuid.UUID, verb: str, wanted: Any, field: str
+    bulk: Bulk, acting: uuid.UUID, verb: str, job_filter: Any, field: str
 ) -> None:
-    for asked in (
-        bulk.impact(acting, verb, wanted, actor=OPS),
-        bulk.start(acting, verb, wanted, **WHY),
+    for request in (
+        bulk.impact(acting, verb, job_filter, actor=OPS),
+        bulk.start(acting, verb, job_filter, **WHY),
     ):
         with pytest.raises(errors.ContractError) as caught:
-            await asked
+            await request
         assert caught.value.field == field
     with pytest.raises(errors.UnknownOrg):
         await bulk.start(uuid.uuid4(), "cancel", {}, **WHY)

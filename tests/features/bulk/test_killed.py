@@ -24,9 +24,9 @@ async def test_every_dead_letter_is_replayed_once_although_the_worker_is_killed(
 ) -> None:  # fmt: skip
     clone_letter(sql, await end("dead"), LETTERS - 1)
     sql.execute("delete from duly.claims")
-    wanted: Any = {"outcome": "dead"}
+    job_filter: Any = {"outcome": "dead"}
     handle = await bulk.start(
-        acting, "replay", wanted, actor=Actor.user("ops-1"), reason="again", per_second=0.001
+        acting, "replay", job_filter, actor=Actor.user("ops-1"), reason="again", per_second=0.001
     )
     replays = "select count(*), count(distinct replay_of) from duly.job_records where replay_of is not null"
     with worker(fresh, tmp_path) as process:
@@ -34,9 +34,9 @@ async def test_every_dead_letter_is_replayed_once_although_the_worker_is_killed(
             pass
         process.kill()
         process.wait()
-    made = sql.execute(replays).fetchone()
-    assert made is not None
-    assert 0 < made[0] < LETTERS
+    replayed = sql.execute(replays).fetchone()
+    assert replayed is not None
+    assert 0 < replayed[0] < LETTERS
     await _sweep(app, sql)
     with worker(fresh, tmp_path):
         assert (await handle.wait(60)).status is Status.COMPLETED

@@ -83,11 +83,13 @@ async def test_every_tenant_table_is_checked(app: Duly, sql: psycopg.Connection)
         sql.execute(f"alter table duly.{name} no force row level security")
     sql.execute("create table duly.forgotten (org_id uuid)")
     sql.execute("alter table duly.forgotten owner to duly_owner")
-    seen = (await examined(app))["isolation"].message
-    assert "duly.forgotten has no row level security" in seen
+    checked = (await examined(app))["isolation"].message
+    assert "duly.forgotten has no row level security" in checked
     query = "select tablename from pg_policies where schemaname = 'duly'"
     assert [
-        name for (name,) in sql.execute(query) if f"duly.{name} does not force row level security" not in seen
+        name
+        for (name,) in sql.execute(query)
+        if f"duly.{name} does not force row level security" not in checked
     ] == []
 
 

@@ -286,15 +286,15 @@ async def test_inconsistent_durations_fail_one_check(app: Duly) -> None:
 async def test_published_job_types_are_checked_without_the_code(app: Duly, fresh: FreshDatabase) -> None:
     _overlong(app)
 
-    @app.job("docs.told", lifecycle=LifecyclePolicy(requires_failed_bridge=True))
-    async def told() -> None: ...
+    @app.job("docs.bridged", lifecycle=LifecyclePolicy(requires_failed_bridge=True))
+    async def bridged() -> None: ...
 
     await app.publish()
     lines = await examined(Duly(database_url=fresh.direct_url))
     assert red(lines) == {"invariants"}
     assert all(part in lines["invariants"].message for part in BOTH)
-    assert "docs.told" not in lines["invariants"].message, "its callbacks are in the code"
-    assert "docs.told" in (await examined(app))["invariants"].message
+    assert "docs.bridged" not in lines["invariants"].message, "its callbacks are in the code"
+    assert "docs.bridged" in (await examined(app))["invariants"].message
 
 
 async def test_a_healthy_application_is_counted(app: Duly) -> None:
@@ -328,7 +328,7 @@ def test_a_worker_refuses_a_lease_that_outlasts_a_job_and_a_retention_that_does_
     assert refused.value.field == "keep_events"
 
 
-def test_a_short_timeout_shortens_what_is_expected_unless_it_was_said(app: Duly) -> None:
+def test_a_short_timeout_shortens_the_expected_runtime_unless_it_was_set(app: Duly) -> None:
     seconds = timedelta(seconds=3)
 
     @app.job("docs.quick", timeout=seconds)
@@ -345,9 +345,9 @@ def test_a_short_timeout_shortens_what_is_expected_unless_it_was_said(app: Duly)
     assert usual.policy.lifecycle.queued_stale_after == timedelta(hours=1)
     app.worker()
 
-    @app.job("docs.said", timeout=seconds, lifecycle=LifecyclePolicy(expected_max_runtime=seconds))
-    async def said() -> None: ...
+    @app.job("docs.explicit", timeout=seconds, lifecycle=LifecyclePolicy(expected_max_runtime=seconds))
+    async def explicit() -> None: ...
 
-    assert said.policy.lifecycle.expected_max_runtime == seconds
-    with pytest.raises(ConfigurationError, match=r"expected_max_runtime of docs\.said"):
+    assert explicit.policy.lifecycle.expected_max_runtime == seconds
+    with pytest.raises(ConfigurationError, match=r"expected_max_runtime of docs\.explicit"):
         app.worker()

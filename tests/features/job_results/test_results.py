@@ -105,12 +105,12 @@ async def test_unknown_foreign_and_expired_results_raise_the_same_error(
     mine, theirs = await create_orgs(app, 2)
     handle = await ended(app, theirs, {"page": 1}, {"pages": 1})
     foreign, unknown = await link(handle), uuid.uuid4()
-    said = set()
+    messages = set()
     for ask in (results.get, results.list, results.job):
         for result_id in (foreign, unknown, handle.job_id):
             with pytest.raises(errors.UnknownResult) as caught:
                 await ask(mine, result_id)
-            said.add(str(caught.value).replace(str(result_id), ""))
+            messages.add(str(caught.value).replace(str(result_id), ""))
     assert (await results.job(theirs, foreign)).job_id == handle.job_id
     sql.execute("delete from duly.result_snapshots where result_kind = 'partial'")
     assert [one.kind for one in await results.list(theirs, foreign)] == ["final"]
@@ -119,8 +119,8 @@ async def test_unknown_foreign_and_expired_results_raise_the_same_error(
     sql.execute("delete from duly.result_snapshots")
     with pytest.raises(errors.UnknownResult) as gone:
         await results.get(theirs, foreign)
-    said.add(str(gone.value).replace(str(foreign), ""))
-    assert len(said) == 1
+    messages.add(str(gone.value).replace(str(foreign), ""))
+    assert len(messages) == 1
 
 
 async def test_snapshots_are_listed_in_order_and_large_values_are_left_out(
@@ -129,8 +129,8 @@ async def test_snapshots_are_listed_in_order_and_large_values_are_left_out(
     which = await link(await ended(app, org, *({"n": n} for n in range(4)), LARGE, {"n": 5}))
     first = await results.list(org, which, limit=3)
     rest = await results.list(org, which, after=first[-1].seq, limit=3)
-    told = [(one.seq, one.kind, one.value, one.large) for one in [*first, *rest]]
-    assert told == [
+    listed = [(one.seq, one.kind, one.value, one.large) for one in [*first, *rest]]
+    assert listed == [
         *((n + 1, "partial", {"n": n}, False) for n in range(4)),
         (5, "partial", None, True),
         (6, "final", {"n": 5}, False),

@@ -73,12 +73,12 @@ FILTERS: list[tuple[str, Any, Callable[[Row], bool]]] = [
 ]
 
 
-def in_order(found: list[Row], wanted: dict[str, Any]) -> list[uuid.UUID]:
+def in_order(found: list[Row], filters: dict[str, Any]) -> list[uuid.UUID]:
     """Return ids by end if the list has one final status, else by id."""
     ended = {row["status"] for row in found} <= {"completed", "failed", "canceled"}
-    by_end = "subject_id" not in wanted and ended and wanted.keys() & {"status", "outcome", "fingerprint"}
-    place = (lambda row: (row["finished_at"], row["job_id"])) if by_end else (lambda row: row["job_id"])
-    return [row["job_id"] for row in sorted(found, key=place, reverse=True)]
+    by_end = "subject_id" not in filters and ended and filters.keys() & {"status", "outcome", "fingerprint"}
+    sort_key = (lambda row: (row["finished_at"], row["job_id"])) if by_end else (lambda row: row["job_id"])
+    return [row["job_id"] for row in sorted(found, key=sort_key, reverse=True)]
 
 
 @pytest.fixture
@@ -94,16 +94,16 @@ async def test_each_filter_and_each_pair_of_filters_lists_the_matching_jobs_of_t
     everything = list(all_of(sql, mine))
     assert len(everything) == 48
     nonempty = 0
-    for some in [*((one,) for one in FILTERS), *combinations(FILTERS, 2)]:
-        wanted = {name: value for name, value, _ in some}
-        if len(wanted) < len(some) or (wanted.get("freshness") and _says_ended(wanted)):
+    for combination in [*((one,) for one in FILTERS), *combinations(FILTERS, 2)]:
+        filters = {name: value for name, value, _ in combination}
+        if len(filters) < len(combination) or (filters.get("freshness") and _says_ended(filters)):
             continue
-        expected = [row for row in everything if all(fits(row) for *_, fits in some)]
+        expected = [row for row in everything if all(fits(row) for *_, fits in combination)]
         size = len(expected) // 2 or 1
-        pages = await paged(jobs, mine, size, **wanted)
-        assert [job.job_id for page in pages for job in page] == in_order(expected, wanted), wanted
+        pages = await paged(jobs, mine, size, **filters)
+        assert [job.job_id for page in pages for job in page] == in_order(expected, filters), filters
         # So few are all looked at for the first page: only the last one may be short.
-        assert {len(page) for page in pages[:-1]} <= {size}, wanted
+        assert {len(page) for page in pages[:-1]} <= {size}, filters
         nonempty += bool(expected)
     assert nonempty > 100
 
@@ -115,17 +115,17 @@ async def test_the_list_of_all_orgs_has_the_matching_jobs_of_each_org(
     fill(sql, *orgs)
     everything = [row for org in orgs for row in all_of(sql, org)]
     nonempty = 0
-    for some in [*((one,) for one in FILTERS), *combinations(FILTERS, 2)][::3]:
-        wanted = {name: value for name, value, _ in some}
-        if len(wanted) < len(some) or (wanted.get("freshness") and _says_ended(wanted)):
+    for combination in [*((one,) for one in FILTERS), *combinations(FILTERS, 2)][::3]:
+        filters = {name: value for name, value, _ in combination}
+        if len(filters) < len(combination) or (filters.get("freshness") and _says_ended(filters)):
             continue
-        expected = [row["job_id"] for row in everything if all(fits(row) for *_, fits in some)]
+        expected = [row["job_id"] for row in everything if all(fits(row) for *_, fits in combination)]
         size, found, after = len(expected) // 2 or 1, [], None
         while after is not None or not found:
-            page = await jobs.list_all_orgs(limit=size, after=after, **wanted)
+            page = await jobs.list_all_orgs(limit=size, after=after, **filters)
             found, after = [*found, [job.job_id for job in page.jobs]], page.after
-        assert sorted(one for page in found for one in page) == sorted(expected), wanted
-        assert {len(page) for page in found[:-1]} <= {size}, wanted
+        assert sorted(one for page in found for one in page) == sorted(expected), filters
+        assert {len(page) for page in found[:-1]} <= {size}, filters
         nonempty += bool(expected)
     assert nonempty > 50
     failed = (await jobs.list_all_orgs(status="failed")).jobs
@@ -187,37 +187,37 @@ async def test_a_list_by_ids_contains_only_jobs_of_the_org(
 async def test_redacted_payload_values_cannot_be_filtered_by(
     jobs: Jobs, org: uuid.UUID, path: str, value: Any
 ) -> None:
-    for asked in (jobs.list(org, payload={path: value}), jobs.list_all_orgs(payload={path: value})):
+    for arguments in (jobs.list(org, payload={path: value}), jobs.list_all_orgs(payload={path: value})):
         with pytest.raises(errors.ContractError) as caught:
-            await asked
+            await arguments
         assert caught.value.field.startswith("payload")
         assert caught.value.fix
 
 
-async def paged(jobs: Jobs, org: uuid.UUID, size: int, **wanted: Any) -> list[tuple[JobSnapshot, ...]]:
-    pages = [await jobs.list(org, limit=size, **wanted)]
+async def paged(jobs: Jobs, org: uuid.UUID, size: int, **filters: Any) -> list[tuple[JobSnapshot, ...]]:
+    pages = [await jobs.list(org, limit=size, **filters)]
     while pages[-1].after is not None:
-        pages.append(await jobs.list(org, limit=size, after=pages[-1].after, **wanted))
+        pages.append(await jobs.list(org, limit=size, after=pages[-1].after, **filters))
     return [page.jobs for page in pages]
 
 
-def _says_ended(wanted: dict[str, Any]) -> bool:
+def _says_ended(filters: dict[str, Any]) -> bool:
     active = ("queued", "running", "partial", None)
-    return wanted.get("status") not in active or wanted.get("outcome") not in ("pending", None)
+    return filters.get("status") not in active or filters.get("outcome") not in ("pending", None)
 
 
 async def test_all_filters_together(app: Duly, jobs: Jobs, sql: psycopg.Connection) -> None:
     [org] = await create_orgs(app, 1)
     fill(sql, org)
     [one] = [row for row in all_of(sql, org) if row["subject_id"] and row["status"] == "completed"][:1]
-    wanted = {
+    filters = {
         name: one[name] for name in ("status", "outcome", "job_type", "queue", "subject_id", "metadata")
     }
-    wanted["created_after"] = one["created_at"]
-    wanted["created_before"] = one["created_at"] + timedelta(microseconds=1)
-    assert ids(await walk(jobs, org, **wanted)) == [one["job_id"]]
+    filters["created_after"] = one["created_at"]
+    filters["created_before"] = one["created_at"] + timedelta(microseconds=1)
+    assert ids(await walk(jobs, org, **filters)) == [one["job_id"]]
     for name, other in {"status": "running", "queue": "q:other", "created_before": one["created_at"]}.items():
-        assert await walk(jobs, org, **{**wanted, name: other}) == []
+        assert await walk(jobs, org, **{**filters, name: other}) == []
     with pytest.raises(errors.UnknownOrg):
         await jobs.list(uuid.uuid4(), status="completed", outcome="dead")
 
@@ -236,8 +236,8 @@ async def test_a_job_whose_submitter_had_another_clock_is_found_by_the_time_of_t
         assert ids(await walk(jobs, org, created_after=at, created_before=at + moment)) == [row["job_id"]]
         assert row["job_id"] not in ids(await walk(jobs, org, created_after=at + moment))
         assert row["job_id"] not in ids(await walk(jobs, org, created_before=at))
-    for wanted in ({"created_before": datetime.min}, {"created_after": datetime.max}):
-        [(name, at)] = wanted.items()
+    for filters in ({"created_before": datetime.min}, {"created_after": datetime.max}):
+        [(name, at)] = filters.items()
         assert await walk(jobs, org, **{name: at.replace(tzinfo=UTC)}) == []
 
 
@@ -246,8 +246,8 @@ async def test_metadata_is_compared_as_text_and_missing_keys_are_null(
 ) -> None:
     [org] = await create_orgs(app, 1)
     fill(sql, org)
-    kept = '{"n": 1.50, "deep": {"a": 1}, "yes": true, "empty": ""}'
-    sql.execute("update duly.job_records set metadata = %s where job_type = 'type.1'", [kept])
+    metadata = '{"n": 1.50, "deep": {"a": 1}, "yes": true, "empty": ""}'
+    sql.execute("update duly.job_records set metadata = %s where job_type = 'type.1'", [metadata])
     for name, values in {"n": ["1.50"], "yes": [True, "true"], "deep": ['{"a": 1}'], "empty": [""]}.items():
         for value in values:
             found = await walk(jobs, org, 50, metadata={name: value})
@@ -264,9 +264,9 @@ async def test_a_job_whose_status_changed_since_the_scan_is_left_out(
     fill(sql, org)
     real = job_store.read_jobs
 
-    async def read(*asked: Any) -> Any:
+    async def read(*arguments: Any) -> Any:
         sql.execute("update duly.job_states set status = 'partial' where status = 'running'")
-        return await real(*asked)
+        return await real(*arguments)
 
     assert len((await jobs.list(org, status="running")).jobs) == 6
     monkeypatch.setattr(job_store, "read_jobs", read)
@@ -280,9 +280,9 @@ async def test_a_cursor_is_refused_by_every_other_list(
     fill(sql, mine, theirs)
     page = await jobs.list(mine, status="failed", limit=1)
     others = [{name: value} for name, value, _ in FILTERS if (name, value) != ("status", "failed")]
-    for wanted in [{}, *others, {"status": "failed", "outcome": "dead"}]:
+    for filters in [{}, *others, {"status": "failed", "outcome": "dead"}]:
         with pytest.raises(errors.ContractError, match="belongs to another list") as caught:
-            await jobs.list(mine, **wanted, after=page.after)
+            await jobs.list(mine, **filters, after=page.after)
         assert caught.value.field == "after"
     with pytest.raises(errors.ContractError, match="belongs to another list"):
         await jobs.list(theirs, status="failed", after=page.after)

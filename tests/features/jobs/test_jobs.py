@@ -45,12 +45,12 @@ def jobs(app: Duly) -> Jobs:
     return Jobs(app)
 
 
-async def walk(jobs: Jobs, org: uuid.UUID, size: int = 3, **wanted: Any) -> list[JobSnapshot]:
+async def walk(jobs: Jobs, org: uuid.UUID, size: int = 3, **filters: Any) -> list[JobSnapshot]:
     """Return the jobs of all pages of a list."""
     found: list[JobSnapshot] = []
     after, first = None, True
     while first or after is not None:
-        page = await jobs.list(org, limit=size, after=after, **wanted)
+        page = await jobs.list(org, limit=size, after=after, **filters)
         assert len(page.jobs) <= size
         found, after, first = [*found, *page.jobs], page.after, False
     return found
@@ -78,10 +78,10 @@ async def test_the_jobs_of_an_org_are_listed_newest_first_each_once(
 async def test_an_org_without_jobs_has_an_empty_list_and_an_unknown_org_is_refused(
     jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
 ) -> None:
-    for wanted in ({}, {"status": "queued"}, {"status": "failed"}, {"job_type": "site.dig"}):
-        assert await walk(jobs, org, **wanted) == []
+    for filters in ({}, {"status": "queued"}, {"status": "failed"}, {"job_type": "site.dig"}):
+        assert await walk(jobs, org, **filters) == []
         with pytest.raises(errors.UnknownOrg) as caught:
-            await jobs.list(uuid.uuid4(), **wanted)
+            await jobs.list(uuid.uuid4(), **filters)
         assert caught.value.field == "org_id"
 
 
@@ -207,15 +207,15 @@ async def test_an_invalid_filter_names_its_field(jobs: Jobs, org: uuid.UUID) -> 
             with pytest.raises(errors.ContractError) as caught:
                 await jobs.list(org, **{field.partition(".")[0]: value})
             assert (caught.value.field, bool(caught.value.fix)) == (field, True)
-    for wanted in ({"status": "failed"}, {"outcome": "dead"}):
+    for filters in ({"status": "failed"}, {"outcome": "dead"}):
         with pytest.raises(errors.ContractError, match="only active jobs"):
-            await jobs.list(org, freshness="fresh", **wanted)
+            await jobs.list(org, freshness="fresh", **filters)
 
 
 def test_all_statements_read_the_same_columns_of_a_job() -> None:
     names = ("jobs/read", "jobs/read_many", "jobs/read_status", "jobs/read_statuses")
-    told = [re.search(r"select (org_id.*?) from duly.jobs", " ".join(statement(n).split())) for n in names]
-    columns = [found[1].removesuffix(", event_seq") for found in told if found]
+    matches = [re.search(r"select (org_id.*?) from duly.jobs", " ".join(statement(n).split())) for n in names]
+    columns = [found[1].removesuffix(", event_seq") for found in matches if found]
     assert len(columns) == 4
     assert len(set(columns)) == 1
 
@@ -223,17 +223,17 @@ def test_all_statements_read_the_same_columns_of_a_job() -> None:
 async def test_a_job_is_submitted_by_the_name_of_its_type(
     app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
 ) -> None:
-    said: dict[str, Any] = {"org_id": org, "actor": ANNA, "idempotency_key": "k1", "priority": 7}
-    handle = await jobs.submit("site.build", {"org": str(org), "n": 1}, **said)
+    options: dict[str, Any] = {"org_id": org, "actor": ANNA, "idempotency_key": "k1", "priority": 7}
+    handle = await jobs.submit("site.build", {"org": str(org), "n": 1}, **options)
     job = await handle.status()
     assert (job.job_type, job.priority, job.actor_type, job.actor_id) == (
         "site.build", 7, "operator", "anna",
     )  # fmt: skip
-    assert not (await jobs.submit("site.build", {"org": str(org), "n": 2}, **said)).created
+    assert not (await jobs.submit("site.build", {"org": str(org), "n": 2}, **options)).created
     with pytest.raises(errors.UnknownJobType):
-        await jobs.submit("site.nothing", {}, **said)
+        await jobs.submit("site.nothing", {}, **options)
     with pytest.raises(errors.ContractError) as caught:
-        await jobs.submit("site.build", {"org": str(org), "n": "many"}, **said)
+        await jobs.submit("site.build", {"org": str(org), "n": "many"}, **options)
     assert caught.value.field == "payload.n"
 
 
@@ -248,8 +248,8 @@ async def test_a_cancellation_by_an_operator_is_audited_and_ends_a_queued_job(
     rows = sql.execute(
         "select action, actor_id, target_id, reason, detail from duly.audit_entries"
     ).fetchall()
-    said = (str(handle.job_id), "wrong button", {"answer": "canceled"})
-    assert rows == [("job.cancel_requested", "anna", *said)]
+    entry = (str(handle.job_id), "wrong button", {"answer": "canceled"})
+    assert rows == [("job.cancel_requested", "anna", *entry)]
 
 
 async def test_of_concurrent_cancellations_only_the_effective_one_is_audited(
@@ -320,35 +320,35 @@ async def test_a_job_is_shown_with_its_attempts_and_events(app: Duly, jobs: Jobs
         handle = await flaky.enqueue()
     async with running_workers(app, poll=SOON):
         await handle.wait(60)
-    shown = await jobs.show(org, handle.job_id)
-    assert [a.attempt for a in shown.attempts] == [1, 2]
-    assert [a.ended_by for a in shown.attempts] == ["job.retried", "job.deadlettered"]
-    assert [e.event_seq for e in shown.events] == [*range(1, len(shown.events) + 1)]
-    assert (shown.events[0].event_type, shown.job.outcome) == ("job.queued", "dead")
-    [said] = shown.explanation
-    assert "Failed for good at" in said
-    assert "after 2 attempts" in said
-    assert "the line is dead" in said
+    detail = await jobs.show(org, handle.job_id)
+    assert [a.attempt for a in detail.attempts] == [1, 2]
+    assert [a.ended_by for a in detail.attempts] == ["job.retried", "job.deadlettered"]
+    assert [e.event_seq for e in detail.events] == [*range(1, len(detail.events) + 1)]
+    assert (detail.events[0].event_type, detail.job.outcome) == ("job.queued", "dead")
+    [explanation] = detail.explanation
+    assert "Failed for good at" in explanation
+    assert "after 2 attempts" in explanation
+    assert "the line is dead" in explanation
 
 
 class TestExplanation:
-    async def said(self, jobs: Jobs, handle: Handle[Any]) -> str:
+    async def explain(self, jobs: Jobs, handle: Handle[Any]) -> str:
         return " ".join((await jobs.show(handle.org_id, handle.job_id)).explanation)
 
     async def test_pauses_missing_workers_and_jobs_ahead(
         self, app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
     ) -> None:
         [first, second] = sorted(await enqueue(blocking.build, org, [1, 2]), key=lambda h: h.job_id)
-        assert "No active worker serves the queue q:default." in await self.said(jobs, first)
-        assert "1 job of the same org is ahead in the queue." in await self.said(jobs, second)
+        assert "No active worker serves the queue q:default." in await self.explain(jobs, first)
+        assert "1 job of the same org is ahead in the queue." in await self.explain(jobs, second)
         await Queues(app).pause("q:default", actor=ANNA, reason="disk full")
         await Limits(app).pause(org, actor=ANNA, reason="unpaid")
         await Limits(app).pause(job_type="site.build", actor=ANNA, reason="provider down")
-        said = await self.said(jobs, first)
-        assert "The queue q:default was paused by operator:anna at" in said
-        assert ": disk full" in said
-        assert "The org was paused by operator:anna at" in said
-        assert "site.build in all orgs was paused by operator:anna at" in said
+        explanation = await self.explain(jobs, first)
+        assert "The queue q:default was paused by operator:anna at" in explanation
+        assert ": disk full" in explanation
+        assert "The org was paused by operator:anna at" in explanation
+        assert "site.build in all orgs was paused by operator:anna at" in explanation
 
     async def test_exhausted_limits(
         self, app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
@@ -360,19 +360,21 @@ class TestExplanation:
             await blocking.wait_until_started(1)
             await wait_until_idle(worker)
             by_status = {(await h.status()).status: h for h in handles}
-            said = await self.said(jobs, by_status["queued"])
-            assert "The org has reached its concurrency limit: 1 of 1 jobs are running." in said
-            assert "site.build in this org has reached its rate limit of 0.001 starts per second." in said
-            assert f"Attempt 1 of 5 is running on {worker._identity.name}." in await self.said(
+            explanation = await self.explain(jobs, by_status["queued"])
+            assert "The org has reached its concurrency limit: 1 of 1 jobs are running." in explanation
+            assert (
+                "site.build in this org has reached its rate limit of 0.001 starts per second." in explanation
+            )
+            assert f"Attempt 1 of 5 is running on {worker._identity.name}." in await self.explain(
                 jobs, by_status["running"]
             )
             sql.execute("update duly.workers set heartbeat_at = heartbeat_at - interval '1 hour'")
-            assert "it will be declared lost" in await self.said(jobs, by_status["running"])
+            assert "it will be declared lost" in await self.explain(jobs, by_status["running"])
             await Limits(app).set(org, max_running=None, **WHY)
             await Limits(app).set(org, "site.build", starts_per_second=None, **WHY)
             blocking.release.set()
             await assert_completed(handles)
-        assert "Succeeded at" in await self.said(jobs, handles[0])
+        assert "Succeeded at" in await self.explain(jobs, handles[0])
 
     async def test_the_next_job_of_its_org(
         self, app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
@@ -381,7 +383,7 @@ class TestExplanation:
             [running] = await enqueue(blocking.build, org, [1])
             await blocking.wait_until_started(1)
             [waiting] = await enqueue(blocking.build, org, [2])
-            assert "Next in line for its org" in await self.said(jobs, waiting)
+            assert "Next in line for its org" in await self.explain(jobs, waiting)
             blocking.release.set()
             await assert_completed([running, waiting])
 
@@ -395,14 +397,14 @@ class TestExplanation:
             tried = await flaky.enqueue(2)
         async with running_workers(app) as [worker]:
             await worker.loop_events.wait("settled")
-        assert "Scheduled for" in await self.said(jobs, later)
-        said = await self.said(jobs, tried)
-        assert "1 of 5 attempts used" in said
-        assert "the line is dead" in said
+        assert "Scheduled for" in await self.explain(jobs, later)
+        explanation = await self.explain(jobs, tried)
+        assert "1 of 5 attempts used" in explanation
+        assert "the line is dead" in explanation
 
     async def test_a_cancellation(
         self, app: Duly, jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID
     ) -> None:
         [waiting] = await enqueue(blocking.ship, org, [1])
         await jobs.cancel(org, waiting.job_id, actor=ANNA, reason="wrong button")
-        assert "by the user: wrong button" in await self.said(jobs, waiting)
+        assert "by the user: wrong button" in await self.explain(jobs, waiting)

@@ -37,9 +37,9 @@ def test_terms_and_a_word() -> None:
 def test_filters_are_accepted_as_terms_and_times_are_parsed() -> None:
     found = parse_query("job_type:a fingerprint:f since:2026-11-16 until:2026-11-16T12:00:00+02:00")
     assert list(found.terms) == ["type", "kind", "since", "until"]
-    wanted = term_filters(found.terms)
-    assert wanted["created_after"] == datetime(2026, 11, 16, tzinfo=UTC)
-    assert wanted["created_before"] == datetime(2026, 11, 16, 10, tzinfo=UTC)
+    filters = term_filters(found.terms)
+    assert filters["created_after"] == datetime(2026, 11, 16, tzinfo=UTC)
+    assert filters["created_before"] == datetime(2026, 11, 16, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ async def test_mail_is_retried_while_the_server_is_busy_and_a_bounced_address_is
     assert (bounced.recipient, bounced.created_by) == ("gone@example.com", "system:notifier")
     assert "5.1.1" in bounced.reason
     [noted] = [one for one in (await app.audit.list(org)).entries if one.action == "suppression.added"]
-    assert noted.target_id == "email:g***@example.com", "it is kept for ever"
+    assert noted.target_id == "email:g***@example.com", (
+        "audit entries are stored for ever, so the address is masked"
+    )
     assert sql.execute("select count(*) from duly.dead_letters").fetchone() == (0,)
 
 
@@ -78,42 +80,46 @@ async def test_an_unreachable_mail_server_fails_the_message_without_a_dead_lette
 async def test_a_failed_notification_is_resent_once_and_by_another_job(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    told, why = app.notifications, {"actor": OPERATOR, "reason": "the line is mended"}
-    told.add_channel(
-        "sms", kept := RecordingChannel(Fail("cut", code="sms.cut"), Fail("cut", code="sms.cut"))
+    notifications, why = app.notifications, {"actor": OPERATOR, "reason": "the line is mended"}
+    notifications.add_channel(
+        "sms", channel := RecordingChannel(Fail("cut", code="sms.cut"), Fail("cut", code="sms.cut"))
     )
     to = ["sms:+49 1", "in_app:gone"]
-    await told.suppressions.add(org, "in_app:gone", actor=ANNA, reason="has left")
-    call, inbox = await told.send(org, "job.failed", FACTS, to=to, actor=ANNA)
+    await notifications.suppressions.add(org, "in_app:gone", actor=ANNA, reason="has left")
+    call, inbox = await notifications.send(org, "job.failed", FACTS, to=to, actor=ANNA)
     await deliver(app, sql)
     jobs = set()
     for tries in (1, 2):
-        failed = await told.show(org, call.notification_id)
+        failed = await notifications.show(org, call.notification_id)
         assert (failed.delivery_status, failed.attempt_count) == ("failed", tries)
         jobs.add(failed.delivery_job_id)
-        again = await told.resend(org, call.notification_id, **why)
+        again = await notifications.resend(org, call.notification_id, **why)
         assert (again.delivery_status, again.delivery_job_id) == ("pending", None)
-        assert await told.resend(org, str(call.notification_id), **why) == again, "it is to be told anyway"
+        assert await notifications.resend(org, str(call.notification_id), **why) == again, (
+            "it is already pending"
+        )
         await deliver(app, sql)
-    sent = await told.show(org, call.notification_id)
-    assert (sent.delivery_status, sent.attempt_count, len(kept.messages)) == ("sent", 3, 1)
+    sent = await notifications.show(org, call.notification_id)
+    assert (sent.delivery_status, sent.attempt_count, len(channel.messages)) == ("sent", 3, 1)
     assert len({*jobs, sent.delivery_job_id}) == 3
     with pytest.raises(Conflict, match="the notification was sent"):
-        await told.resend(org, call.notification_id, **why)
-    await told.resend(org, inbox.notification_id, **why)
+        await notifications.resend(org, call.notification_id, **why)
+    await notifications.resend(org, inbox.notification_id, **why)
     await deliver(app, sql)
-    assert (await told.show(org, inbox.notification_id)).delivery_status == "suppressed", "asked again"
-    await told.suppressions.remove(org, "in_app:gone", actor=ANNA, reason="is back")
-    await told.resend(org, inbox.notification_id, **why)
+    assert (await notifications.show(org, inbox.notification_id)).delivery_status == "suppressed", (
+        "suppressions are checked again"
+    )
+    await notifications.suppressions.remove(org, "in_app:gone", actor=ANNA, reason="is back")
+    await notifications.resend(org, inbox.notification_id, **why)
     await deliver(app, sql)
-    assert (await told.inbox(org, "gone")).unread == 1
+    assert (await notifications.inbox(org, "gone")).unread == 1
     noted = (await app.audit.list(org, action="notification")).entries
     assert [(one.action, one.detail["to"]) for one in noted] == [
         *[("notification.resent", "in_app:gone")] * 2,
         *[("notification.resent", "sms:+***")] * 2,
     ]
     with pytest.raises(UnknownNotification):
-        await told.resend(org, uuid.uuid4(), **why)
+        await notifications.resend(org, uuid.uuid4(), **why)
 
 
 async def test_the_errors_of_a_channel_decide_the_delivery_status(
@@ -137,7 +143,7 @@ async def test_the_errors_of_a_channel_decide_the_delivery_status(
     for name, channel in channels.items():
         app.notifications.add_channel(name, channel)
     names = {**dict.fromkeys(channels, "x"), "plain": "on a thread", "unheard_of": "y"}
-    to = [f"{name}:{whom}" for name, whom in names.items()]
+    to = [f"{name}:{recipient}" for name, recipient in names.items()]
     await app.notifications.send(org, "job.failed", FACTS, to=to, actor=ANNA)
     await deliver(app, sql)
     assert threads == [JOB_TYPE], "what it logs is known by its job"
@@ -170,7 +176,7 @@ async def test_the_errors_of_a_channel_decide_the_delivery_status(
 async def test_a_sent_notification_is_not_sent_again_by_a_rerun_of_its_job(
     app: Duly, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    app.notifications.add_channel("sms", kept := RecordingChannel())
+    app.notifications.add_channel("sms", channel := RecordingChannel())
     [sent] = await app.notifications.send(org, "job.failed", FACTS, to="sms:1", actor=ANNA)
     dispatcher = new_dispatcher(app)
     await dispatch(dispatcher)
@@ -180,8 +186,8 @@ async def test_a_sent_notification_is_not_sent_again_by_a_rerun_of_its_job(
         await app.handle(job_id, org_id=org).wait(20)
         again = await app.dead_letters.rerun(org, job_id, actor=OPERATOR, reason="once more")
         assert await again.result(20) == "not pending"
-    assert len(kept.messages) == 1
-    assert kept.messages[0].notification_id == sent.notification_id
+    assert len(channel.messages) == 1
+    assert channel.messages[0].notification_id == sent.notification_id
 
 
 async def test_a_canceled_or_deleted_delivery_job_leaves_no_notification_pending(
@@ -248,9 +254,9 @@ async def test_neither_templates_nor_mail_servers_nor_quotas_keep_a_job_from_end
 
 
 async def test_channels_that_orgs_invent_share_one_metric_label(app: Duly, org: uuid.UUID) -> None:
-    whom = "acme_customer_7:x"
-    await app.notifications.preferences.set(org, whom, wanted=False, actor=ANNA)
-    await app.notifications.send(org, "job.failed", FACTS, to=whom, actor=ANNA)
+    recipient = "acme_customer_7:x"
+    await app.notifications.preferences.set(org, recipient, wanted=False, actor=ANNA)
+    await app.notifications.send(org, "job.failed", FACTS, to=recipient, actor=ANNA)
     await dispatch(new_dispatcher(app))
     counted = {
         sample.labels["channel"]

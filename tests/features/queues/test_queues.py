@@ -214,11 +214,11 @@ async def test_counts_stop_at_the_maximum(
            from generate_series(1, 20)""",
         [org],
     )
-    shown = {s.queue: (str(s.waiting), str(s.scheduled)) for s in await queues.stats()}
-    assert shown["q:default"] == ("10+", "0+")
-    assert shown["q:exports"] == ("10", "0+")
-    assert shown["q:planning"] == ("0", "10+")
-    assert shown["q:deadletter"] == ("10+", "0+")
+    counts = {s.queue: (str(s.waiting), str(s.scheduled)) for s in await queues.stats()}
+    assert counts["q:default"] == ("10+", "0+")
+    assert counts["q:exports"] == ("10", "0+")
+    assert counts["q:planning"] == ("0", "10+")
+    assert counts["q:deadletter"] == ("10+", "0+")
 
 
 async def test_open_dead_letters_are_counted_as_queued_in_their_queue(
@@ -235,9 +235,9 @@ async def test_workers_are_listed_with_their_jobs_and_their_state(
     await enqueue(blocking.build, org, range(4))
     async with running_workers(app, 1, slots=3, name="w1", queues=("q:default",)) as [worker]:
         await blocking.wait_until_started(3)
-        [seen] = await queues.workers()
-        assert (seen.worker_id, seen.name, seen.slots) == (worker.worker_id, "w1", 3)
-        assert (seen.running, seen.queues, seen.state) == (3, ["q:default"], "working")
+        [listed] = await queues.workers()
+        assert (listed.worker_id, listed.name, listed.slots) == (worker.worker_id, "w1", 3)
+        assert (listed.running, listed.queues, listed.state) == (3, ["q:default"], "working")
         sql.execute("update duly.workers set heartbeat_at = heartbeat_at - interval '1 hour'")
         assert (await queues.workers())[0].state == "silent"
         stopping = asyncio.create_task(worker.stop())

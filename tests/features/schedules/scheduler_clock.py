@@ -51,8 +51,8 @@ def declare(app: Duly) -> None:
 
 
 async def schedule(app: Duly, org: uuid.UUID, name: str = "nightly", **changes: Any) -> ScheduleSnapshot:
-    said = {"cron": "* * * * *", "job_type": "house.clean", "actor": ADMIN, **changes}
-    return await Schedules(app).create(org, name, **said)
+    fields = {"cron": "* * * * *", "job_type": "house.clean", "actor": ADMIN, **changes}
+    return await Schedules(app).create(org, name, **fields)
 
 
 async def catch_up(scheduler: Scheduler) -> timedelta:

@@ -28,8 +28,8 @@ async def test_some_fields_are_changed_and_the_others_stay(
     first = await made.create(org, "nightly", **NIGHTLY, payload={"room": "attic"}, timezone="Europe/Berlin")
     why: Any = {"actor": ADMIN, "reason": "later"}
     later = await made.change(org, "nightly", cron="0 4 * * *", **why)
-    kept = ("schedule_id", "timezone", "payload", "job_type", "missed_policy", "counted_until")
-    assert [getattr(later, name) for name in kept] == [getattr(first, name) for name in kept]
+    unchanged = ("schedule_id", "timezone", "payload", "job_type", "missed_policy", "counted_until")
+    assert [getattr(later, name) for name in unchanged] == [getattr(first, name) for name in unchanged]
     assert later.next_tick_at == datetime(2026, 11, 16, 3, tzinfo=UTC)
     assert await made.change(org, "nightly", **why) == later
     other = await made.change(org, "nightly", payload={"room": "hall", "depth": 2}, missed="all", **why)

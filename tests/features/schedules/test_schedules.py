@@ -27,7 +27,7 @@ def clock(sql: psycopg.Connection) -> Clock:
 
 
 @pytest.fixture
-def made(app: Duly, clock: Clock) -> Schedules:
+def schedules(app: Duly, clock: Clock) -> Schedules:
     declare(app)
 
     @app.job("report.build", category="planning")
@@ -41,11 +41,11 @@ def audited(sql: psycopg.Connection) -> list[tuple[Any, ...]]:
     return sql.execute(f"{query} order by entry_id").fetchall()
 
 
-async def test_a_schedule_knows_its_next_tick_from_the_start(made: Schedules, org: uuid.UUID) -> None:
-    snapshot = await made.create(
+async def test_a_schedule_knows_its_next_tick_from_the_start(schedules: Schedules, org: uuid.UUID) -> None:
+    snapshot = await schedules.create(
         org, "nightly", **NIGHTLY, timezone="Europe/Berlin", payload={"room": "attic"}
     )
-    assert snapshot == await made.get(str(org), "nightly")
+    assert snapshot == await schedules.get(str(org), "nightly")
     assert (snapshot.name, snapshot.cron, snapshot.timezone) == ("nightly", "0 3 * * *", "Europe/Berlin")
     assert (snapshot.job_type, snapshot.missed_policy) == ("house.clean", "once")
     assert snapshot.payload == {"room": "attic", "depth": 1}
@@ -56,18 +56,20 @@ async def test_a_schedule_knows_its_next_tick_from_the_start(made: Schedules, or
 
 
 async def test_each_change_is_audited_and_a_change_of_nothing_is_not(
-    made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+    schedules: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     bob = Actor.system("deploy")
-    first = await made.create(org, "nightly", **NIGHTLY)
-    assert await made.create(org, "nightly", **{**NIGHTLY, "actor": bob}) == first
-    await made.create(org, "nightly", **{**NIGHTLY, "actor": bob}, missed="all", reason="must not lose one")
+    first = await schedules.create(org, "nightly", **NIGHTLY)
+    assert await schedules.create(org, "nightly", **{**NIGHTLY, "actor": bob}) == first
+    await schedules.create(
+        org, "nightly", **{**NIGHTLY, "actor": bob}, missed="all", reason="must not lose one"
+    )
     for _ in range(2):
-        await made.pause(org, "nightly", ADMIN, "painting")
+        await schedules.pause(org, "nightly", ADMIN, "painting")
     for _ in range(2):
-        await made.resume(org, "nightly", ADMIN, "painted")
-    await made.run_now(org, "nightly", ADMIN, "at once")
-    await made.delete(org, "nightly", ADMIN, "sold the house")
+        await schedules.resume(org, "nightly", ADMIN, "painted")
+    await schedules.run_now(org, "nightly", ADMIN, "at once")
+    await schedules.delete(org, "nightly", ADMIN, "sold the house")
     target = ("schedule", str(first.schedule_id))
     assert audited(sql) == [
         ("schedule.created", "user", "admin", None, *target),
@@ -83,39 +85,41 @@ async def test_each_change_is_audited_and_a_change_of_nothing_is_not(
 
 
 async def test_an_audit_row_names_the_request_it_came_from(
-    made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+    schedules: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     with context(request_id="req-9", correlation_id="corr-9"):
-        await made.create(org, "nightly", **NIGHTLY)
+        await schedules.create(org, "nightly", **NIGHTLY)
     found = sql.execute("select request_id, correlation_id from duly.audit_entries").fetchone()
     assert found == ("req-9", "corr-9")
 
 
 async def test_a_change_that_fails_is_not_audited(
-    made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+    schedules: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     with pytest.raises(errors.UnknownProject):
-        await made.create(org, "nightly", **NIGHTLY, project_id=uuid.uuid4())
-    assert (audited(sql), await made.list(org)) == ([], [])
+        await schedules.create(org, "nightly", **NIGHTLY, project_id=uuid.uuid4())
+    assert (audited(sql), await schedules.list(org)) == ([], [])
 
 
 async def test_a_changed_time_counts_from_now_on(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+    app: Duly, schedules: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
-    first = await made.create(org, "nightly", **{**NIGHTLY, "cron": "* * * * *"}, missed="all")
+    first = await schedules.create(org, "nightly", **{**NIGHTLY, "cron": "* * * * *"}, missed="all")
     clock.set(NOON + 3 * MINUTE)
-    changed = await made.create(org, "nightly", **{**NIGHTLY, "cron": "*/2 * * * *"}, missed="all")
+    changed = await schedules.create(org, "nightly", **{**NIGHTLY, "cron": "*/2 * * * *"}, missed="all")
     assert (changed.schedule_id, changed.next_tick_at) == (first.schedule_id, NOON + 4 * MINUTE)
     assert ticks(sql, org) == {NOON + n * MINUTE: "missed" for n in (1, 2, 3)}
     clock.set(NOON + 4 * MINUTE)
     await scheduler_clock.catch_up(Scheduler(app))
     assert ticks(sql, org)[NOON + 4 * MINUTE] == "enqueued"
-    moved = await made.create(org, "nightly", **{**NIGHTLY, "cron": "*/2 * * * *"}, timezone="Asia/Tokyo")
+    moved = await schedules.create(
+        org, "nightly", **{**NIGHTLY, "cron": "*/2 * * * *"}, timezone="Asia/Tokyo"
+    )
     assert moved.next_tick_at == NOON + 6 * MINUTE
 
 
 async def test_another_payload_leaves_the_due_ticks_to_the_scheduler(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+    app: Duly, schedules: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
     await scheduler_clock.schedule(app, org)
     clock.set(NOON + MINUTE)
@@ -126,7 +130,7 @@ async def test_another_payload_leaves_the_due_ticks_to_the_scheduler(
 
 
 async def test_many_nodes_may_declare_the_same_schedule_at_their_start(
-    app: Duly, made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, schedules: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     nodes = [Duly(settings=app.settings) for _ in range(8)]
     for node in nodes:
@@ -138,26 +142,31 @@ async def test_many_nodes_may_declare_the_same_schedule_at_their_start(
 
 
 async def test_a_paused_schedule_stays_paused_when_it_is_declared_again(
-    made: Schedules, org: uuid.UUID
+    schedules: Schedules, org: uuid.UUID
 ) -> None:
-    await made.create(org, "nightly", **NIGHTLY)
-    paused = await made.pause(org, "nightly", ADMIN, "painting")
+    await schedules.create(org, "nightly", **NIGHTLY)
+    paused = await schedules.pause(org, "nightly", ADMIN, "painting")
     assert (paused.paused_at, paused.paused_by, paused.pause_reason) == (NOON, "user:admin", "painting")
-    again = await made.create(org, "nightly", **{**NIGHTLY, "cron": "0 4 * * *"})
+    again = await schedules.create(org, "nightly", **{**NIGHTLY, "cron": "0 4 * * *"})
     assert again.paused_at == NOON
 
 
 @pytest.mark.parametrize("scheduler_ran", [True, False])
 async def test_ticks_of_a_pause_are_missed_and_none_is_run(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection, scheduler_ran: bool
+    app: Duly,
+    schedules: Schedules,
+    org: uuid.UUID,
+    clock: Clock,
+    sql: psycopg.Connection,
+    scheduler_ran: bool,
 ) -> None:
     await scheduler_clock.schedule(app, org, missed="all")
-    await made.pause(org, "nightly", ADMIN, "painting")
+    await schedules.pause(org, "nightly", ADMIN, "painting")
     clock.set(NOON + 90 * MINUTE)
     if scheduler_ran:
         await scheduler_clock.catch_up(Scheduler(app))
     clock.set(NOON + 90 * MINUTE + timedelta(seconds=30))
-    resumed = await made.resume(org, "nightly", ADMIN, "painted")
+    resumed = await schedules.resume(org, "nightly", ADMIN, "painted")
     assert (resumed.paused_at, resumed.paused_by, resumed.pause_reason) == (None, None, None)
     assert resumed.next_tick_at == NOON + 91 * MINUTE
     clock.set(NOON + 91 * MINUTE)
@@ -167,22 +176,22 @@ async def test_ticks_of_a_pause_are_missed_and_none_is_run(
 
 
 async def test_a_long_pause_is_recorded_in_steps(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+    app: Duly, schedules: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
     await scheduler_clock.schedule(app, org, cron="* * * * * *")
-    await made.pause(org, "nightly", ADMIN, "painting")
+    await schedules.pause(org, "nightly", ADMIN, "painting")
     clock.set(NOON + timedelta(seconds=1700))
-    await made.resume(org, "nightly", ADMIN, "painted")
+    await schedules.resume(org, "nightly", ADMIN, "painted")
     assert list(ticks(sql, org).values()) == ["missed"] * 1700
     assert [row[0] for row in audited(sql)].count("schedule.resumed") == 1
 
 
 async def test_run_now_enqueues_a_job_and_records_no_tick(
-    app: Duly, made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, schedules: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    before = await made.create(org, "nightly", **NIGHTLY, payload={"room": "attic"})
-    first = await made.run_now(org, "nightly", Actor.user("u1"), "now, please")
-    second = await made.run_now(org, "nightly", Actor.user("u1"), "and again")
+    before = await schedules.create(org, "nightly", **NIGHTLY, payload={"room": "attic"})
+    first = await schedules.run_now(org, "nightly", Actor.user("u1"), "now, please")
+    second = await schedules.run_now(org, "nightly", Actor.user("u1"), "and again")
     assert first.created
     assert first.job_id != second.job_id
     job = await first.status()
@@ -195,54 +204,54 @@ async def test_run_now_enqueues_a_job_and_records_no_tick(
         {"room": "attic", "depth": 1},
         {"schedule_id": str(before.schedule_id), "run_now": True},
     )
-    assert await made.ticks(org, "nightly") == []
-    assert await made.get(org, "nightly") == before
+    assert await schedules.ticks(org, "nightly") == []
+    assert await schedules.get(org, "nightly") == before
     detail = sql.execute(
         "select detail ->> 'job_id' from duly.audit_entries order by entry_id desc"
     ).fetchone()
     assert detail == (str(second.job_id),)
 
 
-async def test_a_paused_schedule_can_be_run_by_hand(made: Schedules, org: uuid.UUID) -> None:
-    await made.create(org, "nightly", **NIGHTLY)
-    await made.pause(org, "nightly", ADMIN, "painting")
-    assert (await made.run_now(org, "nightly", ADMIN, "just once")).created
+async def test_a_paused_schedule_can_be_run_by_hand(schedules: Schedules, org: uuid.UUID) -> None:
+    await schedules.create(org, "nightly", **NIGHTLY)
+    await schedules.pause(org, "nightly", ADMIN, "painting")
+    assert (await schedules.run_now(org, "nightly", ADMIN, "just once")).created
 
 
 async def test_a_deleted_schedule_keeps_its_history_and_frees_its_name(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+    app: Duly, schedules: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
     first = await scheduler_clock.schedule(app, org, missed="all")
     clock.set(NOON + MINUTE)
     await scheduler_clock.catch_up(Scheduler(app))
     clock.set(NOON + 2 * MINUTE)
-    await made.delete(org, "nightly", ADMIN, "sold")
-    assert await made.list(org) == []
+    await schedules.delete(org, "nightly", ADMIN, "sold")
+    assert await schedules.list(org) == []
     with pytest.raises(errors.UnknownSchedule):
-        await made.get(org, "nightly")
+        await schedules.get(org, "nightly")
     clock.set(NOON + 9 * MINUTE)
     await scheduler_clock.catch_up(Scheduler(app))
     assert ticks(sql, org) == {NOON + MINUTE: "enqueued", NOON + 2 * MINUTE: "missed"}
     second = await scheduler_clock.schedule(app, org)
     assert second.schedule_id != first.schedule_id
-    assert await made.ticks(org, "nightly") == []
+    assert await schedules.ticks(org, "nightly") == []
 
 
-async def test_upcoming_ticks_are_listed_even_while_paused(made: Schedules, org: uuid.UUID) -> None:
-    await made.create(org, "nightly", **NIGHTLY, timezone="America/New_York")
+async def test_upcoming_ticks_are_listed_even_while_paused(schedules: Schedules, org: uuid.UUID) -> None:
+    await schedules.create(org, "nightly", **NIGHTLY, timezone="America/New_York")
     days = [datetime(2026, 11, day, 8, tzinfo=UTC) for day in (16, 17, 18)]
-    assert await made.upcoming(org, "nightly", 3) == days
-    await made.pause(org, "nightly", ADMIN, "painting")
-    assert await made.upcoming(org, "nightly", 1) == days[:1]
+    assert await schedules.upcoming(org, "nightly", 3) == days
+    await schedules.pause(org, "nightly", ADMIN, "painting")
+    assert await schedules.upcoming(org, "nightly", 1) == days[:1]
 
 
 async def test_recorded_ticks_are_listed_newest_first_up_to_a_count(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock
+    app: Duly, schedules: Schedules, org: uuid.UUID, clock: Clock
 ) -> None:
     await scheduler_clock.schedule(app, org)
     clock.set(NOON + 5 * MINUTE)
     await scheduler_clock.catch_up(Scheduler(app))
-    found = await made.ticks(org, "nightly", 2)
+    found = await schedules.ticks(org, "nightly", 2)
     assert [(tick.tick_at, tick.disposition) for tick in found] == [
         (NOON + 5 * MINUTE, "enqueued"),
         (NOON + 4 * MINUTE, "missed"),
@@ -250,13 +259,13 @@ async def test_recorded_ticks_are_listed_newest_first_up_to_a_count(
 
 
 async def test_ticks_have_the_status_of_their_jobs_in_pages_and_for_several_schedules(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
+    app: Duly, schedules: Schedules, org: uuid.UUID, clock: Clock, sql: psycopg.Connection
 ) -> None:
     often = await scheduler_clock.schedule(app, org, "often", missed="all")
     seldom = await scheduler_clock.schedule(app, org, "seldom", cron="*/2 * * * *", missed="skip")
     clock.set(NOON + 5 * MINUTE)
     await scheduler_clock.catch_up(Scheduler(app))
-    recent = await made.recent(await made.list(org), 3)
+    recent = await schedules.recent(await schedules.list(org), 3)
     assert [tick.tick_at for tick in recent[often.schedule_id]] == [NOON + n * MINUTE for n in (5, 4, 3)]
     assert {(tick.disposition, tick.status, tick.outcome) for tick in recent[often.schedule_id]} == {
         ("enqueued", "queued", "pending")
@@ -265,19 +274,19 @@ async def test_ticks_have_the_status_of_their_jobs_in_pages_and_for_several_sche
     assert (late.disposition, missed.disposition, missed.job_id, missed.status) == (
         *("enqueued", "missed", None, None),
     )
-    first = await made.history(org, "often", limit=3)
-    second = await made.history(org, "often", limit=3, after=first.after)
+    first = await schedules.history(org, "often", limit=3)
+    second = await schedules.history(org, "often", limit=3, after=first.after)
     assert [tick.tick_at for tick in (*first.ticks, *second.ticks)] == [
         NOON + n * MINUTE for n in (5, 4, 3, 2, 1)
     ]
     assert second.after is None
-    assert await made.recent([]) == {}
+    assert await schedules.recent([]) == {}
     with pytest.raises(errors.ContractError, match="invalid cursor"):
-        await made.history(org, "often", after="eHg=")
+        await schedules.history(org, "often", after="eHg=")
 
 
 async def test_a_schedule_of_a_project_makes_jobs_of_that_project(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock
+    app: Duly, schedules: Schedules, org: uuid.UUID, clock: Clock
 ) -> None:
     project = uuid.uuid4()
     await app.create_project(org, project, "Berlin")
@@ -285,8 +294,8 @@ async def test_a_schedule_of_a_project_makes_jobs_of_that_project(
         await scheduler_clock.schedule(app, org, project_id=project)
         clock.set(NOON + MINUTE)
         await scheduler_clock.catch_up(Scheduler(app))
-    by_hand = await made.run_now(org, "nightly", ADMIN, "now")
-    [tick] = await made.ticks(org, "nightly")
+    by_hand = await schedules.run_now(org, "nightly", ADMIN, "now")
+    [tick] = await schedules.ticks(org, "nightly")
     assert tick.job_id
     for job_id in (tick.job_id, by_hand.job_id):
         assert (await app.handle(job_id, org_id=org).status()).project_id == project
@@ -313,11 +322,11 @@ REFUSED: dict[str, tuple[dict[str, Any], type[errors.DulyError], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 async def test_an_invalid_field_is_named_and_nothing_is_written(
-    made: Schedules, org: uuid.UUID, sql: psycopg.Connection, case: str
+    schedules: Schedules, org: uuid.UUID, sql: psycopg.Connection, case: str
 ) -> None:
     changes, kind, field = REFUSED[case]
     with pytest.raises(kind) as refused:
-        await made.create(org, "nightly", **{**NIGHTLY, **changes})
+        await schedules.create(org, "nightly", **{**NIGHTLY, **changes})
     assert refused.value.field == field
     assert refused.value.fix
     assert (scheduler_clock.count(sql, "schedules"), audited(sql)) == (0, [])
@@ -325,17 +334,17 @@ async def test_an_invalid_field_is_named_and_nothing_is_written(
 
 @pytest.mark.parametrize(("name", "kind"), [("", errors.ContractError), (None, errors.MissingField)])
 async def test_a_schedule_has_a_name(
-    made: Schedules, org: uuid.UUID, name: Any, kind: type[errors.DulyError]
+    schedules: Schedules, org: uuid.UUID, name: Any, kind: type[errors.DulyError]
 ) -> None:
     with pytest.raises(kind) as refused:
-        await made.create(org, name, **NIGHTLY)
+        await schedules.create(org, name, **NIGHTLY)
     assert refused.value.field == "name"
 
 
 @pytest.mark.parametrize("n", [0, -1, 1001, "3", True])
-async def test_a_count_out_of_range_is_refused(made: Schedules, org: uuid.UUID, n: Any) -> None:
-    await made.create(org, "nightly", **NIGHTLY)
-    for ask in (made.upcoming, made.ticks):
+async def test_a_count_out_of_range_is_refused(schedules: Schedules, org: uuid.UUID, n: Any) -> None:
+    await schedules.create(org, "nightly", **NIGHTLY)
+    for ask in (schedules.upcoming, schedules.ticks):
         with pytest.raises(errors.ContractError) as refused:
             await ask(org, "nightly", n)
         assert refused.value.field == "n"
@@ -343,34 +352,34 @@ async def test_a_count_out_of_range_is_refused(made: Schedules, org: uuid.UUID, 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "delete", "run_now"])
 async def test_an_unknown_schedule_and_a_change_without_actor_or_reason_are_refused(
-    made: Schedules, org: uuid.UUID, verb: str
+    schedules: Schedules, org: uuid.UUID, verb: str
 ) -> None:
     with pytest.raises(errors.UnknownSchedule):
-        await getattr(made, verb)(org, "weekly", ADMIN, "why not")
-    await made.create(org, "nightly", **NIGHTLY)
+        await getattr(schedules, verb)(org, "weekly", ADMIN, "why not")
+    await schedules.create(org, "nightly", **NIGHTLY)
     for actor, reason, field in ((None, "x", "actor"), (ADMIN, None, "reason")):
         with pytest.raises(errors.MissingField) as refused:
-            await getattr(made, verb)(org, "nightly", actor, reason)
+            await getattr(schedules, verb)(org, "nightly", actor, reason)
         assert refused.value.field == field
 
 
 async def test_an_unknown_or_suspended_org_has_no_schedules(
-    made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+    schedules: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     with pytest.raises(errors.UnknownOrg):
-        await made.create(uuid.uuid4(), "nightly", **NIGHTLY)
+        await schedules.create(uuid.uuid4(), "nightly", **NIGHTLY)
     with pytest.raises(errors.UnknownOrg):
-        await made.list(uuid.uuid4())
-    assert await made.list(org) == []
+        await schedules.list(uuid.uuid4())
+    assert await schedules.list(org) == []
     sql.execute("update duly.organizations set status = 'suspended'")
     with pytest.raises(errors.UnknownOrg):
-        await made.create(org, "nightly", **NIGHTLY)
+        await schedules.create(org, "nightly", **NIGHTLY)
 
 
 async def test_a_job_type_that_this_process_does_not_know_is_not_run_by_hand(
-    app: Duly, made: Schedules, org: uuid.UUID, sql: psycopg.Connection
+    app: Duly, schedules: Schedules, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
-    await made.create(org, "nightly", **NIGHTLY)
+    await schedules.create(org, "nightly", **NIGHTLY)
     stranger = Duly(settings=app.settings)
     with pytest.raises(errors.UnknownJobType):
         await Schedules(stranger).run_now(org, "nightly", ADMIN, "now")
@@ -379,7 +388,7 @@ async def test_a_job_type_that_this_process_does_not_know_is_not_run_by_hand(
 
 
 async def test_an_org_sees_and_changes_its_own_schedules_only(
-    app: Duly, made: Schedules, org: uuid.UUID, clock: Clock, database: Database
+    app: Duly, schedules: Schedules, org: uuid.UUID, clock: Clock, database: Database
 ) -> None:
     other = uuid.uuid4()
     await app.create_org(other, "Other")
@@ -389,12 +398,12 @@ async def test_an_org_sees_and_changes_its_own_schedules_only(
     )
     clock.set(NOON + MINUTE)
     await scheduler_clock.catch_up(Scheduler(app))
-    assert await made.list(org) == [await made.get(org, "nightly")]
-    await made.delete(org, "nightly", ADMIN, "mine alone")
-    kept = await made.get(other, "nightly")
-    assert (kept.schedule_id, kept.payload["room"]) == (theirs.schedule_id, "theirs")
-    for asking, seen in ((org, mine), (other, theirs)):
+    assert await schedules.list(org) == [await schedules.get(org, "nightly")]
+    await schedules.delete(org, "nightly", ADMIN, "mine alone")
+    foreign = await schedules.get(other, "nightly")
+    assert (foreign.schedule_id, foreign.payload["room"]) == (theirs.schedule_id, "theirs")
+    for asking, listed in ((org, mine), (other, theirs)):
         async with database.tenant(asking) as conn:
             for table in ("schedules", "schedule_ticks"):
                 rows = await (await conn.execute(f"select org_id, schedule_id from duly.{table}")).fetchall()
-                assert rows == [(asking, seen.schedule_id)], table
+                assert rows == [(asking, listed.schedule_id)], table

@@ -137,11 +137,11 @@ async def test_a_message_links_to_its_job_if_the_public_url_is_set(
     handle = await build.options(subject_id="Invoice 7").enqueue("work")
     await app.subscriptions.subscribe(acting, "sms:1", job_id=handle.job_id, locale="de", actor=ANNA)
     app.notifications.public_url = "https://duly.example.com"
-    app.notifications.add_channel("sms", kept := RecordingChannel())
+    app.notifications.add_channel("sms", channel := RecordingChannel())
     await end(app, handle)
     await relay_all(app, sql)
     await deliver(app, sql)
-    [message] = kept.messages
+    [message] = channel.messages
     assert message.body.endswith(f"\nhttps://duly.example.com/jobs/{handle.job_id}\n")
     assert "Betreff: Invoice 7\n" in message.body
     assert (message.job_id, message.locale) == (handle.job_id, "de")
