@@ -163,7 +163,7 @@ class Duly(App):
     @cached_property
     def webhooks(self) -> Webhooks:
         """Manage webhook endpoints and their deliveries."""
-        from duly.features.webhooks.allowed_urls import AllowedUrls
+        from duly.features.webhooks.allowed_destinations import AllowedUrls
         from duly.features.webhooks.service import Webhooks
 
         return Webhooks(self, AllowedUrls(self.settings.webhook_allow))

@@ -11,11 +11,11 @@ from duly.features.alerts.thresholds import Thresholds
 from duly.features.audit.sealer import Sealer
 from duly.features.events.relay import Relay
 from duly.features.notifications.dispatcher import NotificationDispatcher
-from duly.features.notifications.recipients import Recipient
+from duly.features.notifications.recipient import Recipient
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.schedules.service import Schedules
 from duly.features.templates.models import checked_locale
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.jobs.application import App
 from duly.maintenance.adapter_sync import AdapterSync

@@ -17,10 +17,10 @@ from duly.core.principal import ROLE_SCOPES, Principal, Role, Scope
 from duly.features.api_keys.service import ApiKeys
 from duly.features.members.service import Members
 from duly.features.sessions.service import Sessions
-from duly.http import rate_limit
 from duly.http.application import create_app
+from duly.http.authentication import sign_in_throttle
+from duly.http.authentication.sign_in_throttle import SignInThrottle
 from duly.http.options import HttpOptions
-from duly.http.rate_limit import SignInThrottle
 from duly.maintenance import retention
 from tests.http.conftest import ANNA, caller, key_of
 
@@ -240,7 +240,7 @@ async def test_signing_out_ends_the_session_at_once_and_is_audited(
 async def test_guessing_credentials_is_throttled_by_address(
     api: FastAPI, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rate_limit, "SIGN_IN_FAILURES_PER_SECOND", 1e-9)
+    monkeypatch.setattr(sign_in_throttle, "SIGN_IN_FAILURES_PER_SECOND", 1e-9)
     api.state.service.sign_in_throttle = SignInThrottle()
     async with browser(api) as client:
         codes = [(await sign_in(client, "duly_x")).status_code for _ in range(22)]
@@ -260,7 +260,7 @@ async def test_guessing_credentials_is_throttled_by_address(
 async def test_failed_sign_ins_are_remembered_for_a_bounded_number_of_addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rate_limit, "MAX_SIGN_IN_ADDRESSES", 3)
+    monkeypatch.setattr(sign_in_throttle, "MAX_SIGN_IN_ADDRESSES", 3)
     throttle = SignInThrottle()
 
     def request_from(host: str) -> Request:

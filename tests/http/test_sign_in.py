@@ -19,10 +19,9 @@ from duly import Duly
 from duly.core.errors import ConfigurationError
 from duly.core.job import SYSTEM_ORG
 from duly.features.members.service import Members
-from duly.http import rate_limit
 from duly.http.application import create_app
 from duly.http.authentication import identity_provider as provider
-from duly.http.authentication import sign_in
+from duly.http.authentication import sign_in, sign_in_throttle
 from duly.http.authentication.jwt import Issuer, OidcClient
 from duly.http.options import HttpOptions
 from tests.http.conftest import ANNA, caller
@@ -281,8 +280,8 @@ async def test_sign_in_is_offered_only_where_it_is_configured_and_secure(
 async def test_repeated_failed_sign_ins_are_throttled(
     app: Duly, issuer: LocalIssuer, member: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rate_limit, "SIGN_IN_FAILURES_PER_SECOND", 1e-9)
-    monkeypatch.setattr(rate_limit, "SIGN_IN_FAILURE_BURST", 2.0)
+    monkeypatch.setattr(sign_in_throttle, "SIGN_IN_FAILURES_PER_SECOND", 1e-9)
+    monkeypatch.setattr(sign_in_throttle, "SIGN_IN_FAILURE_BURST", 2.0)
     issuer.person |= {"nonce": "x"}
     async with browser(create_app(app, trusting(issuer))) as client:
         responses = [await client.get(await sign_in_at_provider(client)) for _ in range(3)]

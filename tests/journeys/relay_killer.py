@@ -20,7 +20,7 @@ import psycopg
 
 from duly import Duly
 from duly.features.events.relay import Relay
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.features.webhooks.sender import Sender, trusted_certificates
 from duly.maintenance.loop import run_chores

@@ -37,12 +37,13 @@ from duly.features.queues.service import Queues
 from duly.features.schedules.service import Schedules
 from duly.features.sessions.service import Sessions
 from duly.features.subscriptions.service import Subscriptions
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.service import Webhooks
 from duly.http.authentication.authenticator import Authenticator
 from duly.http.authentication.jwt import TokenVerifier
+from duly.http.authentication.sign_in_throttle import SignInThrottle
 from duly.http.options import EVERY_SUBJECT, HttpOptions, May
-from duly.http.rate_limit import RequestRateLimit, SignInThrottle
+from duly.http.rate_limit import RequestRateLimit
 from duly.http.requester import Requester
 from duly.jobs.application import App, SubjectRule
 from duly.jobs.request_context import RequestContext, current_context, enter_context

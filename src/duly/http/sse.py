@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from starlette.responses import StreamingResponse
 
+from duly.core.errors import ContractError
+
 T = TypeVar("T")
 MEDIA_TYPE = "text/event-stream"
 PREAMBLE = "retry: 1000\n\n"
@@ -38,3 +40,12 @@ async def prepend(first: T, rest: AsyncIterator[T]) -> AsyncIterator[T]:
     yield first
     async for chunk in rest:
         yield chunk
+
+
+def resume_after(after: int, last_event_id: str | None) -> int:
+    """Return the number of the last event that the client has: from the query, or from a browser."""
+    if not last_event_id:
+        return after
+    if not (last_event_id.isascii() and last_event_id.isdigit()) or len(last_event_id) > 9:
+        raise ContractError("not a number", field="Last-Event-ID", fix="send the id of the last event")
+    return max(after, int(last_event_id))

@@ -15,7 +15,7 @@ from duly.core.errors import ConfigurationError, ContractError
 from duly.features.notifications import email
 from duly.features.notifications.channels import Bounced, Message
 from duly.features.notifications.email import Email, MailServer
-from duly.features.notifications.recipients import Recipient
+from duly.features.notifications.recipient import Recipient
 from tests.features.notifications.mail_server import (
     PASSWORD,
     USER,

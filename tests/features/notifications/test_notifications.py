@@ -22,7 +22,7 @@ from duly.core.errors import (
 from duly.db.database import Database
 from duly.features.notifications import preferences, service
 from duly.features.notifications.models import AddedNotification, NewNotification
-from duly.features.notifications.recipients import in_app_address
+from duly.features.notifications.recipient import in_app_address
 from duly.features.notifications.store import add_notifications
 from tests.features.notifications.delivering import (
     ANNA,

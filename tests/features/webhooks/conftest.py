@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from duly import Duly
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.features.webhooks.models import Endpoint
 from duly.features.webhooks.service import Webhooks

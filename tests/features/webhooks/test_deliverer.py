@@ -9,9 +9,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from duly import Duly
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.models import AttemptResult, ClaimedDelivery, OutboundMessage
-from duly.features.webhooks.network_guard import NetworkGuard
+from duly.features.webhooks.network_backend import NetworkGuard
 from duly.features.webhooks.routes import NewWebhook
 from duly.features.webhooks.sender import Sender
 from tests.features.events.relaying import relay_all

@@ -13,10 +13,10 @@ import pytest
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.failures import RETRY_DELAYS, attempt_result
 from duly.features.webhooks.models import ClaimedDelivery, DeliveryKey, HttpResult
-from duly.features.webhooks.network_guard import NetworkGuard
+from duly.features.webhooks.network_backend import NetworkGuard
 from duly.features.webhooks.sender import Sender, trusted_certificates
 from duly.features.webhooks.signed_message import build_body, sign
 from tests.features.webhooks.certificates import self_signed

@@ -14,7 +14,7 @@ from duly.apps.analyze import AnalyzeRequest, SourceReader, Summary
 from duly.core.job import JobEvent, JobSnapshot
 from duly.core.principal import Scope
 from duly.core.states import Status
-from duly.features.events.reader import JobEventReader, resume_after
+from duly.features.events.reader import JobEventReader
 from duly.features.events.routes import Accept, After, LastEventId
 from duly.features.job_results.routes import ResultResponse, Seq, result_response, visible_result
 from duly.features.job_submission.models import JobRequest
@@ -27,6 +27,7 @@ from duly.http.problems import problem_responses
 from duly.http.requester import Requester
 from duly.http.responses import json_response
 from duly.http.service import Service
+from duly.http.sse import resume_after
 from duly.http.strict_requests import StrictRoute
 
 _PREFIX = "/analyze"

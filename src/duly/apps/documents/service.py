@@ -7,11 +7,11 @@ from functools import cached_property
 from uuid import UUID
 
 from duly.apps.documents.classification.service import ClassificationService
+from duly.apps.documents.consent import REMOTE_ENGINES
 from duly.apps.documents.elements import Engine
 from duly.apps.documents.errors import UnknownFile
 from duly.apps.documents.exports.service import Exports
 from duly.apps.documents.extraction.service import (
-    REMOTE_ENGINES,
     ExtractionTarget,
     StartedExtraction,
     list_extractions,

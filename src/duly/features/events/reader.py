@@ -11,7 +11,7 @@ from typing import Protocol
 
 from starlette.responses import Response
 
-from duly.core.errors import ContractError, DulyError
+from duly.core.errors import DulyError
 from duly.core.job import JobEvent, JobSnapshot
 from duly.core.states import TERMINAL_EVENT
 from duly.features.events.models import FeedPage
@@ -159,12 +159,3 @@ class FeedReader:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._service.closing.wait(), seconds)
         return self._service.closing.is_set()
-
-
-def resume_after(after: int, last_event_id: str | None) -> int:
-    """Return the number of the last event that the client has: from the query, or from a browser."""
-    if not last_event_id:
-        return after
-    if not (last_event_id.isascii() and last_event_id.isdigit()) or len(last_event_id) > 9:
-        raise ContractError("not a number", field="Last-Event-ID", fix="send the id of the last event")
-    return max(after, int(last_event_id))

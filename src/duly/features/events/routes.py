@@ -9,7 +9,7 @@ from starlette.responses import Response
 from duly.core.job import JobEvent
 from duly.core.principal import Scope
 from duly.features.events.models import FeedEvent
-from duly.features.events.reader import FEED_PAGE_SIZE, FeedReader, JobEventReader, resume_after
+from duly.features.events.reader import FEED_PAGE_SIZE, FeedReader, JobEventReader
 from duly.features.jobs.models import EVENT_FIELDS, EventPage, event_response
 from duly.features.jobs.responses import visible_job
 from duly.http import params, sse
@@ -65,7 +65,7 @@ def routes(service: Service) -> APIRouter:
     ) -> Response:
         """List the events of a job in order, or stream them until the job has ended."""
         found = await visible_job(service, requester, job_id)
-        start = resume_after(after, last_event_id)
+        start = sse.resume_after(after, last_event_id)
         reader = JobEventReader(service, requester, found.job, start, event_response)
         if sse.MEDIA_TYPE in accept:
             return await reader.stream()

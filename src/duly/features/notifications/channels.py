@@ -14,7 +14,7 @@ from uuid import UUID
 
 from duly.core.errors import ConfigurationError
 from duly.core.outcome import Fail, Retry
-from duly.features.notifications.recipients import EMAIL, IN_APP, WEBHOOK, checked_channel
+from duly.features.notifications.recipient import EMAIL, IN_APP, WEBHOOK, checked_channel
 
 _MAX_THREADS = 16
 _BUILTIN_CHANNELS = frozenset({EMAIL, IN_APP, WEBHOOK})

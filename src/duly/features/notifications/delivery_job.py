@@ -19,7 +19,7 @@ from duly.features.notifications import store
 from duly.features.notifications.channels import Bounced, Message, channel_label
 from duly.features.notifications.models import DeliveryStatus, DeliveryUpdate, DueNotification
 from duly.features.notifications.preparation import mark_hidden, read_templates, render_messages
-from duly.features.notifications.recipients import Recipient
+from duly.features.notifications.recipient import Recipient
 from duly.features.notifications.service import Notifications
 from duly.features.templates.models import MessageText
 from duly.jobs.application import App

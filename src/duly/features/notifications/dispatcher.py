@@ -27,7 +27,7 @@ from duly.features.notifications.channels import channel_label
 from duly.features.notifications.delivery_job import DELIVERER, JOB_TYPE
 from duly.features.notifications.models import DeliveryStatus, DeliveryUpdate, DueNotification
 from duly.features.notifications.preparation import mark_hidden, read_templates, render_messages
-from duly.features.notifications.recipients import IN_APP, WEBHOOK
+from duly.features.notifications.recipient import IN_APP, WEBHOOK
 from duly.features.templates.models import MessageText
 from duly.jobs import store as job_store
 from duly.jobs.application import App

@@ -22,7 +22,7 @@ from duly.core.errors import ConfigurationError, ContractError
 from duly.core.outcome import Fail
 from duly.core.redaction import printable, redact
 from duly.features.notifications.channels import Bounced, Message
-from duly.features.notifications.recipients import EMAIL, Recipient
+from duly.features.notifications.recipient import EMAIL, Recipient
 
 log = logging.getLogger("duly.notifications")
 Encryption = Literal["starttls", "tls", "none"]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from duly.features.notifications.recipients import Recipient
+from duly.features.notifications.recipient import Recipient
 
 
 class DeliveryStatus(StrEnum):

@@ -12,7 +12,7 @@ from duly.console.visit import ConsolePage, Visit, as_id
 from duly.core.principal import Scope
 from duly.core.redaction import redact
 from duly.features.notifications.models import DeliveryStatus, Notification
-from duly.features.notifications.recipients import WEBHOOK, Recipient, mask_recipient
+from duly.features.notifications.recipient import WEBHOOK, Recipient, mask_recipient
 
 _PAGE_SIZE = 50
 _CHIPS = {"sent": "completed", "pending": "queued", "suppressed": "canceled", "failed": "failed"}

@@ -13,7 +13,7 @@ from duly.features.arguments import org_uuid
 from duly.features.audit.entries import audited_transaction, change_request, record_entry
 from duly.features.notifications import store
 from duly.features.notifications.models import Preference, Suppression, SuppressionPage
-from duly.features.notifications.recipients import Recipient, mask_recipient
+from duly.features.notifications.recipient import Recipient, mask_recipient
 from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, read_org_page, text_pair_cursor
 from duly.features.templates.models import checked_template_key

@@ -19,7 +19,7 @@ from duly.features.notifications.models import (
     Suppression,
     SuppressionPage,
 )
-from duly.features.notifications.recipients import IN_APP, Recipient, in_app_address
+from duly.features.notifications.recipient import IN_APP, Recipient, in_app_address
 from duly.features.notifications.service import MAX_RECIPIENTS_PER_CALL
 from duly.features.templates.routes import Body, Key, Locale, Subject
 from duly.http.params import After, PageSize, ReasonBody, ReasonParam, StrictModel, Text, Timestamp

@@ -32,7 +32,7 @@ from duly.features.notifications.models import (
     SentNotification,
 )
 from duly.features.notifications.preferences import Preferences, Suppressions
-from duly.features.notifications.recipients import (
+from duly.features.notifications.recipient import (
     Recipient,
     check_endpoints,
     checked_bytes,

@@ -14,7 +14,7 @@ from duly.db.pool import Connection
 from duly.features.arguments import check_org_active, org_uuid, required_uuid
 from duly.features.audit.entries import audited_transaction, change_request
 from duly.features.events.models import RelayedEvent
-from duly.features.notifications.recipients import IN_APP, Recipient, check_endpoints, in_app_address
+from duly.features.notifications.recipient import IN_APP, Recipient, check_endpoints, in_app_address
 from duly.features.notifications.service import NewNotification, add_notifications
 from duly.features.pagination import decode_cursor, read_org_page
 from duly.features.subscriptions import store

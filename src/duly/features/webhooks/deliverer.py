@@ -22,7 +22,7 @@ import psycopg
 
 from duly.db.database import retry_transaction
 from duly.features.webhooks import delivery_store
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.failures import crashed, disable_failing, undeliverable
 from duly.features.webhooks.models import AttemptResult, ClaimedDelivery, DeliveryKey, OutboundMessage
 from duly.jobs.application import App
@@ -156,7 +156,7 @@ class Deliverer:
         """Load the sender for the first delivery: it takes a moment, and many installations never need it."""
         if self._sender is None:
             await asyncio.to_thread(import_module, "duly.features.webhooks.sender")
-            from duly.features.webhooks.network_guard import NetworkGuard
+            from duly.features.webhooks.network_backend import NetworkGuard
             from duly.features.webhooks.sender import Sender, trusted_certificates
 
             self._sender = Sender(

@@ -18,7 +18,7 @@ from duly.core.errors import ContractError
 from duly.core.outcome import parse_retry_after
 from duly.features.webhooks.failures import attempt_result, crashed, not_sent, undeliverable
 from duly.features.webhooks.models import AttemptResult, ClaimedDelivery, HttpResult, OutboundMessage
-from duly.features.webhooks.network_guard import ForbiddenAddress, NetworkGuard, TooManyLookups, lookup_org
+from duly.features.webhooks.network_backend import ForbiddenAddress, NetworkGuard, TooManyLookups, lookup_org
 from duly.features.webhooks.signed_message import CONTENT_TYPE, build_body, sign
 
 log = logging.getLogger("duly.webhooks")

@@ -17,7 +17,7 @@ from duly.features.orgs.service import lock_org
 from duly.features.pagination import decode_cursor, read_org_page
 from duly.features.system_jobs import is_system_job
 from duly.features.webhooks import store
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.deliveries import Deliveries, change_endpoint, read_endpoint
 from duly.features.webhooks.models import Endpoint, EndpointPage, NewSecret
 from duly.features.webhooks.signed_message import checked_secret, new_secret

@@ -29,6 +29,7 @@ from duly.apps.documents.classification.training import (
     evaluate_rules,
     train,
 )
+from duly.apps.documents.consent import require_consent
 from duly.apps.documents.folders.access import DocumentPrincipal, hidden_folders, read_only_folders
 from duly.apps.documents.folders.job_subjects import (
     check_subject,
@@ -87,9 +88,7 @@ async def _classify_remotely(
     ctx: Context, remote: Classifier | None, document_id: UUID, consent: bool
 ) -> Verdict:
     """Classify by the external service. Nothing is sent without consent and access to the document."""
-    if not consent:
-        message = "the text would be sent to an external service: consent is required"
-        raise Fail(message, code="classification.no_consent", blocked=True)
+    require_consent(consent, "classification", "the text")
     if remote is None:
         message = "no external classifier is configured"
         raise Fail(message, code="classification.not_configured", blocked=True)

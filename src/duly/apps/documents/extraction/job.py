@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from duly.apps.documents.consent import REMOTE_ENGINES, require_consent
 from duly.apps.documents.elements import Engine, PageElements, UnreadableFile
 from duly.apps.documents.engines import RemoteUnavailable, Unstructured, open_file
 from duly.apps.documents.extraction import service
 from duly.apps.documents.extraction.publish import publish_pages
-from duly.apps.documents.extraction.service import JOB_TYPE, REMOTE_ENGINES, cost_in_cents
+from duly.apps.documents.extraction.service import JOB_TYPE, cost_in_cents
 from duly.apps.documents.folders.access import DocumentPrincipal, read_only_folders
 from duly.apps.documents.folders.job_subjects import check_subject, document_subject, subject_from_document
 from duly.apps.documents.library.file_store import FileStore
@@ -151,12 +152,7 @@ class _ExtractionAttempt:
 
     def _check_remote(self, extraction: Extraction) -> Unstructured:
         """Return the remote service, or fail without consent or without a configured service."""
-        if extraction.consent_given_at is None:
-            raise Fail(
-                f"{extraction.engine} sends the file to an external service: consent is required",
-                code="extraction.no_consent",
-                blocked=True,
-            )
+        require_consent(extraction.consent_given_at is not None, "extraction", "the file")
         remote = self._options.remote()
         if remote is None:
             message = "no Unstructured service is configured"

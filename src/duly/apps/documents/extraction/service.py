@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from duly.apps.documents.consent import REMOTE_ENGINES
 from duly.apps.documents.elements import Engine
 from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.folders.job_subjects import document_subject
@@ -22,8 +23,6 @@ from duly.jobs.application import App
 from duly.jobs.registry import DomainRecord
 
 JOB_TYPE = "extract_document"
-REMOTE_ENGINES: frozenset[Engine] = frozenset({"unstructured_fast", "unstructured_hires"})
-"""Engines that send the file to an external service: only with consent."""
 
 
 class StartedExtraction(NamedTuple):

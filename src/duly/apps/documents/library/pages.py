@@ -11,8 +11,8 @@ from uuid import UUID
 from fastapi import Request
 from starlette.responses import Response
 
+from duly.apps.documents.consent import REMOTE_ENGINES
 from duly.apps.documents.errors import unknown_folder
-from duly.apps.documents.extraction.service import REMOTE_ENGINES
 from duly.apps.documents.library.service import MAX_FILE_SIZE
 from duly.apps.documents.models import DocumentStatus, Folder
 from duly.apps.documents.page_choices import folder_tree, type_choices, type_param

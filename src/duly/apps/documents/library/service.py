@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from duly.apps.documents.consent import REMOTE_ENGINES
 from duly.apps.documents.elements import Engine
 from duly.apps.documents.errors import UnknownFile, unknown_document
-from duly.apps.documents.extraction.service import REMOTE_ENGINES, ExtractionTarget, start_extraction
+from duly.apps.documents.extraction.service import ExtractionTarget, start_extraction
 from duly.apps.documents.folders.access import (
     DocumentPrincipal,
     check_folder_writable,

@@ -12,9 +12,9 @@ from duly.apps.documents.schema import Connection, fetch_all
 from duly.apps.documents.search import highlight
 from duly.apps.documents.search.models import Filters, FragmentPart, Hit, SearchResult
 from duly.apps.documents.search.normalize import storable
-from duly.apps.documents.search.plan import SearchPlan, plan_search
 from duly.apps.documents.search.query import Query, parse_query
 from duly.apps.documents.search.query_terms import QueryTerms, look_up_terms
+from duly.apps.documents.search.ranking import SearchPlan, plan_search
 from duly.core.errors import ContractError
 
 MAX_HITS = 100

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 
 import httpcore
 
-from duly.features.webhooks.allowed_urls import Address, AllowedUrls, is_public
+from duly.features.webhooks.allowed_destinations import Address, AllowedUrls, is_public
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Returns all addresses of a host."""

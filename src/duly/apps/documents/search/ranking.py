@@ -1,4 +1,7 @@
-"""Choose the candidate passages: enough to contain the best ones, few enough to rank quickly."""
+"""Rank passages: weigh the terms, and choose candidates, enough to contain the best, few enough to be fast.
+
+`documents.find_passages` (in the migrations) computes BM25 with these weights.
+"""
 
 from __future__ import annotations
 

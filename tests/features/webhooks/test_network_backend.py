@@ -15,10 +15,10 @@ import httpcore
 import pytest
 
 from duly import errors
-from duly.features.webhooks import network_guard
-from duly.features.webhooks.allowed_urls import AllowedUrls, is_public
+from duly.features.webhooks import network_backend
+from duly.features.webhooks.allowed_destinations import AllowedUrls, is_public
 from duly.features.webhooks.models import HttpResult
-from duly.features.webhooks.network_guard import (
+from duly.features.webhooks.network_backend import (
     MAX_LOOKUPS_PER_ORG,
     ForbiddenAddress,
     NetworkGuard,
@@ -156,7 +156,7 @@ async def test_names_that_never_resolve_only_delay_the_org_that_uses_them(
         return real("127.0.0.1", *more, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    monkeypatch.setattr(network_guard, "_LOOKUP_QUEUE_TIMEOUT", 0.3)
+    monkeypatch.setattr(network_backend, "_LOOKUP_QUEUE_TIMEOUT", 0.3)
 
     async def send(org: uuid.UUID, url: str) -> HttpResult:
         lookup_org.set(org)
@@ -199,8 +199,8 @@ async def test_an_abandoned_lookup_keeps_its_slot_until_it_ends_and_its_error_is
         raise socket.gaierror
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    monkeypatch.setattr(network_guard, "_LOOKUP_QUEUE_TIMEOUT", 0.05)
-    monkeypatch.setattr(network_guard, "_MAX_LOOKUPS", 1)
+    monkeypatch.setattr(network_backend, "_LOOKUP_QUEUE_TIMEOUT", 0.05)
+    monkeypatch.setattr(network_backend, "_MAX_LOOKUPS", 1)
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     resolver = Resolver()
     try:

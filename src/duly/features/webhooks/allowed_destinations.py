@@ -1,4 +1,4 @@
-"""Which URLs webhooks may be sent to: public hosts over HTTPS, and what the installation allows."""
+"""The URLs and addresses that webhooks may be sent to: public ones over HTTPS, and those in the settings."""
 
 from __future__ import annotations
 
