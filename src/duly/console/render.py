@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from duly.console.extras import Extras
 from duly.console.visit import PREFIX, ConsolePage, Visit
 from duly.core.principal import Scope
-from duly.http.authentication import cookies
+from duly.http.authentication import cookies, csrf
 from duly.http.templating import environment
 from duly.i18n import LANGUAGES, messages
 from duly.pages.render import HEADERS, LANGUAGE_COOKIE, other_languages
@@ -141,7 +141,7 @@ class Renderer:
 
     def _csrf(self, visit: Visit) -> str:
         token = cookies.session_token(visit.request, secure=visit.service.secure)
-        return cookies.csrf_token(token) if token else ""
+        return csrf.csrf_token(token) if token else ""
 
 
 def local_times(text: str) -> Markup:

@@ -11,7 +11,7 @@ from jinja2 import ChoiceLoader, PackageLoader
 from starlette.responses import HTMLResponse
 
 from duly.apps.documents.extraction.service import JOB_TYPE as EXTRACT
-from duly.http.authentication import cookies
+from duly.http.authentication import cookies, csrf
 from duly.http.service import Service
 from duly.http.templating import environment
 from duly.i18n import LANGUAGES, messages
@@ -70,7 +70,7 @@ class Pages:
             "page": name,
             "section": "documents" if name in _DOCUMENT_PAGES else None,
             "base": base,
-            "csrf": cookies.csrf_token(token) if token else "",
+            "csrf": csrf.csrf_token(token) if token else "",
             "static": base + static().path,
             "script": f"{name}.js" if f"{name}.js" in static().files else "page.js",
             "has_documents": has_documents(self._service),

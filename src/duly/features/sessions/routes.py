@@ -10,7 +10,7 @@ from starlette.responses import Response
 from duly.core.errors import Unauthenticated
 from duly.core.principal import Scope
 from duly.features.sessions.service import NewSession, OpenSession
-from duly.http.authentication import cookies
+from duly.http.authentication import cookies, csrf
 from duly.http.params import StrictModel
 from duly.http.problems import problem_responses
 from duly.http.responses import json_response, list_model, response_model
@@ -27,7 +27,7 @@ class SignInRequest(StrictModel):
 
 
 NewSessionResponse = response_model(
-    NewSession, exclude=("token",), csrf_token=(str, f"Send it as `{cookies.CSRF_HEADER}` with every change.")
+    NewSession, exclude=("token",), csrf_token=(str, f"Send it as `{csrf.CSRF_HEADER}` with every change.")
 )
 SessionResponse = response_model(
     OpenSession,
@@ -60,7 +60,7 @@ def routes(service: Service) -> APIRouter:
         """
         if cookies.cookie_name(request, secure=service.secure) is None:
             raise cookies.https_required()
-        cookies.check_same_origin(request)
+        csrf.check_same_origin(request)
         service.sign_in_throttle.admit(request)
         try:
             principal = await service.authenticator.authenticate(body.credential.strip())
@@ -68,7 +68,7 @@ def routes(service: Service) -> APIRouter:
             service.sign_in_throttle.record_failure(request)
             raise
         session = await service.sessions.open(principal)
-        csrf_token = cookies.csrf_token(session.token)
+        csrf_token = csrf.csrf_token(session.token)
         response = json_response(
             NewSessionResponse(expires_at=session.expires_at, csrf_token=csrf_token), 201
         )

@@ -16,7 +16,7 @@ from duly.core.principal import ROLE_SCOPES, Principal, Scope
 from duly.features.api_keys.service import ApiKeys, unknown_credential
 from duly.features.members.service import Members
 from duly.features.sessions.service import Sessions
-from duly.http.authentication import cookies
+from duly.http.authentication import cookies, csrf
 from duly.http.authentication.jwt import TokenClaims, TokenVerifier
 from duly.jobs.application import App
 
@@ -72,7 +72,7 @@ class Authenticator:
         self._cache.pop(_cache_key("session", token), None)
 
     async def _of_session(self, request: Request, token: str) -> Principal:
-        cookies.check_csrf(request, token)
+        csrf.check_csrf(request, token)
         return await self._cached(_cache_key("session", token), lambda: self._sessions.authenticate(token))
 
     async def _cached(self, key: bytes, load: Callable[[], Awaitable[Principal]]) -> Principal:

@@ -1,9 +1,7 @@
-"""The session cookie of a browser, and the protection against cross-site requests (CSRF)."""
+"""The session cookie of a browser."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
 import re
 
@@ -11,41 +9,16 @@ from fastapi import Request
 from starlette.responses import Response
 
 from duly.core.errors import Forbidden
-from duly.features.api_keys.service import unknown_credential
 from duly.features.sessions.service import SESSION_LIFETIME
 
 SECURE, PLAIN = "__Host-duly", "duly"
-CSRF_HEADER = "x-csrf-token"
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-_SAME_ORIGIN = frozenset({"same-origin", "none"})
 _SESSION_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-
-
-def csrf_token(session: str) -> str:
-    """Return the CSRF token of a session token; it reveals nothing about that one."""
-    return hmac.new(session.encode(), b"duly csrf", hashlib.sha256).hexdigest()
 
 
 def session_token(request: Request, *, secure: bool) -> str | None:
     """Return the session token of a request. A cookie that another host may have set is not read."""
     value = request.cookies.get(cookie_name(request, secure=secure) or "", "")
     return value if _SESSION_TOKEN.fullmatch(value) else None
-
-
-def check_csrf(request: Request, session: str) -> None:
-    """Raise unless a change comes from Duly's own pages: browsers send cookies with requests of any site."""
-    if request.method in _SAFE_METHODS:
-        return
-    check_same_origin(request)
-    token = request.scope.get("duly.csrf") or request.headers.get(CSRF_HEADER, "")
-    if not hmac.compare_digest(csrf_token(session).encode(), token.encode("utf-8", "replace")):
-        raise unknown_credential()
-
-
-def check_same_origin(request: Request) -> None:
-    """Raise if the browser says that another site sent the request."""
-    if request.headers.get("sec-fetch-site", "none") not in _SAME_ORIGIN:
-        raise unknown_credential()
 
 
 def cookie_name(request: Request, *, secure: bool) -> str | None:
