@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from duly.features.webhooks.allowed_urls import AllowedUrls
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 
 from duly import Actor, Cancel, Context, Duly, Fail, Failure, Retry, RetryPolicy, context
 from duly.apps.documents.folders.access import DocumentPrincipal
@@ -39,10 +39,10 @@ from duly.maintenance.failure_callbacks import FailureCallbackRetrier
 from duly.maintenance.retention import MAINTENANCE_SCHEDULES
 from duly.testing import DatabaseCluster
 from tests.apps.documents.stage import add, pieces
+from tests.db.open_transactions import wait_for_transactions
 from tests.db.release import Conn, dump
-from tests.db.settling import settle
 from tests.features.webhooks.receiver import receiving
-from tests.worker.working import ONCE, PATIENCE, claim_and_vanish, until, working
+from tests.worker.working import ONE_ATTEMPT, WAIT_TIMEOUT, claim_and_vanish, until, working
 
 ACME, BAKERY, CLOSED = (uuid.UUID(f"0ace0000-0000-4000-8000-00000000000{n}") for n in (1, 2, 3))
 ANNA, OPS = Actor.user("anna"), Actor.operator("ops")
@@ -125,7 +125,7 @@ class Jobs:
         self.build = app.job("report.build", queue="q:planning")(build)
         self.hold = app.job("report.hold")(hold)
         self.check = app.job("prices.check", allows_partial=True)(check)
-        self.book = app.job("invoice.book", retry=ONCE, on_dead=on_dead)(book)
+        self.book = app.job("invoice.book", retry=ONE_ATTEMPT, on_dead=on_dead)(book)
         self.send = app.job("mail.send", dependency="smtp", retry=RetryPolicy(max_attempts=3))(send)
         self.count = app.job("stock.check", category="maintenance")(count)
         self.bring_in = app.job("import.run", queue="q:exports")(bring_in)
@@ -219,7 +219,7 @@ async def work(app: Duly, jobs: Jobs) -> None:
         ended.append(await jobs.build.enqueue("Kiel"))
     async with working(app):
         for handle in ended:
-            await handle.wait(PATIENCE)
+            await handle.wait(WAIT_TIMEOUT)
     replayed, fixed, discarded = (handle.job_id for handle in ended[9:12])
     again = [
         await app.dead_letters.replay(ACME, replayed, ANNA, "the account is there now"),
@@ -229,7 +229,7 @@ async def work(app: Duly, jobs: Jobs) -> None:
     await app.dead_letters.discard(ACME, discarded, ANNA, "not worth it")
     async with working(app):
         for handle in again:
-            await handle.wait(PATIENCE)
+            await handle.wait(WAIT_TIMEOUT)
     await FailureCallbackRetrier(app).once()
 
 
@@ -239,15 +239,15 @@ async def file(app: Duly, sql: Conn) -> None:
     folder = await app.documents.folders.create(anna, "Verträge")
     within = await app.documents.folders.create(anna, "Wohnungen", folder.node_id)
     await app.documents.folders.set_grants(anna, within.node_id, [Grant(principal="user:ben", level="read")])
-    await app.documents.classes.set_filing(anna, "rental_contract", within.node_id)
+    await app.documents.classification.set_filing(anna, "rental_contract", within.node_id)
     filed = await add(app, anna, LETTER, "Wohnung.txt", engine="fast", node_id=folder.node_id)
     await add(app, anna, LETTER + "\nNachtrag.", document_id=filed.document_id, engine="fast")
     await add(app, anna, "Rechnung Nr. 7\nBetrag: 70 Euro", "Rechnung.txt")
     async with working(app):
         for one in await app.documents.extractions(anna, filed.document_id):
             with suppress(Exception):
-                await app.handle(one.job_id, org_id=ACME).wait(PATIENCE)
-    await app.documents.classes.confirm(anna, filed.document_id, "rental_contract")
+                await app.handle(one.job_id, org_id=ACME).wait(WAIT_TIMEOUT)
+    await app.documents.classification.confirm(anna, filed.document_id, "rental_contract")
     upload = await app.documents.uploads.begin(anna, "a" * 64, 9_000_000)
     await app.documents.uploads.put(anna, upload.upload_id, 1, pieces(bytes(upload.part_size)))
     taken = await app.documents.connectors.create(anna, "dropbox", "Dropbox", "env:DROPBOX_TOKEN")
@@ -280,7 +280,7 @@ async def until_idle(chore: Any) -> None:
 
 async def keep_up(app: Duly, sql: Conn) -> None:
     """Relay, deliver, alert on and seal everything so far."""
-    settle(sql)
+    wait_for_transactions(sql)
     recipients = AlertRecipients((("in_app", "anna"),), "de")
     await Alerter(app, Thresholds(queue_depth=2), recipients).once()
     await until_idle(Relay(app))
@@ -329,7 +329,7 @@ def main(path: Path) -> None:
             app = Duly(
                 database_url=made.url,
                 blobs_url=str(Path(home, "blobs")),
-                upkeep=False,
+                maintenance=False,
                 webhook_allow=["127.0.0.1"],
             )
             text = asyncio.run(live(app, made.direct_url))

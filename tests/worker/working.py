@@ -28,9 +28,6 @@ UNREACHABLE_URL = "postgresql://127.0.0.1:1/nowhere"
 WAIT_TIMEOUT = 60
 """Seconds that a test waits for a job or a condition before it fails."""
 
-# Aliases for make_release.py, whose imports must stay as they are.
-ONCE, PATIENCE = ONE_ATTEMPT, WAIT_TIMEOUT
-
 
 def seconds(count: float) -> timedelta:
     return timedelta(seconds=count)
