@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from duly.features.webhooks.allowed_destinations import AllowedUrls
 
 from duly import Actor, Cancel, Context, Duly, Fail, Failure, Retry, RetryPolicy, context
 from duly.apps.documents.folders.access import DocumentPrincipal
@@ -34,6 +33,7 @@ from duly.features.events.relay import Relay
 from duly.features.notifications.dispatcher import NotificationDispatcher
 from duly.features.schedules.scheduler import Scheduler
 from duly.features.sessions.service import Sessions
+from duly.features.webhooks.allowed_destinations import AllowedUrls
 from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.maintenance.failure_callbacks import FailureCallbackRetrier
 from duly.maintenance.retention import MAINTENANCE_SCHEDULES

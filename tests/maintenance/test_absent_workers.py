@@ -185,7 +185,7 @@ async def test_the_record_says_that_the_connection_was_closed(
     assert row[2]
     assert record.evidence == {
         "worker_id": str(worker_id),
-        "worker": "gone",
+        "worker": "crashed",
         "last_seen_at": row[1].astimezone(UTC).isoformat(),
         "lease_seconds": 30.0,
         "connection_closed_since": row[0].astimezone(UTC).isoformat(),

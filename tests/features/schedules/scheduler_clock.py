@@ -71,3 +71,9 @@ def count(sql: psycopg.Connection, table: str) -> int:
     row = sql.execute(f"select count(*) from duly.{table}").fetchone()
     assert row
     return int(row[0])
+
+
+def audited(sql: psycopg.Connection) -> list[tuple[Any, ...]]:
+    """Return the audit entries in order."""
+    query = "select action, actor_type, actor_id, reason, target_type, target_id from duly.audit_entries"
+    return sql.execute(f"{query} order by entry_id").fetchall()

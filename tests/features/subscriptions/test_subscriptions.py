@@ -15,6 +15,7 @@ from duly.features.subscriptions import service
 from duly.features.webhooks import delivery_store as deliveries
 from duly.features.webhooks.models import AttemptResult
 from duly.maintenance import retention
+from tests.db.open_transactions import wait_for_transactions
 from tests.features.events.relaying import relay_all
 from tests.features.notifications.delivering import ANNA, RecordingChannel, deliver, dispatch, new_dispatcher
 from tests.worker.working import ONE_ATTEMPT, WAIT_TIMEOUT, working
@@ -60,6 +61,8 @@ async def test_every_subscriber_is_notified_of_the_selected_outcomes_once(
     build = declare(app)
     before = await build.enqueue("work", 1)
     await end(app, before)
+    # A subscription starts at the oldest open transaction of the server, also of other tests.
+    wait_for_transactions(sql)
     handles = {how: await build.enqueue(how) for how in ("work", "fail", "die", "cancel")}
     subscribe = app.subscriptions.subscribe
     await subscribe(acting, "in_app:all", actor=ANNA)
