@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from duly import Duly, Settings
 from duly.testing import FreshDatabase
 from tests.worker import isolated_jobs
+from tests.worker.effects import CREATE
 
 
 @pytest.fixture
@@ -25,3 +28,10 @@ async def isolated(fresh: FreshDatabase, tmp_path: Path) -> AsyncIterator[Duly]:
     vars(app).pop("database_urls", None)
     yield app
     await app.close()
+
+
+@pytest.fixture
+def effects(sql: psycopg.Connection) -> Callable[[], list[Any]]:
+    """Return a function that reads the committed effects of the handlers."""
+    sql.execute(CREATE)
+    return lambda: sql.execute("select job_id, attempt from effects").fetchall()

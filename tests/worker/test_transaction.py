@@ -11,8 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly import Cancel, Context, Duly, Fail, Job, Retry, Snooze, SyncContext
+from duly import Cancel, Context, Duly, Fail, Retry, Snooze, SyncContext
 from tests.worker import isolated_jobs
+from tests.worker.effects import KINDS, WRITE, writer
 from tests.worker.working import (
     ONE_ATTEMPT,
     RETRY_AT_ONCE,
@@ -21,33 +22,7 @@ from tests.worker.working import (
     working,
 )
 
-WRITE = "insert into effects (job_id, attempt) values (%s, %s)"
-KINDS = ["async", "sync"]
-
-
-@pytest.fixture(autouse=True)
-def effects(sql: psycopg.Connection) -> Callable[[], list[Any]]:
-    """Return a function that reads the committed effects of the handlers."""
-    sql.execute("create table effects (job_id uuid, attempt int); grant insert, select on effects to public")
-    return lambda: sql.execute("select job_id, attempt from effects").fetchall()
-
-
-def writer(app: Duly, kind: str, then: Callable[[int], Any] = lambda attempt: "done") -> Job[[], Any]:
-    """Declare a job type that writes an effect in its transaction, and then returns `then(attempt)`."""
-
-    @app.job("write.async", retry=RETRY_AT_ONCE)
-    async def async_handler(ctx: Context) -> Any:
-        async with ctx.transaction() as conn:
-            await conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
-        return then(ctx.attempt)
-
-    @app.job("write.sync", retry=RETRY_AT_ONCE)
-    def sync_handler(ctx: SyncContext) -> Any:
-        with ctx.transaction() as conn:
-            conn.execute(WRITE, [ctx.job.job_id, ctx.attempt])
-        return then(ctx.attempt)
-
-    return async_handler if kind == "async" else sync_handler
+pytestmark = pytest.mark.usefixtures("effects")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,16 +25,6 @@ ANNA = Actor.operator("anna")
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-def blocking(app: Duly) -> BlockingJobs:
-    return BlockingJobs(app)
-
-
-@pytest.fixture
-def jobs(app: Duly) -> Jobs:
-    return Jobs(app)
-
-
 async def test_a_cancellation_by_an_operator_is_audited_and_ends_a_queued_job(
     jobs: Jobs, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:

@@ -81,11 +81,6 @@ def in_order(found: list[Row], filters: dict[str, Any]) -> list[uuid.UUID]:
     return [row["job_id"] for row in sorted(found, key=sort_key, reverse=True)]
 
 
-@pytest.fixture
-def jobs(app: Duly) -> Jobs:
-    return Jobs(app)
-
-
 async def test_each_filter_and_each_pair_of_filters_lists_the_matching_jobs_of_the_org_in_order(
     app: Duly, jobs: Jobs, sql: psycopg.Connection
 ) -> None:

@@ -33,16 +33,6 @@ ANNA = Actor.operator("anna")
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-def blocking(app: Duly) -> BlockingJobs:
-    return BlockingJobs(app)
-
-
-@pytest.fixture
-def jobs(app: Duly) -> Jobs:
-    return Jobs(app)
-
-
 async def walk(jobs: Jobs, org: uuid.UUID, size: int = 3, **filters: Any) -> list[JobSnapshot]:
     """Return the jobs of all pages of a list."""
     found: list[JobSnapshot] = []

@@ -34,12 +34,12 @@ begin
     if not (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then
         execute format('grant duly_owner, duly_engine, duly_tenant, duly_operator to %I', current_user);
     end if;
-    -- Functions that write for others are made by the owner and given to the engine.
+    -- The owner creates functions that write for callers without the right to, and changes their owner to the engine.
     if not pg_has_role('duly_owner', 'duly_engine', 'member') then
         grant duly_engine to duly_owner;
     end if;
-    -- Whoever may work as the engine may put on less: the auditor, who computes what a change says, may append to the
-    -- audit trail of an org, and do nothing else.
+    -- The engine can take the role of the auditor, which may append to the audit trail of an org and nothing else: it
+    -- computes descriptions of changes.
     if not pg_has_role('duly_engine', 'duly_auditor', 'member') then
         grant duly_auditor to duly_engine;
     end if;
