@@ -19,9 +19,9 @@ from duly.apps.documents.schema import statement
 from duly.apps.documents.search import compounds
 from duly.apps.documents.search.index import publish
 from duly.apps.documents.search.models import Filters
-from duly.apps.documents.search.ranking import SearchPlan, plan_search
 from duly.apps.documents.search.query import parse_query
 from duly.apps.documents.search.query_terms import look_up_terms
+from duly.apps.documents.search.ranking import SearchPlan, plan_search
 from search.sets import Questions
 
 _TOP = 10

@@ -123,9 +123,10 @@ async def test_a_lost_lease_spends_the_attempt_and_the_last_one_is_a_dead_letter
         await asyncio.Event().wait()
 
     handle = await once.enqueue()
-    worker = app.worker(heartbeat=seconds(5), lease=seconds(30), drain=seconds(0))
+    worker = app.worker(heartbeat=seconds(10), lease=seconds(30), drain=seconds(0))
     await worker.start()
     await worker.loop_events.wait("started")
+    await until(sql, "select heartbeat_at > started_at from duly.workers")  # the next is ten seconds away
     sql.execute("update duly.workers set lost_at = now()")
     await Reaper(app).once()
     await worker.stop()
