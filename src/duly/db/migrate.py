@@ -3,7 +3,7 @@
 The first file of a schema is its baseline. A baseline that replaces migrations has the number of the last of
 them, and `<release>.sha256` beside it lists them (what `sha256sum *.sql` printed in that release). A database
 that has applied the last of them counts as made by the baseline; an older one has to upgrade to that release
-first.
+first. The list also has earlier texts of the baseline that differ in comments only.
 """
 
 from __future__ import annotations
