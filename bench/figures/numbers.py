@@ -5,10 +5,42 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 Point = tuple[float, float]
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A median, and the bounds that contain the true one with the confidence asked for."""
+
+    low: float
+    middle: float
+    high: float
+
+    def is_within(self, share: float) -> bool:
+        """Whether both bounds are at most this share of the median away from it."""
+        return max(self.high - self.middle, self.middle - self.low) <= share * abs(self.middle)
+
+
+def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
+    """Return the median between two of the values; None if they are too few for this confidence.
+
+    The k-th smallest and the k-th largest value are the bounds. They miss the true median, whatever the
+    distribution, only if fewer than k values lie on one side of it, as in that many tosses of a coin. Six
+    values are the fewest that give 95 %.
+    """
+    count = len(values)
+    cut = missed = 0
+    while (missed := missed + math.comb(count, cut)) * 2 <= (1 - confidence) * 2**count and cut < count:
+        cut += 1
+    if not cut:
+        return None
+    ordered = sorted(values)
+    return Interval(ordered[cut - 1], statistics.median(ordered), ordered[-cut])
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Compare Duly with other queues: ./dev bench peers [--only a,b] [--rounds 3] [--jobs 10000] [--out DIR]."""
+"""Compare Duly with other queues: ./dev bench peers [--only a,b] [--jobs 10000] [--out DIR]."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ def main(words: list[str] | None = None) -> None:
         return [word for word in text.split(",") if word]
 
     arguments = argparse.ArgumentParser(prog="bench peers", description=__doc__)
-    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--rounds", type=int, default=6, help="at least; fewer than 6 give no interval")
+    arguments.add_argument("--rounds-max", type=int, default=15, help="at most")
+    arguments.add_argument("--within", type=float, default=0.1, help="share by which an interval may differ")
+    arguments.add_argument("--quiet-wait", type=float, default=20.0, help="seconds to wait for quiet, each")
+    arguments.add_argument("--quiet-budget", type=float, default=600.0, help="the same, in the whole run")
     arguments.add_argument("--jobs", type=int, default=10_000)
     arguments.add_argument("--only", type=names, default=[], help="systems, separated by commas")
     arguments.add_argument("--without", type=names, default=[], help="systems to leave out")
@@ -45,6 +49,10 @@ def main(words: list[str] | None = None) -> None:
         plan = Plan(
             systems=chosen(options.only, options.without),
             rounds=options.rounds,
+            rounds_max=options.rounds_max,
+            within=options.within,
+            quiet_wait=options.quiet_wait,
+            quiet_budget=options.quiet_budget,
             sizes=Sizes(options.jobs, options.step_limit, options.recovery_limit),
             measures=[name for name in MEASURES if name in options.measures],
             backlogs=[int(size) for size in options.backlog],

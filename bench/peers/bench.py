@@ -55,7 +55,7 @@ class Bench:
         self.limit = sizes.step_limit
         self.command, extra = command
         home.mkdir(parents=True, exist_ok=True)
-        self.scores = Scores(home / "board")
+        self.scores = Scores(home / f"{system.key}.board")
         self.log = (home / f"{system.key}.log").open("ab")
         self.env = os.environ | extra | {"BENCH_BOARD": str(self.scores.path)}
         self.running: list[Program] = []
@@ -99,16 +99,27 @@ class Bench:
 
     def ask(self, *words: str) -> dict[str, Any]:
         """Start the adapter for one answer."""
+        with self.started(*words) as program:
+            return self.answer(program)
+
+    @contextmanager
+    def started(self, *words: str) -> Iterator[Program]:
+        """Start the adapter, and stop it at the end."""
         program = self.start(*words)
         try:
-            return program.answer(self.limit, partial(self.check_others, program))[1]
+            yield program
         finally:
             program.kill()
             self.running.remove(program)
 
-    def enqueue(self, *words: str) -> float:
-        """Return the seconds, as measured by the adapter."""
-        return float(self.ask("enqueue", *words)["seconds"])
+    def answer(self, program: Program) -> dict[str, Any]:
+        """Wait for its next answer, while all the others run."""
+        return program.answer(self.limit, partial(self.check_others, program))[1]
+
+    def until_ready(self, program: Program) -> None:
+        """Wait until it has connected and warmed up; `tell("go")` starts its measured part."""
+        if not (answer := self.answer(program)).get("ready"):
+            raise Hung(f"`{program.words}` said {answer} instead of being ready")
 
     def worker(self, slots: int = SLOTS, slot: int = 0) -> tuple[Program, float]:
         """Return a ready worker, and the seconds it took."""
@@ -151,15 +162,20 @@ class Bench:
         while self.running:
             self.running.pop().kill()
 
-    def close(self) -> None:
-        """Remove everything but the log."""
+    def leave(self) -> None:
+        """Kill every program and remove all jobs, so that the server does nothing for this system."""
         self.end()
-        self.log.close()
         if self.system.store == POSTGRES:
             self.stores.postgres.drop(self.database)
-            self.stores.postgres.drop(self.template)
         elif self.stores.redis is not None:
             self.stores.redis.fresh()
+
+    def close(self) -> None:
+        """Remove everything but the log."""
+        self.leave()
+        self.log.close()
+        if self.system.store == POSTGRES:
+            self.stores.postgres.drop(self.template)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 OURS = "duly"
 POSTGRES, REDIS = "PostgreSQL", "Redis"
-PYTHON, NODE = "Python", "Node"
+PYTHON, NODE, GO, ELIXIR = "Python", "Node", "Go", "Elixir"
+TOOLCHAINS = {GO: "go", ELIXIR: "mix"}
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class System:
     language: str = PYTHON
     listens_first: bool = False
     """Its workers run only messages sent while they listen: they start before a queue is filled."""
+    no_adapter: str = ""
+    """Why it is listed only: an adapter that was never run would compare nothing."""
 
 
 NODE_22 = ("pg@8.23.1", "node@22.23.3")
@@ -35,20 +38,30 @@ SYSTEMS = (
     System(OURS, "Duly", POSTGRES),
     System("pgqueuer", "PgQueuer", POSTGRES, ("pgqueuer==1.6.0", "asyncpg==0.32.0", "uvloop==0.23.0")),
     System(
-        "procrastinate", "Procrastinate", POSTGRES, ("procrastinate==3.10.0", "psycopg[binary,pool]==3.3.8")
+        "procrastinate", "Procrastinate", POSTGRES, ("procrastinate==3.10.0", "psycopg[binary,pool]==3.3.9")
     ),
-    System("dbos", "DBOS", POSTGRES, ("dbos==3.3.0",)),
+    System("dbos", "DBOS", POSTGRES, ("dbos==3.4.0",)),
     System(
         "taskiq_pg",
         "taskiq-pg",
         POSTGRES,
+        # The newest that it can be imported with.
         ("taskiq-pg==0.2.0", "taskiq==0.12.6", "asyncpg==0.32.0"),
         listens_first=True,
     ),
     System("saq_pg", "SAQ (PostgreSQL)", POSTGRES, ("saq[postgres]==0.26.4",)),
-    System("absurd", "Absurd", POSTGRES, ("absurd-sdk==0.5.1", "absurdctl==0.5.1", "psycopg[binary]==3.3.8")),
+    System("absurd", "Absurd", POSTGRES, ("absurd-sdk==0.5.1", "absurdctl==0.5.1", "psycopg[binary]==3.3.9")),
     System("graphile_worker", "graphile-worker", POSTGRES, ("graphile-worker@0.18.0", *NODE_22), NODE),
+    # Newer ones need a release of rrule-temporal that could not be installed.
     System("pg_boss", "pg-boss", POSTGRES, ("pg-boss@12.35.0", *NODE_22), NODE),
+    System("river", "River", POSTGRES, language=GO, no_adapter="an adapter could not be tried"),
+    System("oban", "Oban", POSTGRES, language=ELIXIR, no_adapter="an adapter could not be tried"),
+    System(
+        "oban_py",
+        "Oban for Python",
+        POSTGRES,
+        no_adapter="needs Python 3.12 or newer; an adapter could not be tried",
+    ),
     System("celery_redis", "Celery", REDIS, ("celery[redis]==5.7.0", *redis_client("8.1.0"))),
     System("rq_redis", "RQ", REDIS, ("rq==2.12.0", *redis_client("8.1.0"))),
     System("arq_redis", "arq", REDIS, ("arq==0.28.0", *redis_client("5.3.1"))),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.peers.catalogue import NODE, OURS, System
+from bench.peers.catalogue import NODE, OURS, TOOLCHAINS, System
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".bench"
@@ -23,13 +23,21 @@ class NotRun(Exception):
 
 def command_of(system: System) -> tuple[list[str], dict[str, str]]:
     """Return the command of the adapter and its environment variables; install it if necessary."""
+    if system.no_adapter:
+        tool = TOOLCHAINS.get(system.language)
+        here = f"no {system.language} toolchain ({tool}); " if tool and shutil.which(tool) is None else ""
+        raise NotRun(f"{here}{system.no_adapter}")
     if system.language == NODE:
         modules = node_modules(system)
         script = ROOT / "bench" / "peers" / "adapters" / f"{system.key}.mjs"
         own = modules / ".bin" / "node"
         return [str(own) if own.exists() else "node", str(script)], {"BENCH_MODULES": str(modules)}
     python = Path(sys.executable) if system.key == OURS else virtual_environment(system)
-    return [str(python), "-P", "-m", f"{ADAPTERS}.{system.key}"], {"PYTHONPATH": str(ROOT)}
+    # The package beside this benchmark, also where the environment has another one.
+    paths = [ROOT / "src", ROOT] if system.key == OURS else [ROOT]
+    return [str(python), "-P", "-m", f"{ADAPTERS}.{system.key}"], {
+        "PYTHONPATH": os.pathsep.join(map(str, paths))
+    }
 
 
 def virtual_environment(system: System) -> Path:

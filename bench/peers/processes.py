@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 SLICE = 0.5
 READER_TIMEOUT = 10.0
@@ -26,8 +26,12 @@ class Hung(Exception):
 class Program:
     """One run of an adapter; answers are lines of JSON, other output goes to the log."""
 
+    orphaned: ClassVar[float] = 0.0
+    """CPU seconds of killed programs' children, which are counted by no parent."""
+
     def __init__(self, command: list[str], cwd: Path, env: dict[str, str], log: IO[bytes]) -> None:
         self.words = " ".join(command[command.index("-m") + 2 if "-m" in command else 2 :])
+        self.cwd = cwd
         self.log = Path(log.name)
         self.log_start = self.log.stat().st_size
         self.started_ns = time.monotonic_ns()
@@ -82,8 +86,9 @@ class Program:
         return came_ns, said
 
     def last_words(self) -> str:
-        """Return the last line in the log, as a reason."""
-        said = self.log.read_bytes()[self.log_start :].decode(errors="replace").split("\n")
+        """Return the last line in the log, as a reason that does not tell where the project lies."""
+        text = self.log.read_bytes()[self.log_start :].decode(errors="replace")
+        said = text.replace(f"{self.cwd}/", "").split("\n")
         lines = [line.strip() for line in said if line.strip()]
         return f": {lines[-1][:200]}" if lines else ""
 
@@ -97,6 +102,7 @@ class Program:
     def kill(self) -> None:
         """Kill its whole tree, including processes that left the process group."""
         family = list(tree(self.pid))
+        Program.orphaned += cpu_seconds(*family[1:])
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         for pid in family:
@@ -135,9 +141,9 @@ def parent_of(pid: int) -> int:
     return int(stat(pid)[1])
 
 
-def cpu_seconds(root: int) -> float:
-    """Return the CPU time of a tree, including children that have exited."""
-    used = (stat(pid)[11:15] for pid in tree(root))
+def cpu_seconds(*roots: int) -> float:
+    """Return the CPU time of these trees, including children that have exited."""
+    used = (stat(pid)[11:15] for pid in {pid for root in roots for pid in tree(root)})
     return sum(int(ticks) for fields in used for ticks in fields) / TICKS
 
 

@@ -7,11 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.figures.numbers import Interval
 from bench.peers.bench import SLOTS
+from bench.peers.catalogue import OURS
 from bench.peers.chart import chart
-from bench.peers.figures import by_drain, figure, number, ratio
+from bench.peers.figures import (
+    busy_rounds,
+    by_drain,
+    figure,
+    interval,
+    number,
+    numbers,
+    ratio,
+    ratio_interval,
+)
 from bench.peers.measures.recovery import JOBS as VICTIMS
-from bench.peers.targets import verdicts
+from bench.peers.measures.resources import CLIENT, SERVER, WAL
+from bench.peers.targets import REACHED, verdicts
 
 RATES = {
     "bulk": "bulk enqueue",
@@ -21,13 +33,10 @@ RATES = {
     "drain_2": "drain, 2 processes",
     "sustained": "sustained",
 }
+LATENCY = {"p50_ms": "idle latency p50, ms"}
 COSTS = {
     "p50_ms": ("latency p50, ms", 1),
     "p99_ms": ("latency p99, ms", 1),
-    "cpu_worker_us": ("worker CPU, µs per job", 0),
-    "cpu_store_us": ("store CPU, µs per job", 0),
-    "wal_enqueue": ("WAL of enqueue, bytes per job", 0),
-    "wal_drain": ("WAL of drain, bytes per job", 0),
     "memory_mb": ("worker memory, MB", 0),
     "ready_s": ("ready after, s", 2),
     "first_s": ("first job after, s", 2),
@@ -39,14 +48,32 @@ HOW = f"""\
   claim. A worker may use up to {SLOTS} slots; the number that suits it best is listed below.
 - **Sustained**: one process enqueues in bulk while one works, from the first call until all jobs are done.
 - **Latency**: from the call of enqueue to the start of the handler, one job at a time, in an idle system.
-- **CPU, WAL and memory** are those of the drain with one process: the worker from its start signal on, and
-  the whole server. A checkpoint precedes, so the WAL includes full page images; the WAL of enqueue also
-  includes one warm-up job and its removal.
+- **CPU and WAL** are counted from the start signal, after connecting and warming up: the processes that
+  enqueue or work, and the whole server; of the latency without the sender. A checkpoint precedes, so the WAL
+  includes full page images. **Memory** is that of the drain with one process.
+- **Rounds**: in each round the systems take turns at each measure, beginning with another one. A system has
+  another round of a measure until the 95 % interval of its ratio is narrow enough. Intervals are those of the
+  median, from the order of the rounds alone; as the rounds end when they are narrow, they are a little
+  optimistic. A ratio is Duly's figure over the other one's of the same round.
+- **Quiet**: a measurement waits until other processes, and other machines that take time of this one, use
+  less than a tenth of a core, but not for ever. One that began without that, or during which they used more
+  than a quarter of a core, is marked by an asterisk, with the number of such rounds below.
 - **Killed worker**: a worker with {VICTIMS} slots runs {VICTIMS} jobs of one second and is killed; another
   one starts at once. Seconds until the last of the running jobs is started again; measured once, in the
   first round. The time-outs are listed below, many of them shorter than the defaults.
 - **Durability**: PostgreSQL flushes a commit to disk before it answers, Redis within a second: rates on
   Redis come with a weaker guarantee."""
+DETAILS = (
+    "system",
+    "median",
+    "interval",
+    "ratio",
+    "interval of the ratio",
+    "client CPU, µs per job",
+    "server CPU, µs per job",
+    "WAL, bytes per job",
+    "rounds",
+)
 NONE = "-"
 OFF = "off"
 
@@ -66,7 +93,8 @@ def markdown(results: dict[str, Any], *, with_chart: bool = False) -> str:
         summary(results),
         HOW,
         *(["![Jobs per second](chart.svg)"] if with_chart else []),
-        "## Jobs per second\n\nIn parentheses: the multiple of Duly's rate.\n\n" + rates(results),
+        "## Jobs per second\n\nIn parentheses: Duly's rate as a multiple of this one.\n\n" + rates(results),
+        "## Each measure\n\n" + details(results),
         "## Latency and cost\n\n" + costs(results),
         "## Large backlogs and killed workers\n\n" + endurance(results),
         "## Targets\n\n" + targets(results),
@@ -79,8 +107,10 @@ def markdown(results: dict[str, Any], *, with_chart: bool = False) -> str:
 def summary(results: dict[str, Any]) -> str:
     """Describe the setup."""
     machine = results["machine"]
+    waited = results.get("quiet", {}).get("waited_s", 0.0)
     return (
-        f"{results['jobs']:,} no-op jobs, median of rounds: {results['rounds']}, systems in turn; "
+        f"{results['jobs']:,} no-op jobs, median of rounds: up to {results['rounds']}, systems in turn; "
+        f"waited {waited:.0f} s for quiet; "
         f"{machine['cores']} cores ({machine['architecture']}), Python {machine['python']}, "
         f"PostgreSQL {machine['postgres']}, Redis {machine['redis'] or 'not used'}. "
         "Only ratios within one run are meaningful."
@@ -94,13 +124,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def rates(results: dict[str, Any]) -> str:
-    """Return throughput, with the ratio to Duly's."""
+    """Return throughput, with Duly's as a multiple of it."""
 
     def cell(key: str, name: str) -> str:
         found, times = number(results, key, name), ratio(results, key, name)
         if found is None:
             return NONE
-        return f"{found:,.0f}" + (f" ({times:.2f})" if times is not None else "")
+        mark = "*" if busy_rounds(results, key, name) else ""
+        return f"{found:,.0f}{mark}" + (f" ({times:.2f})" if times is not None and key != OURS else "")
 
     rows = []
     for key in by_drain(results):
@@ -114,7 +145,7 @@ def rates(results: dict[str, Any]) -> str:
 
 
 def costs(results: dict[str, Any]) -> str:
-    """Return latency, CPU, WAL, memory and start-up."""
+    """Return latency, memory and start-up."""
 
     def cell(key: str, name: str, digits: int) -> str:
         found = number(results, key, name)
@@ -125,6 +156,39 @@ def costs(results: dict[str, Any]) -> str:
         for key in by_drain(results)
     ]
     return table(["system", *(head for head, _ in COSTS.values())], rows)
+
+
+def details(results: dict[str, Any]) -> str:
+    """Return a table for each measure: medians with their intervals, ratios with theirs, and costs."""
+    tables = []
+    for name, title in (RATES | LATENCY).items():
+        rows = [detail(results, key, name) for key in by_drain(results) if numbers(results, key, name)]
+        if rows:
+            tables.append(f"### {title[0].upper()}{title[1:]}\n\n" + table(DETAILS, rows))
+    return "\n\n".join(tables) or "None."
+
+
+def detail(results: dict[str, Any], key: str, name: str) -> list[str]:
+    """Return the row of one system in the table of one measure."""
+    digits = 1 if name in LATENCY else 0
+    middle, rounds = number(results, key, name), len(numbers(results, key, name))
+    times = ratio(results, key, name) if key != OURS else None
+    busy = busy_rounds(results, key, name)
+    costs = (number(results, key, name + part) for part in (CLIENT, SERVER, WAL))
+    return [
+        results["systems"][key]["title"],
+        f"{middle:,.{digits}f}{'*' if busy else ''}",
+        bounds(interval(results, key, name), digits),
+        NONE if times is None else f"{times:.2f}",
+        NONE if key == OURS else bounds(ratio_interval(results, key, name), 2),
+        *(NONE if cost is None else f"{cost:,.0f}" for cost in costs),
+        f"{rounds}, {busy} busy" if busy else str(rounds),
+    ]
+
+
+def bounds(found: Interval | None, digits: int) -> str:
+    """Return both bounds."""
+    return NONE if found is None else f"{found.low:,.{digits}f} to {found.high:,.{digits}f}"
 
 
 def endurance(results: dict[str, Any]) -> str:
@@ -157,12 +221,13 @@ def endurance(results: dict[str, Any]) -> str:
 
 def targets(results: dict[str, Any]) -> str:
     """Return the checklist."""
-    marks = {True: "x", False: " ", None: " "}
     lines = []
     for verdict in verdicts(results):
+        mark = "x" if verdict.word == REACHED else " "
         value = f"; ratio {verdict.ratio:.2f}" if verdict.ratio is not None else ""
+        value += f", interval {bounds(verdict.interval, 2)}" if verdict.interval else ""
         remark = f" ({verdict.remark})" if verdict.remark else ""
-        lines.append(f"- [{marks[verdict.reached]}] {verdict.text}: {verdict.word}{value}{remark}")
+        lines.append(f"- [{mark}] {verdict.text}: {verdict.word}{value}{remark}")
     return "\n".join(lines)
 
 

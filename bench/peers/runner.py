@@ -1,4 +1,9 @@
-"""The run: round by round, system by system; results are saved after each."""
+"""The run: in every round every measure, in it every system; results are saved after each measure.
+
+A measurement begins when other processes are quiet. The systems take turns and begin with another one in each
+round, so that a machine that becomes slower does so for all. A system has another round of a measure until
+its ratio to Duly is known well enough.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,19 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.peers.bench import Bench, Sizes, Stores, opened
-from bench.peers.catalogue import REDIS, System
+from bench.peers.catalogue import OURS, REDIS, System
 from bench.peers.environments import NotRun, command_of
-from bench.peers.measures import MEASURES, ONCE, Figures, drain
+from bench.peers.figures import is_settled
+from bench.peers.measures import JUDGED, MEASURES, ONCE, Figures, drain
+from bench.peers.processes import Program, cpu_seconds
+from bench.peers.quiet import BUSY, QUIET, Quiet
 from bench.peers.servers import POSTGRES_SETTINGS, REDIS_SETTINGS, Postgres, Redis
 
 BACKLOG_LIMIT_FACTOR = 10
@@ -27,7 +36,13 @@ class Plan:
     """The options of a run."""
 
     systems: Sequence[System]
-    rounds: int = 3
+    rounds: int = 6
+    """At least; six are the fewest that give an interval."""
+    rounds_max: int = 15
+    within: float = 0.1
+    """The share of a ratio by which its interval may differ from it."""
+    quiet_wait: float = 20.0
+    quiet_budget: float = 600.0
     sizes: Sizes = field(default_factory=Sizes)
     measures: Sequence[str] = tuple(MEASURES)
     backlogs: Sequence[int] = ()
@@ -41,10 +56,14 @@ class Run:
         self.plan = plan
         self.home = home
         self.keep = keep
-        self.commands: dict[str, tuple[list[str], dict[str, str]]] = {}
+        self.benches: dict[str, Bench] = {}
+        self.closing = ExitStack()
         self.results: dict[str, Any] = {
             "jobs": plan.sizes.jobs,
-            "rounds": plan.rounds,
+            "rounds": 0,
+            "rounds_max": plan.rounds_max,
+            "within": plan.within,
+            "quiet": {"before": QUIET, "during": BUSY, "waited_s": 0.0},
             "measures": list(plan.measures),
             "backlogs": list(plan.backlogs),
             "machine": machine(),
@@ -56,6 +75,7 @@ class Run:
                     "about": {},
                     "not_run": None,
                     "rounds": [],
+                    "busy": [],
                     "failures": {},
                 }
                 for system in plan.systems
@@ -76,61 +96,111 @@ class Run:
                 "redis": redis.version if redis else None,
                 "redis_settings": REDIS_SETTINGS,
             }
-            for number in range(self.plan.rounds):
-                for system in self.plan.systems:
-                    self.visit(system, stores, number)
-                    self.keep(self.results)
+            self.quiet = Quiet(
+                partial(own_seconds, postgres, redis),
+                wait=self.plan.quiet_wait,
+                budget=self.plan.quiet_budget,
+            )
+            with self.closing:
+                for number in range(self.plan.rounds_max):
+                    if not self.round(number, stores):
+                        break
         finally:
             if redis is not None:
                 redis.close()
             postgres.close()
         return self.results
 
-    def visit(self, system: System, stores: Stores, number: int) -> None:
-        """Run all measures of one system in one round."""
+    def round(self, number: int, stores: Stores) -> bool:
+        """Run what another round is needed for; return whether there was anything."""
+        due = {name: systems for name in self.plan.measures if (systems := self.due(name, number))}
+        if not due:
+            return False
+        self.results["rounds"] = number + 1
+        for entry in self.results["systems"].values():
+            if not entry["not_run"]:
+                entry["rounds"].append({})
+                entry["busy"].append({})
+        for name, systems in due.items():
+            say(f"round {number + 1}: {name}")
+            for system in systems:
+                self.visit(system, stores, partial(self.take, name, MEASURES[name]))
+        for size in self.plan.backlogs if number == 0 else ():
+            say(f"backlog of {size:,}")
+            for system in self.plan.systems:
+                self.visit(system, stores, partial(self.backlog, size))
+        return True
+
+    def due(self, name: str, number: int) -> list[System]:
+        """Return the systems whose measure is repeated in this round, in its order."""
+        systems = self.plan.systems
+        if name in ONCE:
+            return rotated(systems, 0) if number == 0 else []
+        if number < min(self.plan.rounds, self.plan.rounds_max):
+            return rotated(systems, number)
+        wide = {
+            system.key
+            for system in systems
+            if system.key != OURS
+            and not is_settled(self.results, system.key, JUDGED.get(name, ()), self.plan.within)
+        }
+        return rotated([s for s in systems if s.key in {*wide, OURS}], number) if wide else []
+
+    def visit(self, system: System, stores: Stores, use: Callable[[Bench], None]) -> None:
+        """Use the bench of a system; one that cannot be opened is recorded with the reason."""
         entry = self.results["systems"][system.key]
         if entry["not_run"]:
             return
-        say(f"round {number + 1} of {self.plan.rounds}: {system.title}")
         try:
-            if system.store == REDIS and stores.redis is None:
-                raise NotRun("no redis-server")
-            if system.key not in self.commands:
-                self.commands[system.key] = command_of(system)
-            bench = Bench(system, self.commands[system.key], stores, self.home / "boards", self.plan.sizes)
-            with opened(bench):
-                entry["about"] = entry["about"] or bench.ask("about")
-                figures: Figures = {}
-                entry["rounds"].append(figures)
-                for name in self.plan.measures:
-                    if name not in ONCE or number == 0:
-                        self.take(entry, name, figures, partial(MEASURES[name], bench))
-                if number == 0:
-                    for size in self.plan.backlogs:
-                        self.backlog(entry, figures, bench, size)
+            use(self.opened(system, stores))
         except Exception as problem:
             entry["not_run"] = str(problem) or type(problem).__name__
-            say(f"  not run: {entry['not_run']}")
+            if not any(entry["rounds"]):
+                entry["rounds"].clear()
+                entry["busy"].clear()
+            say(f"  {system.title}: not run: {entry['not_run']}")
+        self.results["quiet"]["waited_s"] = round(self.quiet.waited, 1)
+        self.keep(self.results)
 
-    def take(
-        self, entry: dict[str, Any], name: str, figures: Figures, measure: Callable[[], Figures]
-    ) -> None:
-        """Run one measure; its failure stops neither the others nor the run."""
+    def opened(self, system: System, stores: Stores) -> Bench:
+        """Return the bench of a system; it stays open until the end of the run."""
+        if system.key not in self.benches:
+            if system.store == REDIS and stores.redis is None:
+                raise NotRun("no redis-server")
+            bench = Bench(system, command_of(system), stores, self.home / "boards", self.plan.sizes)
+            self.closing.enter_context(opened(bench))
+            self.results["systems"][system.key]["about"] = bench.ask("about")
+            self.benches[system.key] = bench
+        return self.benches[system.key]
+
+    def take(self, name: str, measure: Callable[[Bench], Figures], bench: Bench) -> None:
+        """Run one measure when others are quiet; its failure stops neither the others nor the run."""
+        entry = self.results["systems"][bench.system.key]
+        others = self.quiet.until_quiet()
+        before = self.quiet.sample()
         start = time.monotonic()
         try:
-            found = measure()
+            found = measure(bench)
         except Exception as problem:
             reason = f"round {len(entry['rounds'])}: {type(problem).__name__}: {problem}"
             earlier = entry["failures"].get(name)
             entry["failures"][name] = f"{earlier}; {reason}" if earlier else reason
-            say(f"  {name:<10} failed: {problem}")
+            say(f"  {bench.system.title:<16} failed: {problem}")
             return
-        figures |= found
+        finally:
+            bench.leave()
+        during = self.quiet.sample().others_since(before)
+        busy = others > QUIET or during > BUSY
+        entry["rounds"][-1] |= found
+        if busy:
+            entry["busy"][-1] |= dict.fromkeys(found, round(max(others, during), 2))
         text = ", ".join(f"{k} {v:,.1f}" if isinstance(v, float) else f"{k} {v}" for k, v in found.items())
-        say(f"  {name:<10} {text} ({time.monotonic() - start:.1f} s)")
+        note = f"others used {during:.2f} cores{', busy' if busy else ''}"
+        say(f"  {bench.system.title:<16} {text} ({time.monotonic() - start:.1f} s; {note})")
 
-    def backlog(self, entry: dict[str, Any], figures: Figures, bench: Bench, size: int) -> None:
+    def backlog(self, size: int, bench: Bench) -> None:
         """Run a large drain, if it is possible in reasonable time."""
+        figures: Figures = self.results["systems"][bench.system.key]["rounds"][-1]
         name, rate = f"backlog_{size}", figures.get("drain_1")
         if not isinstance(rate, float):
             figures[name] = "not run: no drain to estimate it from"
@@ -139,8 +209,20 @@ class Run:
             figures[name] = f"not run: would take about {max(1, round(size / rate / 60))} min"
             return
         bench.limit = max(self.plan.sizes.step_limit, BACKLOG_LIMIT_FACTOR * self.plan.backlog_limit)
-        self.take(entry, name, figures, partial(drain.measure_backlog, bench, size))
+        self.take(name, partial(drain.measure_backlog, jobs=size), bench)
         bench.limit = self.plan.sizes.step_limit
+
+
+def rotated(systems: Sequence[System], number: int) -> list[System]:
+    """Return the systems in the order of a round: each round begins with the next one."""
+    first = number % len(systems)
+    return [*systems[first:], *systems[:first]]
+
+
+def own_seconds(postgres: Postgres, redis: Redis | None) -> float:
+    """Return the CPU time of the benchmark, its programs and its servers so far."""
+    servers = [postgres.postmaster, *([redis.process.pid] if redis else [])]
+    return cpu_seconds(os.getpid(), *servers) + Program.orphaned
 
 
 def machine() -> dict[str, Any]:

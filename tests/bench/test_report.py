@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,13 +22,47 @@ def row(table: str, title: str) -> list[str]:
 
 def test_a_cell_is_the_median_of_the_rounds_with_the_multiple_of_ours() -> None:
     run = results()
+    run["systems"]["duly"]["rounds"] = [{"drain_1": 15_000}, {"drain_1": 15_000}, {"drain_1": 27_000}]
     run["systems"]["pgqueuer"]["rounds"] = [{"drain_1": 6_000}, {"drain_1": 7_500}, {"drain_1": 9_000}]
-    assert row(report.rates(run), "PgQueuer")[5] == "7,500 (0.50)"
+    assert row(report.rates(run), "PgQueuer")[5] == "7,500 (2.50)"
+
+
+def test_a_measure_has_intervals_and_costs_beside_the_median() -> None:
+    run = results()
+    for number in range(6):
+        costs = {"drain_1_client_us": 60.0, "drain_1_server_us": 40.0, "drain_1_wal": 1_800.0}
+        run["systems"]["pgqueuer"]["rounds"][number] = {"drain_1": 7_000 + 100 * number, **costs}
+    run["systems"]["pgqueuer"]["busy"][2] = {"drain_1": 1.4}
+    part = report.details(run).partition("### Drain, 1 process")[2].partition("###")[0]
+    assert row(part, "PgQueuer") == [
+        "PgQueuer",
+        "7,250*",
+        "7,000 to 7,500",
+        "2.07",
+        "2.00 to 2.14",
+        "60",
+        "40",
+        "1,800",
+        "6, 1 busy",
+    ]
+    assert row(part, "Duly")[1:5] == ["15,000", "15,000 to 15,000", "-", "-"]
+
+
+def test_a_target_is_listed_with_its_interval() -> None:
+    line = "- [x] drain with one process at least 1.5 x PgQueuer: reached; ratio 1.88, interval 1.88 to 1.88"
+    assert line in report.targets(results())
+
+
+def test_results_of_an_older_run_are_shown() -> None:
+    folder = Path(__file__).parents[2] / "docs" / "benchmarks"
+    for file in ("all.json", "drains.json", "fastest.json"):
+        text = report.markdown(json.loads((folder / file).read_text()))
+        assert "drain with one process at least 1.5 x PgQueuer" in text
 
 
 def test_the_fastest_comes_first_and_those_without_figures_last() -> None:
     titles = [line.split("|")[1].strip() for line in report.rates(results()).splitlines()[2:]]
-    assert titles[:3] == ["pg-boss", "graphile-worker", "Duly"]
+    assert titles[:3] == ["Duly", "pg-boss", "graphile-worker"]
     assert len(titles) == len(SYSTEMS)
 
 

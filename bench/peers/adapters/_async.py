@@ -58,6 +58,7 @@ class Adapter(Base):
         """Return the seconds for this many no-op jobs by bulk calls."""
         await self.send_many("noop", [0])
         await self.empty()
+        self.clock()
         start = time.perf_counter()
         await self.send_many("noop", range(jobs))
         return time.perf_counter() - start
@@ -66,12 +67,14 @@ class Adapter(Base):
         """Return the seconds for this many calls of one no-op job."""
         await self.send("noop", 0)
         await self.empty()
+        self.clock()
         start = time.perf_counter()
         await self.at_once(count, lambda number: self.send("noop", number), jobs)
         return time.perf_counter() - start
 
     async def paced(self, jobs: int, rate: float) -> float:
         """Return the seconds for this many no-op jobs at a rate, or by bulk calls as fast as possible."""
+        self.clock()
         start = time.perf_counter()
 
         async def in_time(number: int) -> None:
@@ -94,6 +97,8 @@ class Adapter(Base):
     async def latency(self, jobs: int) -> None:
         """Enqueue one job after the other, each shortly after the last one has started."""
         for number in range(WARM_UPS + jobs):
+            if number == WARM_UPS:
+                self.clock()
             size = noted()
             await self.send("stamp", time.monotonic_ns() if number >= WARM_UPS else 0)
             while noted() == size:  # noqa: ASYNC110

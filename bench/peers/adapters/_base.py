@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ class Base:
     store = "PostgreSQL"
     settings = ""
     persists = ""
+    clock: Callable[[], None] = staticmethod(lambda: None)
+    """Called right before the measured part: the harness reads its counters in it."""
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop to run in; some systems prefer another one."""

@@ -48,6 +48,7 @@ class BlockingAdapter(Base):
         """Return the seconds for this many no-op jobs by bulk calls."""
         self.send_many("noop", [0])
         self.empty()
+        self.clock()
         start = time.perf_counter()
         self.send_many("noop", range(jobs))
         return time.perf_counter() - start
@@ -56,6 +57,7 @@ class BlockingAdapter(Base):
         """Return the seconds for this many calls of one no-op job, from as many threads."""
         self.send("noop", 0)
         self.empty()
+        self.clock()
         return self.by_threads(jobs, count, lambda number: self.send("noop", number))
 
     def by_threads(self, jobs: int, count: int, each: Callable[[int], Any]) -> float:
@@ -68,6 +70,7 @@ class BlockingAdapter(Base):
 
     def paced(self, jobs: int, rate: float) -> float:
         """Return the seconds for this many no-op jobs at a rate, or by bulk calls as fast as possible."""
+        self.clock()
         start = time.perf_counter()
 
         def in_time(number: int) -> None:
@@ -89,6 +92,8 @@ class BlockingAdapter(Base):
     def latency(self, jobs: int) -> None:
         """Enqueue one job after the other, each shortly after the last one has started."""
         for number in range(WARM_UPS + jobs):
+            if number == WARM_UPS:
+                self.clock()
             size = noted()
             self.send("stamp", time.monotonic_ns() if number >= WARM_UPS else 0)
             while noted() == size:

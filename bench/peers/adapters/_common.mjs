@@ -127,6 +127,13 @@ class Gate {
   }
 }
 
+/** Say that everything before the measured part is done; return when the harness has read its counters. */
+async function clock() {
+  fs.writeSync(1, `${JSON.stringify({ ready: true })}\n`);
+  await new Promise((go) => process.stdin.once("data", go));
+  process.stdin.pause();
+}
+
 async function atOnce(count, jobs, each) {
   let next = 0;
   const lane = async () => {
@@ -140,6 +147,7 @@ const enqueue = {
     const numbers = range(0, jobs);
     await adapter.sendMany("noop", [0]);
     await adapter.empty();
+    await clock();
     const start = now();
     await adapter.sendMany("noop", numbers);
     return secondsSince(start);
@@ -148,12 +156,14 @@ const enqueue = {
   async single(adapter, jobs, count) {
     await atOnce(count, count, () => adapter.send("noop", 0));
     await adapter.empty();
+    await clock();
     const start = now();
     await atOnce(count, jobs, (number) => adapter.send("noop", number));
     return secondsSince(start);
   },
 
   async paced(adapter, jobs, rate) {
+    await clock();
     const start = now();
     if (rate > 0) {
       await atOnce(PACED_AT_ONCE, jobs, async (number) => {
@@ -178,6 +188,7 @@ const enqueue = {
 
 async function latency(adapter, jobs) {
   for (let number = 0; number < WARM_UPS + jobs; number++) {
+    if (number === WARM_UPS) await clock();
     const seen = noted();
     await adapter.send("stamp", String(number < WARM_UPS ? 0n : now()));
     while (noted() === seen) await sleep(1);

@@ -70,6 +70,7 @@ def answer_connected(
     adapter: Adapter | BlockingAdapter, words: list[str], answers: Answers, settled: Settled
 ) -> None:
     """Answer one verb that needs the store."""
+    adapter.clock = answers.await_clock
     match words:
         case ["enqueue", ("bulk" | "single" | "paced" | "slow") as way, *numbers]:
             answers.say({"seconds": settled(getattr(adapter, way)(*map(int, numbers)))})

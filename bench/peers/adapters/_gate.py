@@ -22,6 +22,12 @@ class Answers:
         """Write one line of JSON."""
         os.write(self.file, (json.dumps(answer) + "\n").encode())
 
+    def await_clock(self) -> None:
+        """Report that everything before the measured part is done; return when the counters are read."""
+        self.say({"ready": True})
+        if not os.read(0, 64):
+            sys.exit(0)
+
 
 class Gate:
     """Holds a worker until the clock starts."""
@@ -31,10 +37,8 @@ class Gate:
 
     def wait(self) -> None:
         """Report that the worker is ready; return at "go". Closing stdin later sends SIGTERM."""
-        self.answers.say({"ready": True})
-        # Not sys.stdin: a thread blocked in it would keep the interpreter from exiting.
-        if not os.read(0, 64):
-            sys.exit(0)
+        # Not by sys.stdin: a thread blocked in it would keep the interpreter from exiting.
+        self.answers.await_clock()
         threading.Thread(target=self.watch, daemon=True).start()
 
     def watch(self) -> None:

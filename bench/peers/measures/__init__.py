@@ -22,5 +22,14 @@ MEASURES: dict[str, Callable[[Bench], Figures]] = {
 }
 """By name, in the order of execution."""
 
+JUDGED: dict[str, tuple[str, ...]] = {
+    "enqueue": ("single_1", "single_20"),
+    "drain": ("bulk", "drain_1"),
+    "drain2": ("drain_2",),
+    "sustained": ("sustained",),
+    "latency": ("p50_ms",),
+}
+"""The figures of each measure whose ratios decide whether another round is needed."""
+
 ONCE = {"recovery"}
 """Run in the first round only: they depend on time-outs, not on speed."""

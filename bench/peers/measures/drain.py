@@ -7,32 +7,32 @@ from dataclasses import dataclass
 
 from bench.peers.bench import Bench
 from bench.peers.measures import resources
+from bench.peers.measures.enqueue import enqueue
 from bench.peers.processes import Program
 
 
 @dataclass(frozen=True)
 class Drained:
-    """The result of one drain."""
+    """The result of one drain; `bulk` and `costs` are figures by name."""
 
-    bulk_rate: float
+    bulk: dict[str, float | str]
     rate: float
     rate_from_go: float
     ready_s: float
     first_s: float
     again: int
+    memory_mb: float
     costs: dict[str, float | str]
 
 
-def drain(bench: Bench, jobs: int, processes: int) -> Drained:
+def drain(bench: Bench, name: str, jobs: int, processes: int) -> Drained:
     """Fill an empty queue by bulk calls, then let this many processes work until it is empty.
 
     The clock of `rate` starts with the first handler, that of `rate_from_go` with the start signal.
     """
     bench.fresh()
     crew = hired(bench, processes) if bench.system.listens_first else []
-    before = resources.read(bench)
-    bulk_rate = jobs / bench.enqueue("bulk", str(jobs))
-    costs = resources.cost_of_enqueue(bench, before, jobs)
+    bulk = enqueue(bench, "bulk", "bulk", jobs)
     watch = bench.start("left", "--watch")
     if (full := bench.left(watch)) != jobs:
         raise ValueError(f"{full:,} jobs in the store after {jobs:,} were enqueued")
@@ -44,16 +44,18 @@ def drain(bench: Bench, jobs: int, processes: int) -> Drained:
     for worker in workers:
         worker.tell("go")
     end_ns = bench.until_done(jobs, watch)
-    costs |= resources.cost_of_drain(bench, before, workers, jobs)
+    costs = resources.costs(bench, name, before, workers, jobs)
+    memory_mb = resources.memory_mb(workers)
     first_ns = bench.scores.first_ns()
     bench.end()
     return Drained(
-        bulk_rate=bulk_rate,
+        bulk=bulk,
         rate=jobs / (end_ns - first_ns) * 1e9,
         rate_from_go=jobs / (end_ns - go_ns) * 1e9,
         ready_s=crew[0][1],
         first_s=crew[0][1] + (first_ns - go_ns) / 1e9,
         again=bench.scores.done() - jobs,
+        memory_mb=memory_mb,
         costs=costs,
     )
 
@@ -65,28 +67,35 @@ def hired(bench: Bench, processes: int) -> list[tuple[Program, float]]:
 
 def measure(bench: Bench) -> dict[str, float | str]:
     """Measure one process: drain rate, bulk rate, start-up and cost."""
-    found = drain(bench, bench.sizes.jobs, 1)
+    found = drain(bench, "drain_1", bench.sizes.jobs, 1)
     return {
-        "bulk": found.bulk_rate,
+        **found.bulk,
         "drain_1": found.rate,
         "drain_1_from_go": found.rate_from_go,
         "ready_s": found.ready_s,
         "first_s": found.first_s,
         "ran_again": found.again,
+        "memory_mb": found.memory_mb,
         **found.costs,
     }
 
 
 def measure_two(bench: Bench) -> dict[str, float | str]:
     """Measure two processes."""
-    found = drain(bench, bench.sizes.jobs, 2)
-    return {"drain_2": found.rate, "drain_2_from_go": found.rate_from_go, "ran_again_2": found.again}
+    found = drain(bench, "drain_2", bench.sizes.jobs, 2)
+    return {
+        "drain_2": found.rate,
+        "drain_2_from_go": found.rate_from_go,
+        "ran_again_2": found.again,
+        **found.costs,
+    }
 
 
 def measure_backlog(bench: Bench, jobs: int) -> dict[str, float | str]:
     """Measure one process with a backlog of this size."""
-    found = drain(bench, jobs, 1)
-    return {f"backlog_{jobs}": found.rate, f"backlog_{jobs}_again": found.again}
+    name = f"backlog_{jobs}"
+    found = drain(bench, name, jobs, 1)
+    return {name: found.rate, f"{name}_again": found.again, **found.costs}
 
 
 def measure_sustained(bench: Bench) -> dict[str, float | str]:
@@ -98,11 +107,17 @@ def measure_sustained(bench: Bench) -> dict[str, float | str]:
     worker, _ = bench.worker()
     worker.tell("go")
     sender = bench.start("enqueue", "paced", str(jobs), "0")
+    bench.until_ready(sender)
+    both = [worker, sender]
+    before = resources.read(bench, both)
+    sender.tell("go")
     sent_ns, answer = sender.answer(bench.limit)
     bench.running.remove(sender)
     try:
         end_ns = bench.until_done(jobs, watch)
+        costs = resources.costs(bench, "sustained", before, both, jobs)
     finally:
         sender.kill()
     bench.end()
-    return {"sustained": jobs / (end_ns - sent_ns + float(answer["seconds"]) * 1e9) * 1e9}
+    rate = jobs / (end_ns - sent_ns + float(answer["seconds"]) * 1e9) * 1e9
+    return {"sustained": rate, **costs}

@@ -17,7 +17,7 @@ def measure(bench: Bench) -> dict[str, float | str]:
     bench.fresh()
     worker, _ = bench.worker(JOBS)
     worker.tell("go")
-    bench.enqueue("slow", str(JOBS))
+    bench.ask("enqueue", "slow", str(JOBS))
     wait_until_busy(bench)
     worker.kill()
     bench.running.remove(worker)

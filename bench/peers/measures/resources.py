@@ -1,4 +1,4 @@
-"""Cost of a measurement: CPU time of workers and stores, WAL, memory."""
+"""Cost of a measurement: CPU time of the programs and the store, WAL, memory."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from bench.peers.bench import Bench
 from bench.peers.catalogue import POSTGRES
 from bench.peers.processes import Program, cpu_seconds, peak_memory_mb
 
+CLIENT, SERVER, WAL = "_client_us", "_server_us", "_wal"
+"""What is appended to the name of a figure for its costs per job: microseconds of CPU, and bytes of WAL."""
+
 
 @dataclass(frozen=True)
 class Reading:
     """Resources used so far."""
 
-    workers: float
+    clients: float
     store: float
     wal: int
 
 
-def read(bench: Bench, workers: Sequence[Program] = ()) -> Reading:
-    """Read the counters."""
+def read(bench: Bench, clients: Sequence[Program]) -> Reading:
+    """Read the counters; clients are the programs that enqueue or work."""
     postgres, redis = bench.stores.postgres, bench.stores.redis
     store = postgres if bench.system.store == POSTGRES or redis is None else redis
-    return Reading(sum(cpu_seconds(w.pid) for w in workers), store.cpu_seconds(), postgres.wal_bytes())
+    clients_used = cpu_seconds(*(client.pid for client in clients))
+    return Reading(clients_used, store.cpu_seconds(), postgres.wal_bytes())
 
 
-def cost_of_enqueue(bench: Bench, before: Reading, jobs: int) -> dict[str, float | str]:
-    """Return the bytes of WAL per enqueued job."""
-    if bench.system.store != POSTGRES:
-        return {}
-    return {"wal_enqueue": (read(bench).wal - before.wal) / jobs}
-
-
-def cost_of_drain(
-    bench: Bench, before: Reading, workers: Sequence[Program], jobs: int
+def costs(
+    bench: Bench, name: str, before: Reading, clients: Sequence[Program], jobs: int
 ) -> dict[str, float | str]:
-    """Return microseconds and bytes per finished job, and the worker's peak memory."""
-    after = read(bench, workers)
+    """Return the microseconds and bytes per job since the first reading, for the figure of this name."""
+    after = read(bench, clients)
     figures: dict[str, float | str] = {
-        "cpu_worker_us": (after.workers - before.workers) / jobs * 1e6,
-        "cpu_store_us": (after.store - before.store) / jobs * 1e6,
-        "memory_mb": sum(peak_memory_mb(worker.pid) for worker in workers),
+        name + CLIENT: (after.clients - before.clients) / jobs * 1e6,
+        name + SERVER: (after.store - before.store) / jobs * 1e6,
     }
     if bench.system.store == POSTGRES:
-        figures["wal_drain"] = (after.wal - before.wal) / jobs
+        figures[name + WAL] = (after.wal - before.wal) / jobs
     return figures
+
+
+def memory_mb(workers: Sequence[Program]) -> float:
+    """Return the peak memory of the workers."""
+    return sum(peak_memory_mb(worker.pid) for worker in workers)
