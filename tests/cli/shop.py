@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from datetime import timedelta
 
@@ -28,6 +29,12 @@ async def crash(ctx: Context) -> int:
     if ctx.attempt == 1:
         os._exit(9)
     return ctx.attempt
+
+
+@app.job("shop.collector")
+async def collector() -> list[int]:
+    """Return the threshold of the garbage collector, and the number of objects that it leaves out."""
+    return [gc.get_threshold()[0], gc.get_freeze_count()]
 
 
 @app.job("shop.wait")

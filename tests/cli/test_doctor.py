@@ -27,7 +27,7 @@ BOTH_VALUES = ("timeout of docs.extract = 7:00:00", "running_stale_after of docs
 async def test_a_healthy_installation_exits_with_zero(duly: Run) -> None:
     result = await duly("doctor")
     assert (result.code, result.err) == (0, ""), result
-    for part in ("connection", "isolation", "4 job types, as the code declares them"):
+    for part in ("connection", "isolation", "5 job types, as the code declares them"):
         assert part in result.out
     report = (await duly("doctor", "--json")).document
     assert report["ok"] is True

@@ -102,6 +102,19 @@ async def test_a_handler_that_ends_its_process_does_not_end_the_service(
         assert (result.code, result.document["attempt"]) == (0, 2)
 
 
+async def test_a_worker_process_collects_garbage_rarely_and_without_loaded_modules(
+    duly: Run, org: uuid.UUID, service: Start, sql: psycopg.Connection[Any]
+) -> None:
+    with service() as running:
+        running.read_until("ready ")
+        job_id = await _enqueue(duly, org, "shop.collector")
+        await duly("jobs", "watch", job_id, "--org", org, "--json")
+    query = "select result_payload from duly.job_results where job_id = %s"
+    [[threshold, frozen]] = sql.execute(query, [job_id]).fetchone() or [[0, 0]]
+    assert threshold == 50_000
+    assert frozen > 10_000
+
+
 def test_each_worker_process_registers_as_a_worker(service: Start, sql: psycopg.Connection[Any]) -> None:
     with service("--processes", "2", "--name", "worker-1", "--queues", "q:default,q:exports") as running:
         ready = {running.read_until("ready "), running.read_until("ready ")}

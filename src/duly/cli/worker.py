@@ -16,6 +16,7 @@ import typer
 from duly.app import Duly
 from duly.cli.app_loader import load_app
 from duly.cli.exit_codes import ExitCode
+from duly.cli.garbage_collector import tune_for_worker
 from duly.cli.options import AppName, AsJson, LogLevelOption, write_logs
 from duly.cli.output import print_json
 from duly.cli.supervisor import DRAINED, Supervisor
@@ -99,6 +100,7 @@ async def _work(app: Duly, options: dict[str, Any], *, monitored: bool, as_json:
     worker = app.worker(when_stuck=lambda: os._exit(ExitCode.INTERNAL), **options)
     async with app, serve_metrics(app, worker) if monitored else nullcontext(), worker:
         await worker.listening.wait()
+        tune_for_worker()
         _print_ready(worker, as_json=as_json)
         await _wait_for_any(stop, worker.retired)
     sys.stdout.flush()
