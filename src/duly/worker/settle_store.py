@@ -74,15 +74,15 @@ async def complete(
 
     `settle` does the same for every ending, at twice the cost.
     """
-    results = [None if value is None else json.dumps(value, allow_nan=False) for _, value in done]
+    results = [value for _, value in done]
     cursor = await conn.execute(
         statement("jobs/complete"),
         {
-            # Arrays as text: the driver takes twice as long to adapt lists of UUIDs.
+            # Arrays as text: the driver takes twice as long to adapt lists of UUIDs, and ten times for texts.
             "org_ids": f"{{{','.join([job.org_id.hex for job, _ in done])}}}",
             "job_ids": f"{{{','.join([job.job_id.hex for job, _ in done])}}}",
             "attempts": [job.attempt for job, _ in done],
-            "results": results if any(results) else None,
+            "results": json.dumps(results, allow_nan=False) if any(v is not None for v in results) else None,
             "worker_id": str(worker_id),
             "claim_ids": list(claim_ids),
         },

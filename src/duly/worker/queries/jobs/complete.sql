@@ -7,8 +7,11 @@
 -- it plans while there are hardly any jobs. The plan is reused when there are many.
 -- The claims of a worker go when the last of their jobs is settled; the caller knows which.
 with t as materialized (
-    select * from unnest(%(org_ids)s::uuid[], %(job_ids)s::uuid[], %(attempts)s::integer[], %(results)s::text[])
-        as t(org_id, job_id, attempt, result)
+    select t.org_id, t.job_id, t.attempt, case when json_typeof(t.result) <> 'null' then t.result end as result
+    from rows from (
+        unnest(%(org_ids)s::uuid[]), unnest(%(job_ids)s::uuid[]), unnest(%(attempts)s::integer[]),
+        json_array_elements(%(results)s::json)
+    ) as t(org_id, job_id, attempt, result)
     where t.attempt between 0 and 2147483647
     order by org_id, job_id
 ), done as (
