@@ -129,6 +129,21 @@ def test_an_upgrade_keeps_every_row(fresh: FreshDatabase, sql: psycopg.Connectio
     assert rows(sql, old_columns) == before
 
 
+def test_a_role_that_could_enqueue_before_an_upgrade_can_enqueue_after_it(
+    fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
+    sql.execute("create role shop_of_upgrade")
+    try:
+        sql.execute("grant execute on function duly.enqueue_jobs to shop_of_upgrade")
+        upgrade(fresh)
+        call = "duly.enqueue_batch(uuid,jsonb,json,uuid[],uuid[],json,integer[],text[],json,boolean)"
+        allowed = "select has_function_privilege('shop_of_upgrade', %s, 'execute')"
+        assert sql.execute(allowed, [call]).fetchone() == (True,)
+    finally:
+        sql.execute("drop owned by shop_of_upgrade")
+        sql.execute("drop role shop_of_upgrade")
+
+
 def test_later_migrations_apply_on_top(
     fresh: FreshDatabase, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Enqueueing: the stored rows, idempotency keys, run identities, batches and refusals."""
+"""Enqueueing: the stored rows, idempotency keys, batches and refusals."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import pytest
 from duly import Actor, Duly, context, errors
 from duly.db.database import Database
 from duly.jobs import store as job_store
-from duly.jobs.enqueue_options import new_job_id
-from duly.jobs.job import Call
+from duly.jobs.enqueue_options import NewIds, new_ids
 
 
 def declare(app: Duly):
@@ -141,50 +140,55 @@ async def test_fifty_clients_with_one_key_get_one_job(
         assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (1,), table
 
 
-async def test_one_active_run_per_identity(app: Duly, acting: uuid.UUID) -> None:
-    sync = declare(app)
-    first = await sync.options(run_identity=["inventory", 7]).enqueue("DE")
-    second = await sync.options(run_identity=["inventory", 7]).enqueue("FR")
-    other = await sync.options(run_identity=["inventory", 8]).enqueue("IT")
-    assert second.job_id == first.job_id != other.job_id
-    assert (await declare_again(sync).enqueue("FR")).job_id == first.job_id, (
-        "its key points to the run it joined"
-    )
-    await first.cancel("no longer needed")
-    third = await sync.options(run_identity=["inventory", 7], idempotency_key="again").enqueue("DE")
-    assert third.created
-
-
-async def test_a_batch_with_one_identity_twice_runs_once(app: Duly, acting: uuid.UUID) -> None:
-    build = declare(app).options(run_identity="nightly")
-    handles = await app.enqueue_many([build.call("DE"), build.call("FR")])
-    assert [h.created for h in handles] == [True, False]
-    assert handles[0].job_id == handles[1].job_id
-
-
-async def test_concurrent_enqueues_of_one_identity_create_one_run(
-    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
-) -> None:
-    build = declare(app).options(run_identity="nightly")
-    handles = await asyncio.gather(*(build.enqueue(f"R{n}") for n in range(30)))
-    assert len({h.job_id for h in handles}) == 1
-    assert sql.execute("select count(*) from duly.job_records").fetchone() == (1,)
-
-
 def test_job_ids_are_uuid7s_that_sort_by_creation() -> None:
-    ids = [new_job_id() for _ in range(300)]
+    ids = [ids.job_id for ids in new_ids(300)]
     assert ids == sorted(ids)
     assert {(each.version, each.variant) for each in ids} == {(7, uuid.RFC_4122)}
     assert abs((ids[0].int >> 80) / 1000 - time.time()) < 60
 
 
+async def test_a_batch_of_several_types_priorities_and_keys_is_written_as_specified(
+    app: Duly, acting: uuid.UUID
+) -> None:
+    @app.job("text.count")
+    async def count(text: str) -> int:
+        return len(text)
+
+    build = declare(app)
+    keys = ['a "quoted" \\ key', "{a,b}", "null", " ", "ümlaut ' and more"]
+    calls = [
+        build.options(idempotency_key=key, priority=number).call("DE") for number, key in enumerate(keys)
+    ]
+    calls.insert(2, count.call("no key"))
+    handles = await app.enqueue_many(calls)
+    jobs = [await handle.status() for handle in handles]
+    assert [job.job_type for job in jobs].index("text.count") == 2
+    del jobs[2]
+    assert [(job.idempotency_key, job.priority) for job in jobs] == [(key, n) for n, key in enumerate(keys)]
+    again = await app.enqueue_many(calls)
+    assert [(handle.job_id, handle.created) for handle in again] == [(h.job_id, False) for h in handles]
+
+
+async def test_a_duplicate_leaves_no_dead_rows_but_in_the_ledger(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    build = declare(app)
+    await build.enqueue("DE")
+    pages = "select pg_relation_size('duly.ready'), (select count(*) from duly.ready)"
+    before = sql.execute(pages).fetchone()
+    await app.enqueue_many([build.call("DE") for _ in range(300)])
+    assert sql.execute(pages).fetchone() == before
+
+
 async def test_a_job_id_from_a_wrong_clock_is_replaced(
     app: Duly, acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duly.jobs.job.new_job_id", lambda: uuid.UUID(int=0x7000_8000_0000_0000_0001))
+    ids = NewIds(uuid.UUID(int=0x7000_8000_0000_0000_0001), uuid.uuid4())
+    monkeypatch.setattr("duly.jobs.enqueue.new_ids", lambda count: iter([ids] * count))
     handle = await declare(app).enqueue("DE")
     assert handle.created
-    assert (await handle.status()).job_id.int >> 80 > 0
+    assert (await handle.status()).job_id == handle.job_id != ids.job_id
+    assert handle.job_id.int >> 80 > 0
 
 
 async def test_a_large_payload_is_stored_as_a_blob(
@@ -300,21 +304,6 @@ async def test_subject_and_time_are_distinct_parts_of_the_key(app: Duly, acting:
     assert subject.job_id != timed.job_id
 
 
-async def test_a_duplicate_within_the_batch_reserves_no_run(app: Duly, acting: uuid.UUID) -> None:
-    build = declare(app)
-
-    def call(key: str, run: str, region: str) -> Call[dict[str, int]]:
-        return build.options(idempotency_key=key, run_identity=run).call(region)
-
-    calls = [call("K", "Y", "A"), call("K", "X", "B"), call("K3", "X", "C")]
-    handles = await app.enqueue_many(calls)
-    assert [h.created for h in handles] == [True, False, True]
-    assert handles[1].job_id == handles[0].job_id != handles[2].job_id
-    assert not (
-        await declare_again(build).options(run_identity="X", idempotency_key="K4").enqueue("D")
-    ).created
-
-
 async def test_a_reused_key_drops_the_references_of_its_first_job(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
@@ -337,25 +326,6 @@ async def test_resending_a_job_returns_the_stored_one(
     assert answers == [[(specs[0].job_id, True)], [(specs[0].job_id, False)]]
     for table in ("job_records", "event_log", "ready", "active_runs"):
         assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (1,), table
-
-
-async def test_a_run_identity_is_checked_without_scanning_other_jobs(
-    app: Duly, acting: uuid.UUID, sql: psycopg.Connection
-) -> None:
-    build = declare(app)
-
-    def scanned() -> int:
-        sql.execute("select pg_stat_force_next_flush()")
-        query = "select sum(seq_tup_read) from pg_stat_user_tables where relname like 'job_records%'"
-        return sql.execute(query).fetchone()[0]
-
-    for part in range(3):
-        calls = [build.options(run_identity=[part, n]).call(f"{part}-{n}") for n in range(500)]
-        assert all(h.created for h in await asyncio.to_thread(app.enqueue_many_sync, calls, conn=sql))
-    assert scanned() == 0
-    assert sql.execute("select count(*) from duly.job_records").fetchone() == (1500,)
-    assert scanned() == 1500, "a sequential scan would be counted"
-    await asyncio.to_thread(app.close_sync)
 
 
 async def test_enqueue_many_of_no_calls_returns_no_handles(app: Duly) -> None:

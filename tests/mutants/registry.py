@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -47,11 +47,14 @@ _chunk_unfenced = edited(
         ("h.worker_id::text", "coalesce(h.worker_id::text, 'none')"),
     ]
 )
+_COUNTED_IN_CLAIM = [
+    ("'running', 'pending', 1, 2,", "'running', 'pending', 0, 2,"),
+    ("attempt = s.attempt + 1", "attempt = s.attempt"),
+]
 _counted_at_failure = edited(
-    jobs__claim=[
-        ("'running', 'pending', 1, 2,", "'running', 'pending', 0, 2,"),
-        ("attempt = s.attempt + 1", "attempt = s.attempt"),
-    ],
+    jobs__claim=_COUNTED_IN_CLAIM,
+    jobs__claim_open=_COUNTED_IN_CLAIM,
+    jobs__claim_named=_COUNTED_IN_CLAIM,
     jobs__settle=[
         (
             "update duly.job_states s set",
@@ -90,9 +93,12 @@ _cancel_ignored = edited(
         ),
     ]
 )
+_LOST_WORKERS_CLAIM = [("and coalesce(w.lost_at, w.stopped_at) is not null", "and false")]
 _zombie_beats = edited(
     workers__beat=[(" and lost_at is null", "")],
-    jobs__claim=[("and coalesce(w.lost_at, w.stopped_at) is not null", "and false")],
+    jobs__claim=_LOST_WORKERS_CLAIM,
+    jobs__claim_open=_LOST_WORKERS_CLAIM,
+    jobs__claim_named=_LOST_WORKERS_CLAIM,
 )
 _lost_too_soon = edited(workers__declare_lost=[("then w.lease else", "then w.lease / 2 else")])
 _key_forgotten = in_database(
@@ -157,7 +163,7 @@ def _unwritten(enqueue: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitabl
 def _unlike_any_other(spec: Callable[..., JobSpec]) -> Callable[..., JobSpec]:
     def mutated(*args: Any) -> JobSpec:
         made = spec(*args)
-        return replace(made, idempotency_key=f"{made.idempotency_key}:{uuid.uuid4()}")
+        return made._replace(idempotency_key=f"{made.idempotency_key}:{uuid.uuid4()}")
 
     return mutated
 

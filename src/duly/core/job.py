@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -69,8 +69,7 @@ class Origin:
     parent_id: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobSpec:
+class JobSpec(NamedTuple):
     """A job to enqueue, with its policy resolved."""
 
     job_id: UUID
@@ -87,6 +86,17 @@ class JobSpec:
     idempotency_key: str | None = None
     run_identity_hash: str | None = None
     metadata: dict[str, Any] | None = None
+
+    @property
+    def has_options(self) -> bool:
+        """Whether it has any of the fields that few jobs have."""
+        return not (
+            self.payload_ref is None
+            and self.subject_id is None
+            and self.scheduled_for is None
+            and self.run_identity_hash is None
+            and self.metadata is None
+        )
 
 
 class JobSnapshot(BaseModel):

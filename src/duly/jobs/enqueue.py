@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -22,10 +22,11 @@ from duly.core.job import JobSpec, Origin
 from duly.core.payload import canonical_json
 from duly.db.errors import translate_error
 from duly.jobs.enqueue_batcher import count_enqueued
+from duly.jobs.enqueue_options import new_ids
 from duly.jobs.handle import Handle
 from duly.jobs.job import Call
 from duly.jobs.resources import Resources
-from duly.jobs.store import EnqueuedJob, encode_batch
+from duly.jobs.store import EnqueuedJob, encode_batch, enqueued_jobs
 
 if TYPE_CHECKING:
     from duly.jobs.application import App
@@ -89,7 +90,7 @@ def _one_connection(calls: Sequence[Call[Any]], conn: Any) -> Any:
 
 
 def _specs(calls: Sequence[Call[Any]]) -> tuple[UUID, list[JobSpec]]:
-    specs = [call.spec() for call in calls]
+    specs = [call.spec(ids) for call, ids in zip(calls, new_ids(len(calls)), strict=True)]
     org_id = specs[0].origin.org_id
     if any(spec.origin.org_id != org_id for spec in specs):
         raise ContractError(
@@ -105,7 +106,7 @@ async def _without_large_payloads(resources: Resources, specs: list[JobSpec]) ->
 
 async def _without_large_payload(resources: Resources, spec: JobSpec) -> JobSpec:
     stored = await store_payload(resources, spec.origin.org_id, spec.payload)
-    return spec if stored.payload_ref is None else replace(spec, **stored._asdict())
+    return spec if stored.payload_ref is None else spec._replace(**stored._asdict())
 
 
 class StoredPayload(NamedTuple):
@@ -131,10 +132,24 @@ def _handles(app: App, org_id: UUID, jobs: Sequence[EnqueuedJob]) -> list[Handle
 
 
 # The notification is part of the caller's transaction: it is sent when, and only if, that commits.
-_SQL = "select job_id::text, created from duly.enqueue_jobs({}, {}, {}, true) order by ord"
-_FORMAT = _SQL.format("%s::uuid", "%s::jsonb", "%s::json")
-_NUMBERED = _SQL.format("$1::text::uuid", "$2::text::jsonb", "$3::text::json")
-_NAMED = _SQL.format("cast(:org_id as uuid)", "cast(:policies as jsonb)", "cast(:jobs as json)")
+_ARGUMENTS = {
+    "org_id": "uuid",
+    "policies": "jsonb",
+    "heads": "json",
+    "job_ids": "uuid[]",
+    "result_ids": "uuid[]",
+    "payloads": "json",
+    "head_of": "integer[]",
+    "keys": "text[]",
+    "options": "json",
+}
+_SQL = "select ord, job_id::text, created from duly.enqueue_batch({}, true)"
+_FORMAT = _SQL.format(", ".join(f"%s::{kind}" for kind in _ARGUMENTS.values()))
+_NUMBERED = _SQL.format(
+    ", ".join(f"${number}::text::{kind}" for number, kind in enumerate(_ARGUMENTS.values(), 1))
+)
+_NAMED = _SQL.format(", ".join(f"cast(cast(:{name} as text) as {kind})" for name, kind in _ARGUMENTS.items()))
+_Parameters = tuple[str | None, ...]
 _KINDS = "psycopg, asyncpg, SQLAlchemy or Django"
 _LIBRARIES = {"psycopg", "asyncpg", "sqlalchemy", "django"}
 # Not pools and engines: they would write outside of the caller's transaction.
@@ -146,45 +161,43 @@ _CONNECTIONS = {
 
 async def enqueue_on_connection(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
     """Write the jobs on an async connection of the caller, without committing."""
-    jobs = await _write(conn, org_id, specs)
+    jobs = enqueued_jobs(specs, await _write(conn, (str(org_id), *encode_batch(specs))))
     count_enqueued(specs, jobs)
     return jobs
 
 
-async def _write(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
-    parameters = str(org_id), *encode_batch(specs)
+async def _write(conn: Any, parameters: _Parameters) -> Iterable[Sequence[Any]]:
     with _translated():
         match _kind(conn):
             case "psycopg", "AsyncConnection":
                 cursor = await conn.cursor(row_factory=tuple_row).execute(_FORMAT, parameters)
-                return _enqueued(await cursor.fetchall())
+                return await cursor.fetchall()  # type: ignore[no-any-return]
             case "asyncpg", "Connection" | "PoolConnectionProxy":
-                return _enqueued(await conn.fetch(_NUMBERED, *parameters))
+                return await conn.fetch(_NUMBERED, *parameters)  # type: ignore[no-any-return]
             case "sqlalchemy", "AsyncConnection" | "AsyncSession" | "async_scoped_session":
-                return _enqueued(await conn.execute(*_named(parameters)))
+                return await conn.execute(*_named(parameters))  # type: ignore[no-any-return]
             case library, name:
                 raise _unfit(library, name, "an async", "enqueue_sync")
 
 
 def enqueue_on_sync_connection(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
     """Write the jobs on a synchronous connection of the caller, without committing."""
-    jobs = _write_sync(conn, org_id, specs)
+    jobs = enqueued_jobs(specs, _write_sync(conn, (str(org_id), *encode_batch(specs))))
     count_enqueued(specs, jobs)
     return jobs
 
 
-def _write_sync(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
-    parameters = str(org_id), *encode_batch(specs)
+def _write_sync(conn: Any, parameters: _Parameters) -> Iterable[Sequence[Any]]:
     with _translated():
         match _kind(conn):
             case "psycopg", "Connection":
-                return _enqueued(conn.cursor(row_factory=tuple_row).execute(_FORMAT, parameters).fetchall())
+                return conn.cursor(row_factory=tuple_row).execute(_FORMAT, parameters).fetchall()  # type: ignore[no-any-return]
             case "sqlalchemy", "Connection" | "Session" | "scoped_session":
-                return _enqueued(conn.execute(*_named(parameters)))
+                return conn.execute(*_named(parameters))  # type: ignore[no-any-return]
             case "django", _:
                 with conn.cursor() as cursor:
                     cursor.execute(_FORMAT, parameters)
-                    return _enqueued(cursor.fetchall())
+                    return cursor.fetchall()  # type: ignore[no-any-return]
             case library, name:
                 raise _unfit(library, name, "a synchronous", "await enqueue")
 
@@ -204,14 +217,10 @@ def _unfit(library: str, name: str, style: str, method: str) -> ContractError:
     return ContractError(f"cannot enqueue on a {name}", field="conn", fix=f"pass a connection of {_KINDS}")
 
 
-def _named(parameters: tuple[str, str, str]) -> tuple[Any, dict[str, str]]:
+def _named(parameters: _Parameters) -> tuple[Any, dict[str, str | None]]:
     from sqlalchemy import text
 
-    return text(_NAMED), dict(zip(("org_id", "policies", "jobs"), parameters, strict=True))
-
-
-def _enqueued(rows: Any) -> list[EnqueuedJob]:
-    return [EnqueuedJob(UUID(str(row[0])), bool(row[1])) for row in rows]
+    return text(_NAMED), dict(zip(_ARGUMENTS, parameters, strict=True))
 
 
 @contextmanager
@@ -271,4 +280,4 @@ def _as_children(traces: Traces, specs: Sequence[JobSpec], traceparent: str | No
         if id(given) not in moved:
             stays = traces.is_other_trace(given.traceparent, traceparent)
             moved[id(given)] = given if stays else replace(given, traceparent=traceparent)
-    return [replace(spec, origin=moved[id(spec.origin)]) for spec in specs]
+    return [spec._replace(origin=moved[id(spec.origin)]) for spec in specs]

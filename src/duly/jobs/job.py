@@ -12,7 +12,7 @@ from duly.core.errors import ConfigurationError
 from duly.core.job import Actor, JobSpec
 from duly.core.policy import JobPolicy
 from duly.jobs.codec import Codec
-from duly.jobs.enqueue_options import EnqueueKeywords, EnqueueOptions, new_job_id, new_result_id
+from duly.jobs.enqueue_options import EnqueueKeywords, EnqueueOptions, NewIds, new_ids
 from duly.jobs.failure_callbacks import FailureCallbacks
 
 if TYPE_CHECKING:
@@ -82,13 +82,14 @@ class Call(Generic[R_co]):
     payload: str
     options: EnqueueOptions
 
-    def spec(self) -> JobSpec:
+    def spec(self, ids: NewIds | None = None) -> JobSpec:
         """Return the specification, completed by the request context; a missing org or actor raises."""
         options = self.options
+        job_id, result_id = ids or next(new_ids(1))
         origin = options.context.completed_by(self.job.app.request_context()).origin()
         return JobSpec(
-            job_id=new_job_id(),
-            result_id=new_result_id(),
+            job_id=job_id,
+            result_id=result_id,
             job_type=self.job.name,
             origin=origin,
             policy=options.apply_to(self.job.name, self.job.policy),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 
@@ -34,27 +33,50 @@ class EnqueuedJob(NamedTuple):
 
 
 class EnqueueBatch(NamedTuple):
-    """Jobs as two JSON documents, which are much cheaper for a driver than an array per column."""
+    """The arguments of `duly.enqueue_batch`, as text: arrays of text are much cheaper for a driver."""
 
     policies: str
-    jobs: str
+    heads: str
+    job_ids: str
+    result_ids: str
+    payloads: str
+    head_of: str | None
+    keys: str | None
+    options: str | None
 
 
 def encode_batch(specs: Sequence[JobSpec]) -> EnqueueBatch:
-    """Encode jobs for `duly.enqueue_jobs`. Jobs of one type share their policy, which is sent once."""
+    """Encode jobs for `duly.enqueue_batch`. What the jobs of one call share is sent once."""
     policies: dict[str, int] = {}
-    shared: dict[tuple[int, int, str], str] = {}
-    jobs: list[str] = []
-    for spec in specs:
+    heads: dict[tuple[int, int, str], int] = {}
+    encoded_heads: list[str] = []
+    head_of: list[int] = []
+    options: list[str] = []
+    for position, spec in enumerate(specs, 1):
         key = (id(spec.origin), id(spec.policy), spec.job_type)
-        if key not in shared:
-            shared[key] = _shared_fields(spec, policies.setdefault(spec.policy.as_json, len(policies)))
-        jobs.append(f'{shared[key]}, "payload": {spec.payload}{_own_fields(spec)}}}')
-    return EnqueueBatch(f"[{','.join(policies)}]", f"[{','.join(jobs)}]")
+        number = heads.get(key)
+        if number is None:
+            number = heads[key] = len(heads)
+            policy = policies.setdefault(spec.policy.as_json, len(policies))
+            encoded_heads.append(_encode_head(spec, policy))
+        head_of.append(number)
+        if spec.has_options:
+            options.append(_encode_options(spec, position))
+    keys = [spec.idempotency_key for spec in specs]
+    return EnqueueBatch(
+        policies=f"[{','.join(policies)}]",
+        heads=f"[{','.join(encoded_heads)}]",
+        job_ids=f"{{{','.join([spec.job_id.hex for spec in specs])}}}",
+        result_ids=f"{{{','.join([spec.result_id.hex for spec in specs])}}}",
+        payloads=f"[{','.join([spec.payload for spec in specs])}]",
+        head_of=f"{{{','.join(map(str, head_of))}}}" if len(heads) > 1 else None,
+        keys=f"{{{','.join([_array_element(key) for key in keys])}}}" if any(keys) else None,
+        options=f"[{','.join(options)}]" if options else None,
+    )
 
 
-def _shared_fields(spec: JobSpec, policy: int) -> str:
-    """Return the fields that many jobs of a batch share, as the beginning of a JSON object."""
+def _encode_head(spec: JobSpec, policy: int) -> str:
+    """Return the fields that the jobs of one call share."""
     origin = spec.origin
     head: dict[str, Any] = {
         "job_type": spec.job_type,
@@ -67,15 +89,13 @@ def _shared_fields(spec: JobSpec, policy: int) -> str:
         "traceparent": origin.traceparent,
         "parent_id": origin.parent_id and str(origin.parent_id),
     }
-    return json.dumps({name: value for name, value in head.items() if value is not None})[:-1]
+    return json.dumps({name: value for name, value in head.items() if value is not None})
 
 
-def _own_fields(spec: JobSpec) -> str:
-    """Return the fields of one job, as the end of a JSON object."""
-    own = f', "job_id": "{spec.job_id.hex}", "result_id": "{spec.result_id.hex}"'
-    if spec.idempotency_key is not None:
-        own += f', "idempotency_key": {quoted(spec.idempotency_key)}'
-    rest = {
+def _encode_options(spec: JobSpec, position: int) -> str:
+    """Return the fields that few jobs have."""
+    options = {
+        "ord": position,
         "payload_ref": spec.payload_ref,
         "payload_hash": spec.payload_hash,
         "subject_id": spec.subject_id,
@@ -83,8 +103,23 @@ def _own_fields(spec: JobSpec) -> str:
         "run_identity_hash": spec.run_identity_hash,
         "metadata": spec.metadata,
     }
-    given = {name: value for name, value in rest.items() if value is not None}
-    return f"{own}, {json.dumps(given)[1:-1]}" if given else own
+    return json.dumps({name: value for name, value in options.items() if value is not None})
+
+
+def _array_element(text: str | None) -> str:
+    """Return an element of a text array in PostgreSQL's notation."""
+    if text is None:
+        return "null"
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def enqueued_jobs(specs: Sequence[JobSpec], differing: Iterable[Sequence[Any]]) -> list[EnqueuedJob]:
+    """Return the jobs in order: as specified, but for the rows that `duly.enqueue_batch` returned."""
+    jobs = [EnqueuedJob(spec.job_id, created=True) for spec in specs]
+    for position, job_id, created in differing:
+        jobs[position - 1] = EnqueuedJob(UUID(str(job_id)), bool(created))
+    return jobs
 
 
 async def enqueue_and_commit(
@@ -97,17 +132,17 @@ async def enqueue_and_commit(
 ) -> list[EnqueuedJob]:
     """Write the jobs of one org in a transaction of their own, which may also wake the workers."""
     values = {"org_id": org_id, "wake": wake, **encode_batch(specs)._asdict()}
-    written = await database.tenant_statement(
+    differing = await database.tenant_statement(
         org_id, statement("jobs/enqueue"), values, lock_timeout=lock_timeout
     )
-    return [EnqueuedJob(*row) for row in written]
+    return enqueued_jobs(specs, differing)
 
 
 async def enqueue_jobs(conn: Connection, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
     """Write the jobs of one org in a session, and return them in order."""
     values = {"org_id": org_id, "wake": False, **encode_batch(specs)._asdict()}
     cursor = await conn.execute(statement("jobs/enqueue"), values, prepare=True)
-    return [EnqueuedJob(*row) for row in await cursor.fetchall()]
+    return enqueued_jobs(specs, await cursor.fetchall())
 
 
 async def read_job(conn: Connection, org_id: UUID, job_id: UUID) -> JobSnapshot | None:

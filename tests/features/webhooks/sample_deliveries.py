@@ -10,7 +10,7 @@ import psycopg
 
 from duly import Actor
 from duly.features.webhooks.models import Endpoint
-from duly.jobs.enqueue_options import new_job_id
+from duly.jobs.enqueue_options import new_ids
 
 WHY: dict[str, Any] = {"actor": Actor.operator("anna"), "reason": "because"}
 URL = "https://hooks.example.com/T0K3N?channel=jobs"
@@ -28,7 +28,7 @@ def write(
     sql: psycopg.Connection, endpoint: Endpoint, *statuses: str, event_type: str = "job.completed"
 ) -> uuid.UUID:
     """Write deliveries about one job with these statuses; return the job."""
-    job = new_job_id()
+    job = next(new_ids(1)).job_id
     for seq, status in enumerate(statuses, 1):
         sql.execute(
             """insert into duly.webhook_deliveries

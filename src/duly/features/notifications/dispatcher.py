@@ -31,7 +31,7 @@ from duly.features.notifications.recipient import IN_APP, WEBHOOK
 from duly.features.templates.models import MessageText
 from duly.jobs import store as job_store
 from duly.jobs.application import App
-from duly.jobs.enqueue_options import new_job_id, new_result_id
+from duly.jobs.enqueue_options import new_ids
 from duly.jobs.job import Job
 from duly.observability import metrics
 
@@ -220,9 +220,10 @@ def _update(one: DueNotification, message: MessageText | ContractError | None) -
 
 def _job_spec(org_id: UUID, notification_id: UUID, due_at: datetime, job: Job[..., object]) -> JobSpec:
     key = f"notify:{notification_id}"
+    [(job_id, result_id)] = new_ids(1)
     return JobSpec(
-        job_id=new_job_id(),
-        result_id=new_result_id(),
+        job_id=job_id,
+        result_id=result_id,
         job_type=job.name,
         origin=Origin(org_id, DELIVERER, key, key),
         policy=job.policy,

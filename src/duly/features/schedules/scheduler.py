@@ -25,7 +25,7 @@ from duly.features.schedules import store
 from duly.features.schedules.models import ScheduleSnapshot
 from duly.jobs import store as job_store
 from duly.jobs.application import App
-from duly.jobs.enqueue_options import new_job_id, new_result_id
+from duly.jobs.enqueue_options import new_ids
 from duly.jobs.job import Job
 from duly.observability import metrics
 
@@ -146,11 +146,12 @@ def schedule_job_spec(
     traceparent: str | None = None,
 ) -> JobSpec:
     """Return a job of a schedule: of the tick `key`, which is enqueued once, or of a manual run."""
-    job_id, correlation_id = new_job_id(), f"schedule:{schedule.schedule_id}"
+    [(job_id, result_id)] = new_ids(1)
+    correlation_id = f"schedule:{schedule.schedule_id}"
     idempotency_key = f"{correlation_id}:{key or f'run_now:{job_id}'}"
     return JobSpec(
         job_id=job_id,
-        result_id=new_result_id(),
+        result_id=result_id,
         job_type=job.name,
         origin=Origin(
             schedule.org_id,

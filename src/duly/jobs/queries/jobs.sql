@@ -3,7 +3,10 @@
 -- Transition: enqueue, none -> queued. Event: job.queued.
 -- Locks: ledger rows in the order of their keys; rows of active_runs for jobs with a run identity.
 -- Foreign connections and plain SQL call the same function, with its notification.
-select job_id, created from duly.enqueue_jobs(%(org_id)s, %(policies)s, %(jobs)s, %(wake)s) order by ord
+-- Returns the jobs that are not as specified: duplicates, and jobs that got another id.
+select ord, job_id, created from duly.enqueue_batch(
+    %(org_id)s, %(policies)s::jsonb, %(heads)s::json, %(job_ids)s::uuid[], %(result_ids)s::uuid[], %(payloads)s::json,
+    %(head_of)s::integer[], %(keys)s::text[], %(options)s::json, %(wake)s)
 
 -- name: cancel
 -- Purpose: cancel a queued job at once, or request it from the worker that holds the job.
