@@ -84,6 +84,32 @@ async def claim(stage: Stage) -> object:
     return taken.jobs
 
 
+async def claim_open(stage: Stage) -> object:
+    """Claim without gates where none counts or holds back jobs."""
+    taken = await claims.claim_jobs(
+        stage.conn,
+        worker_id=uuid.uuid4(),
+        claim_id=uuid.uuid4(),
+        lane="q:default",
+        slots=BATCH,
+        after_org=FIRST,
+        gates=False,
+    )
+    return taken.jobs
+
+
+async def claim_named(stage: Stage) -> object:
+    """Claim the job that a notification named."""
+    row = await (
+        await stage.conn.execute("select queue, org_id, rank, job_id from duly.ready limit 1", prepare=False)
+    ).fetchone()
+    if row is None:
+        return None
+    stage.recorder.plans.clear()
+    job = claims.NamedJob(*row)
+    return (await claims.claim_named_job(stage.conn, job, worker_id=uuid.uuid4(), claim_id=uuid.uuid4())).jobs
+
+
 async def complete(stage: Stage) -> object:
     worker_id, held = await stage.claim()
     lost = await work.complete(

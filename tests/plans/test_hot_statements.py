@@ -35,6 +35,14 @@ BOUNDS: dict[Verb, Bound] = {
         {"ready": 3 * BATCH, "job_records": 2 * BATCH, "gates": 3 * BATCH, "workers": 1},
         {"ready_pkey", "job_records_pkey", "gates_pkey", "gates_by_type", "workers_pkey", "queues_pkey"},
     ),
+    operations.claim_open: Bound(
+        {"ready": 3 * BATCH, "job_records": BATCH, "gates": BATCH, "workers": 1},
+        {"ready_pkey", "job_records_pkey", "gates_pkey", "gates_by_type", "workers_pkey", "queues_pkey"},
+    ),
+    operations.claim_named: Bound(
+        {"ready": 2, "job_records": 1, "gates": 2, "workers": 1},
+        {"ready_pkey", "job_records_pkey", "gates_pkey", "gates_by_type", "workers_pkey", "queues_pkey"},
+    ),
     operations.complete: Bound(
         {"job_states": BATCH, "job_records": BATCH, "claims": 1},
         {"job_states_pkey", "job_records_pkey", "claims_pkey"},
@@ -83,6 +91,8 @@ BOUNDS: dict[Verb, Bound] = {
 STATISTICS = ("of now", "of a hundred jobs", "of nothing")
 REPLANNED = (
     operations.claim,
+    operations.claim_open,
+    operations.claim_named,
     operations.promote,
     operations.abandoned,
     operations.enqueue_runs,
@@ -172,7 +182,7 @@ async def test_a_plan_made_for_a_small_database_is_good_for_a_large_one(
             check(await stage.act(verb), BOUNDS[verb])
 
 
-@every("drained", of=(operations.claim, operations.promote, operations.peek))
+@every("drained", of=(operations.claim, operations.claim_open, operations.promote, operations.peek))
 async def test_a_plan_made_for_an_empty_queue_is_good_for_a_burst(
     cluster: DatabaseCluster, case: str, verb: Verb
 ) -> None:

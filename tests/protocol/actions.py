@@ -12,12 +12,13 @@ from duly.core.outcome import AttemptOutcome, Completed, ErrorInfo, Failed, Lost
 from duly.core.policy import JobPolicy, LifecyclePolicy, RetryPolicy
 from duly.core.reconciliation import ReconciliationKind
 from duly.core.states import HELD, Status
+from duly.db.pool import Connection
 from duly.jobs import stale_jobs
 from duly.jobs import store as job_store
 from duly.worker import claim as claims
 from duly.worker import settle_store as work
 from duly.worker import workers_store as workers
-from duly.worker.claim import ClaimedJob
+from duly.worker.claim import ClaimedJob, NamedJob
 from duly.worker.settle_store import ProgressUpdate
 from duly.worker.workers_store import HeldJobUpdate, WorkerIdentity
 from tests.protocol import model, rows
@@ -93,21 +94,29 @@ class Acts(Sides):
         self.run(lambda conn: workers.register(conn, identity))
         self.known.append(Known(identity.worker_id, self.now))
 
-    def claim(self, index: int, slots: int, fate: str) -> None:
+    def claim(self, index: int, slots: int, fate: str, way: str) -> None:
         index %= len(self.known)
         worker, claim_id = self.known[index], self.fresh_id()
-        taken = self.run(
-            lambda conn: claims.claim_jobs(
+        ready = [life for life in self.lives.values() if life.row.waits_in == "ready"]
+        named = [ready[slots % len(ready)]] if way == "named" and ready else []
+
+        async def write(conn: Connection) -> claims.Claim:
+            if named:
+                spec = named[0].spec
+                job = NamedJob(QUEUE, spec.origin.org_id, -spec.policy.priority, spec.job_id)
+                return await claims.claim_named_job(conn, job, worker_id=worker.worker_id, claim_id=claim_id)
+            return await claims.claim_jobs(
                 conn,
                 worker_id=worker.worker_id,
                 claim_id=claim_id,
                 lane=QUEUE,
                 slots=slots,
                 after_org=UUID(int=0),
-            ),
-            commit=fate != "undone",
-        ).jobs
-        ready = [life for life in self.lives.values() if life.row.waits_in == "ready"]
+                gates=way == "gates",
+            )
+
+        taken = self.run(write, commit=fate != "undone").jobs
+        ready = named or ready
         assert min(len(ready), 1 - worker.gone) <= len(taken) <= (0 if worker.gone else slots)
         if fate == "undone" or not taken:
             return
@@ -244,7 +253,7 @@ class Acts(Sides):
         self.lose()
         self.take_over(100)
         for other in others[:1]:
-            self.claim(other, 4, "answered")
+            self.claim(other, 4, "answered", "gates")
 
     def living(self, first: int) -> list[int]:
         """Return the workers that are not lost, starting with one of them."""
@@ -287,7 +296,7 @@ class Acts(Sides):
         """Let a reconciler read a job; before it acts, the job was claimed and returned."""
         self.boot()
         self.suspect(job)
-        self.claim(self.living(0)[0], 4, "answered")
+        self.claim(self.living(0)[0], 4, "answered", "open")
         self.end([("held", number) for number in range(8)], ending, heard=False, fate="answered")
 
     def overrule(self, late: bool, sight: int, unqueued: bool) -> None:

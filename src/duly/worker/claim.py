@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from math import floor
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
@@ -27,6 +28,7 @@ _MAX_JOBS_PER_HINT = 10
 _MAX_PEEKS_PER_ROUND = 20
 _CLOSED_GATE_PAUSE = timedelta(milliseconds=250)
 _PEEK_TTL = 0.05
+_GATES_REMEMBERED = 2.0
 
 
 class Lane(NamedTuple):
@@ -36,6 +38,24 @@ class Lane(NamedTuple):
     queue: str
     weight: int
     job_type: str
+
+
+class NamedJob(NamedTuple):
+    """The place of a job in its queue, as a notification names it."""
+
+    lane: str
+    org_id: UUID
+    rank: int
+    job_id: UUID
+
+    @classmethod
+    def parse(cls, notification: str) -> NamedJob | None:
+        """Return the job that a notification names: `<lane> <org> <rank> <job>`."""
+        try:
+            lane, org_id, rank, job_id = notification.split(" ")
+            return cls(lane, UUID(org_id), int(rank), UUID(job_id))
+        except ValueError:
+            return None
 
 
 class LaneSnapshot(NamedTuple):
@@ -121,26 +141,34 @@ async def claim_jobs(
     after_org: UUID,
     job_type: str = "",
     max_orgs: int = 1000,
+    gates: bool = True,
 ) -> Claim:
     """Claim up to `slots` runnable jobs of a lane, round-robin over the orgs after `after_org`.
 
-    One call visits at most `max_orgs` orgs.
+    One call visits at most `max_orgs` orgs. Without `gates` it is cheaper, but where a gate stands it claims
+    nothing, and returns `more`.
     """
-    cursor = await conn.execute(
-        statement("jobs/claim"),
-        {
-            "worker_id": worker_id,
-            "claim_id": claim_id,
-            "lane": lane,
-            "job_type": job_type,
-            "slots": slots,
-            "after_org": after_org,
-            "max_orgs": max_orgs,
-        },
-        prepare=True,
-    )
+    values = {
+        "worker_id": worker_id,
+        "claim_id": claim_id,
+        "lane": lane,
+        "slots": slots,
+        "after_org": after_org,
+        "max_orgs": max_orgs,
+    }
+    if gates:
+        cursor = await conn.execute(statement("jobs/claim"), {**values, "job_type": job_type}, prepare=True)
+    else:
+        cursor = await conn.execute(statement("jobs/claim_open"), values, prepare=True)
     rows = await cursor.fetchall()
     return Claim(_jobs(rows, claim_id), *rows[0][-2:]) if rows else Claim([], after_org, more=False)
+
+
+async def claim_named_job(conn: Connection, job: NamedJob, *, worker_id: UUID, claim_id: UUID) -> Claim:
+    """Claim the job that a notification named, unless it is gone or a gate might hold it back."""
+    values = {"worker_id": worker_id, "claim_id": claim_id, **job._asdict()}
+    cursor = await conn.execute(statement("jobs/claim_named"), values, prepare=True)
+    return Claim(_jobs(await cursor.fetchall(), claim_id), job.org_id, more=False)
 
 
 def _jobs(rows: Sequence[TupleRow], claim_id: UUID) -> list[ClaimedJob]:
@@ -229,7 +257,9 @@ class Claimer:
         self._had_lanes = False
         self._lanes: list[Lane] = []
         self._peeked_at = 0.0
-        self._hint: Lane | None = None
+        self._gated_until: dict[str, float] = {}
+        """The lanes in which a claim met a gate lately, and until when claims look at the gates at once."""
+        self._hint: Lane | NamedJob | None = None
         self._hinted = False
         self._deferred_error: psycopg.Error | StoreError | None = None
         """An error after some jobs were claimed: they are returned first, the next round raises it."""
@@ -242,11 +272,11 @@ class Claimer:
             error, self._deferred_error = self._deferred_error, None
             raise error
         jobs: list[ClaimedJob] = []
-        lane, self._hint = self._hint, None
+        hint, self._hint = self._hint, None
         # Never two hints in a row: only a peek finds other lanes and due jobs.
-        self._hinted = lane is not None and not self._hinted
-        if self._hinted and lane is not None:
-            jobs = (await self._claim(worker_id, lane, min(slots, _MAX_JOBS_PER_HINT))).jobs
+        self._hinted = hint is not None and not self._hinted
+        if self._hinted and hint is not None:
+            jobs = await self._follow(hint, worker_id, slots)
             if jobs:
                 return jobs
         for _ in range(_MAX_PEEKS_PER_ROUND):
@@ -258,11 +288,27 @@ class Claimer:
             self.due_in = min(self.due_in or _CLOSED_GATE_PAUSE, _CLOSED_GATE_PAUSE)
         return jobs
 
-    def hint(self, lane: str) -> None:
-        """Try this lane first in the next round: a notification named a single job there."""
+    def hint(self, notification: str) -> None:
+        """Try the job that a notification names first in the next round, or the lane that it names."""
+        job = NamedJob.parse(notification)
+        lane = notification if job is None else job.lane
         queue, _, job_type = lane.partition("#")
         if queue in self._queues:
-            self._hint = Lane(lane, queue, 1, job_type)
+            self._hint = job if job is not None and not job_type else Lane(lane, queue, 1, job_type)
+
+    async def _follow(self, hint: Lane | NamedJob, worker_id: UUID, slots: int) -> list[ClaimedJob]:
+        """Claim the job of a hint, or some of the lane of a hint."""
+        if isinstance(hint, Lane):
+            return (await self._claim(worker_id, hint, min(slots, _MAX_JOBS_PER_HINT))).jobs
+
+        async def once() -> Claim:
+            async with self._database.engine_autocommit() as conn:
+                return await claim_named_job(conn, hint, worker_id=worker_id, claim_id=uuid4())
+
+        claim = await retry_transaction(once)
+        if claim.jobs:
+            self._metrics.claimed(hint.lane, claim.jobs)
+        return claim.jobs
 
     async def _claim_from_lanes(self, worker_id: UUID, slots: int) -> tuple[list[ClaimedJob], bool]:
         """Return the claimed jobs and, if there are none, whether another peek may find some."""
@@ -319,7 +365,7 @@ class Claimer:
             return await peek_lanes(conn, self._queues)
 
     async def _claim(self, worker_id: UUID, lane: Lane, share: int) -> Claim:
-        async def once() -> Claim:
+        async def once(gates: bool) -> Claim:
             async with self._database.engine_autocommit() as conn:
                 return await claim_jobs(
                     conn,
@@ -329,9 +375,14 @@ class Claimer:
                     job_type=lane.job_type,
                     slots=share,
                     after_org=self._cursors.get(lane.name, _random_start()),
+                    gates=gates,
                 )
 
-        claim = await retry_transaction(once)
+        gates = bool(lane.job_type) or time.monotonic() < self._gated_until.get(lane.name, 0.0)
+        claim = await retry_transaction(partial(once, gates))
+        if not gates and claim.more:
+            self._gated_until[lane.name] = time.monotonic() + _GATES_REMEMBERED
+            claim = await retry_transaction(partial(once, True))
         self._metrics.claimed(lane.queue, claim.jobs)
         if claim.jobs or lane.name in self._cursors:
             self._cursors[lane.name] = claim.after_org

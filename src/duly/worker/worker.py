@@ -273,10 +273,10 @@ class Worker:
                 self.loop_events.record("idle")
                 await self._pause()
 
-    def _on_ready(self, lane: str) -> None:
-        """Wake the claimer; the notification names the lane if it is about a single job."""
+    def _on_ready(self, notification: str) -> None:
+        """Wake the claimer; the notification names the job if it is about a single one."""
         if not self._executor.runs:
-            self._claimer.hint(lane)
+            self._claimer.hint(notification)
         self._woken.set()
 
     async def _claim(self) -> int:

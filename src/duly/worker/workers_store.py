@@ -191,7 +191,9 @@ async def lock_abandoned(
         return None
     abandoned = AbandonedJobs(rows[0][2], _worker(rows[0]), rows[0][20] is not None)
     abandoned.claim_ids = list(dict.fromkeys(row[0] for row in rows))
-    abandoned.jobs = [(_job(row), _hold(row)) for row in rows if row[3] is not None]
+    # Once each: a worker that gave a job back and claimed it again has it in two claims.
+    found = {(row[3], row[4], row[5]): row for row in rows if row[3] is not None}
+    abandoned.jobs = [(_job(row), _hold(row)) for row in found.values()]
     return abandoned
 
 
