@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import Context, copy_context
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -37,6 +38,7 @@ from duly.worker.workers_store import HeldJobUpdate
 log = logging.getLogger("duly.worker")
 _DEADLINE_CHECK_INTERVAL = 0.2
 _MAX_RETURN_DELAY = timedelta(minutes=1)
+_MAX_TURN_SECONDS = 0.05
 
 
 class Executor:
@@ -61,6 +63,11 @@ class Executor:
         self._capacity: dict[ExecutionMode, int] = {"thread": options.threads, "process": options.isolated}
         self._load: Counter[ExecutionMode] = Counter()
         self._starting = 0
+        self._waiting: deque[JobRun] = deque()
+        """Runs that no task has taken yet."""
+        self._turn = 0
+        self._carrier: asyncio.Task[None] | None = None
+        """The newest task, so that it is referred to until it takes a run."""
         self.runs: dict[Key, JobRun] = {}
         self.ticked_at = time.monotonic()
         """When the event loop last checked the deadlines."""
@@ -104,7 +111,8 @@ class Executor:
                 continue
             self.runs[job.key] = run
             self._load[run.kind.execution_mode] += 1
-            run.task = asyncio.create_task(self._execute(run))
+            self._waiting.append(run)
+        self._take_waiting()
 
     def give_back(
         self, jobs: Iterable[ClaimedJob], worker_id: UUID, reason: str, delay: timedelta = timedelta(0)
@@ -118,6 +126,32 @@ class Executor:
         """One job may wait behind each running one; more would be withheld from workers that are free."""
         capacity = self._capacity.get(kind.execution_mode)
         return capacity is not None and self._load[kind.execution_mode] >= 2 * capacity
+
+    def _take_waiting(self) -> None:
+        """Begin a turn of the loop with a task for the waiting runs."""
+        self._turn += 1
+        # In an empty context: a run inherits no variable of the claimer or of another run.
+        self._carrier = asyncio.create_task(self._carry(), context=Context()) if self._waiting else None
+
+    async def _carry(self) -> None:
+        """Execute runs one after another as long as they end at once: a task for each costs four times more.
+
+        A run that suspends keeps the task to itself, and so does one that leaves a cancellation or a changed
+        context variable behind. The next task, in the next turn, takes the other runs.
+        """
+        task, turn, until = asyncio.current_task(), self._turn, time.monotonic() + _MAX_TURN_SECONDS
+        assert task is not None
+        asyncio.get_running_loop().call_soon(self._take_waiting)
+        while self._waiting:
+            run = self._waiting.popleft()
+            run.task = task
+            if run.forced is None:
+                await self._execute(run)
+            else:
+                self._finish(run, run.forced)
+            # The only variable that a run sets by itself is replaced by the next one.
+            if self._turn != turn or task.cancelling() or len(copy_context()) > 1 or time.monotonic() > until:
+                return
 
     async def _execute(self, run: JobRun) -> None:
         self._events.record("started")
@@ -217,9 +251,10 @@ class Executor:
             self._force(run, run.cancel)
 
     def _force(self, run: JobRun, ending: AttemptOutcome) -> None:
-        if run.forced is None and not run.closed and run.task is not None:
+        if run.forced is None and not run.closed:
             run.forced, run.forced_at = ending, time.monotonic()
-            run.task.cancel()
+            if run.task is not None:
+                run.task.cancel()
 
     def _abandon(self, run: JobRun) -> None:
         """End the job of a handler that ignored its cancellation; its later writes are refused."""
