@@ -9,8 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from duly import Actor, Duly, context
 from duly.db.database import ENGINE_ROLE_SQL
+from duly.db.pool import Connection
 from duly.db.statements import statement
+from duly.jobs.stale_jobs import QueueScanCursor, find_stale_queued
+from tests.plans.plan_recorder import OPTIONS, PlanRecorder
 from tests.plans.test_listing import filled, rows_read
 
 __all__ = ["filled"]
@@ -58,6 +62,32 @@ def test_a_sweep_reads_no_more_than_its_bound(
     sql: psycopg.Connection[Any], filled: uuid.UUID, name: str, values: dict[str, Any], max_rows: int
 ) -> None:
     assert read_by(sql, f"stale_jobs/{name}", values) <= max_rows
+
+
+async def test_a_sweep_over_few_orgs_with_many_queued_jobs_reads_none_of_their_records(
+    app: Duly, sql: psycopg.Connection[Any]
+) -> None:
+    @app.job("step.take")
+    async def take(n: int) -> None: ...
+
+    for org in [uuid.uuid4() for _ in range(20)]:
+        await app.create_org(org, "many")
+        with context(org_id=org, actor=Actor.system("test")):
+            await app.enqueue_many([take.call(n) for n in range(1000)])
+    sql.execute("vacuum analyze")
+    conn = await Connection.connect(sql.info.dsn, options=OPTIONS, prepare_threshold=0)
+    try:
+        recorder = PlanRecorder(conn)
+        await conn.execute("set local plan_cache_mode = force_generic_plan", prepare=False)
+        await conn.execute(ENGINE_ROLE_SQL, prepare=False)
+        found = await find_stale_queued(
+            conn, QueueScanCursor(), at_least=timedelta(days=1), steps=200, limit=200
+        )
+        await conn.execute("set local application_name = ''", prepare=False)
+    finally:
+        await conn.close()
+    assert found == ([], None)
+    assert recorder.read["job_records"] == 0
 
 
 def test_checking_jobs_reads_only_those_jobs(sql: psycopg.Connection[Any], filled: uuid.UUID) -> None:

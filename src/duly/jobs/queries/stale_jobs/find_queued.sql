@@ -1,6 +1,7 @@
 -- Purpose: jobs that were ready to run for longer than their policy allows, some of each queue, org and rank.
 -- Index: a loose scan over ready's primary key, one step for each queue, org and rank; then the oldest ids of each,
--- which are ordered by time. The row without a job returns the position of the scan.
+-- which are ordered by time. Materialized, and record and state by key: a plan may otherwise read all jobs of each org.
+-- The row without a job returns the position of the scan.
 with recursive part as (
     (select r.queue, r.org_id, r.rank, 1 as steps from duly.ready r
      where (r.queue, r.org_id, r.rank) > (%(queue)s, %(org_id)s, %(rank)s) order by r.queue, r.org_id, r.rank limit 1)
@@ -13,7 +14,7 @@ with recursive part as (
     where p.steps < %(steps)s
 ), last as (
     select p.queue, p.org_id, p.rank, p.steps from part p order by p.steps desc limit 1
-), old as (
+), old as materialized (
     select p.org_id, r.job_id
     from part p
     cross join lateral (
@@ -24,8 +25,10 @@ with recursive part as (
 ), stale as (
     select o.org_id, o.job_id
     from old o
-    join duly.job_records r using (org_id, job_id)
-    left join duly.job_states s using (org_id, job_id)
+    cross join lateral (
+        select * from duly.job_records r where r.org_id = o.org_id and r.job_id = o.job_id limit 1) r
+    left join lateral (
+        select s.run_at from duly.job_states s where s.org_id = o.org_id and s.job_id = o.job_id limit 1) s on true
     where greatest(coalesce(s.run_at, r.run_at), duly.resumed_at(r.org_id, r.queue, r.job_type))
           < duly.now() - duly.stale_after(r.policy, 'queued_stale_after', %(usual)s)
       and duly.is_judged(r.policy) and not duly.is_paused(r.org_id, r.queue, r.job_type)
