@@ -43,6 +43,7 @@ from duly.worker.workers_store import HeldJobUpdate, WorkerIdentity
 
 log = logging.getLogger("duly.worker")
 _RETRY_PAUSE = 0.5
+_MAINTENANCE_START_DELAY = 1.0
 _MAINTENANCE_STOP_TIMEOUT = 5.0
 _BUSY_SHARE = 0.75
 _BUSY_CLAIM_DELAY = 0.005
@@ -78,6 +79,7 @@ class Worker:
         self._ending = asyncio.Event()
         self._woken = asyncio.Event()
         self._registered = asyncio.Event()
+        self._idle = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._identity = WorkerIdentity.new(self.options)
 
@@ -103,13 +105,8 @@ class Worker:
             raise
         self._loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(self._executor, self.options.lease.total_seconds(), self._when_stuck)
-        self._heartbeat = Heartbeat(
-            self._connections.url,
-            self,
-            self.options.heartbeat,
-            self.options.lease,
-            direct=self._connections.direct,
-        )
+        url, direct = self._connections.url, self._connections.direct
+        self._heartbeat = Heartbeat(url, self, self.options.heartbeat, self.options.lease, direct=direct)
         self._heartbeat.start()
         listener = Listener(
             self._connections.listen_url,
@@ -129,7 +126,7 @@ class Worker:
         }.items():
             self._tasks.append(self._spawn(_restarting(loop, name), name))
         if self._beside is not None:
-            self._maintenance = self._spawn(self._beside(self._ending), "maintenance")
+            self._maintenance = self._spawn(self._maintain(self._beside), "maintenance")
 
     def _build(self, resources: Resources, handler_database: Database) -> None:
         options, database = self.options, resources.database
@@ -168,6 +165,12 @@ class Worker:
             services, options, self._settler, self._processes, self.loop_events, self._woken.set
         )
 
+    async def _maintain(self, beside: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+        """Run the maintenance, but jobs that wait for a worker first."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), _MAINTENANCE_START_DELAY)
+        await beside(self._ending)
+
     def _spawn(self, loop: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         # In an empty context: what is logged here belongs to no request of the code that started the worker.
         return asyncio.create_task(loop, name=f"duly-{name}", context=contextvars.Context())
@@ -191,8 +194,8 @@ class Worker:
         """Start to drain, once."""
         if self._drained is None:
             self.draining = True
-            self._woken.set()
-            self._registered.set()
+            for event in (self._idle, self._woken, self._registered):
+                event.set()
             self._drained = self._spawn(self._drain(), "drain")
         return self._drained
 
@@ -270,6 +273,7 @@ class Worker:
                 # A few start before the next claim is sent; many run while it is under way.
                 await asyncio.sleep(0)
             if not claimed and not self.draining:  # a drain may have begun before the wake-up was cleared
+                self._idle.set()
                 self.loop_events.record("idle")
                 await self._pause()
 
