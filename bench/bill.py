@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from figures.server import open_bench_server
 
 from duly import Actor, Duly, context
+from duly.cli.garbage_collector import tune_for_worker
 from duly.db.database import Database
 from duly.db.pool import PoolSize
 from duly.worker import claim as claims
@@ -211,6 +212,7 @@ async def work(url: str, home: str, jobs: int) -> None:
     before = time.process_time()
     app = make_app(url, home)
     async with app, app.worker(slots=500) as worker:
+        tune_for_worker()
         await worker.loop_events.wait("settled", jobs)
     sys.stdout.write(json.dumps({"cpu": (time.process_time() - before) * 1e6}))
 
