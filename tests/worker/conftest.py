@@ -1,4 +1,4 @@
-"""Fixture: the application of the isolated job types, on the database of the test."""
+"""Fixtures of worker tests: isolated and blocking job types, a claimer, the effects of handlers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ import psycopg
 import pytest
 
 from duly import Duly, Settings
+from duly.core.policy import QUEUES
+from duly.db.database import Database
 from duly.testing import FreshDatabase
+from duly.worker.claim import Claimer, Clock
 from tests.worker import isolated_jobs
+from tests.worker.blocking_jobs import BlockingJobs
 from tests.worker.effects import CREATE
 
 
@@ -35,3 +39,15 @@ def effects(sql: psycopg.Connection) -> Callable[[], list[Any]]:
     """Return a function that reads the committed effects of the handlers."""
     sql.execute(CREATE)
     return lambda: sql.execute("select job_id, attempt from effects").fetchall()
+
+
+@pytest.fixture
+def blocking(app: Duly) -> BlockingJobs:
+    """Job types whose handlers wait until the test lets them go."""
+    return BlockingJobs(app)
+
+
+@pytest.fixture
+def claimer(database: Database) -> Claimer:
+    """Return a claimer of all queues, without a worker."""
+    return Claimer(database, QUEUES[:-1], Clock())

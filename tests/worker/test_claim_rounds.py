@@ -9,24 +9,14 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.core.policy import QUEUES, parse_stored_policy
+from duly.core.policy import parse_stored_policy
 from duly.db.database import Database
 from duly.features.limits.service import Limits
 from duly.worker import claim as claims
-from duly.worker.claim import Claimer, Clock
+from duly.worker.claim import Claimer
 from tests.worker.blocking_jobs import WHY, BlockingJobs, create_orgs, create_paused_orgs, enqueue
 
 WORKER = uuid.uuid4()
-
-
-@pytest.fixture
-def blocking(app: Duly) -> BlockingJobs:
-    return BlockingJobs(app)
-
-
-@pytest.fixture
-def claimer(database: Database) -> Claimer:
-    return Claimer(database, QUEUES[:-1], Clock())
 
 
 async def test_a_claim_round_visits_every_org_before_it_returns_no_job(

@@ -9,25 +9,14 @@ import psycopg
 import pytest
 
 from duly import Duly
-from duly.core.policy import QUEUES
 from duly.db.database import Database
 from duly.features.limits.service import Limits
 from duly.features.queues.service import Queues
 from duly.worker import claim as claims
-from duly.worker.claim import Claimer, Clock, NamedJob
+from duly.worker.claim import Claimer, NamedJob
 from tests.worker.blocking_jobs import WHY, BlockingJobs, enqueue
 
 WORKER = uuid.uuid4()
-
-
-@pytest.fixture
-def blocking(app: Duly) -> BlockingJobs:
-    return BlockingJobs(app)
-
-
-@pytest.fixture
-def claimer(database: Database) -> Claimer:
-    return Claimer(database, QUEUES[:-1], Clock())
 
 
 async def claim_named(database: Database, org: uuid.UUID, job_id: uuid.UUID) -> list[claims.ClaimedJob]:

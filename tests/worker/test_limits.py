@@ -30,11 +30,6 @@ from tests.worker.blocking_jobs import (
 )
 
 
-@pytest.fixture
-def blocking(app: Duly) -> BlockingJobs:
-    return BlockingJobs(app)
-
-
 async def test_an_org_never_has_more_running_jobs_than_its_limit(
     app: Duly, blocking: BlockingJobs, org: uuid.UUID, sql: psycopg.Connection
 ) -> None:
