@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -21,9 +20,10 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from figures.server import open_bench_server
+from bench.figures.server import open_bench_server
+from bench.peers.processes import cpu_seconds
 
 from duly import Actor, Duly, context
 from duly.cli.garbage_collector import tune_for_worker
@@ -33,7 +33,6 @@ from duly.worker import claim as claims
 from duly.worker import settle_store
 
 ORGS = [uuid.UUID(int=number) for number in range(1, 21)]
-TICK = 1_000_000 / os.sysconf("SC_CLK_TCK")
 SIZE = """
 select sum(pg_total_relation_size(c.oid)) from pg_class c
 where c.relnamespace = 'duly'::regnamespace and c.relkind = 'r'
@@ -85,24 +84,7 @@ class Meter:
     def _read(self) -> tuple[float, float, float]:
         row = self._conn.execute("select (pg_current_wal_insert_lsn() - '0/0')::bigint").fetchone()
         assert row
-        return time.process_time() * 1e6, _tree_cpu(self._postmaster), float(row[0])
-
-
-def _tree_cpu(root: int) -> float:
-    """Return the CPU microseconds of a process and its children, those that ended included."""
-    children = Path(f"/proc/{root}/task/{root}/children").read_text().split()
-    total = _cpu(root, with_ended=True)
-    for child in children:
-        total += _cpu(int(child), with_ended=False)
-    return total
-
-
-def _cpu(pid: int, *, with_ended: bool) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return sum(map(int, fields[11:15] if with_ended else fields[11:13])) * TICK
+        return time.process_time() * 1e6, cpu_seconds(self._postmaster) * 1e6, float(row[0])
 
 
 def make_app(url: str, home: str) -> Duly:

@@ -41,7 +41,7 @@ class Lane(NamedTuple):
 
 
 class NamedJob(NamedTuple):
-    """The place of a job in its queue, as a notification names it."""
+    """The key of a job in its queue, as a notification names it."""
 
     lane: str
     org_id: UUID
