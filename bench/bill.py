@@ -138,13 +138,12 @@ async def steps(url: str, meter: Meter, jobs: int, batch: int, name: str) -> dic
                 )
 
         async def finish(part: claims.Claim) -> None:
+            done, claim_ids = [(job, None) for job in part.jobs], {job.claim_id for job in part.jobs}
             async with database.engine_autocommit() as conn:
-                await settle_store.complete(
-                    conn,
-                    [(job, None) for job in part.jobs],
-                    worker_id=worker_id,
-                    claim_ids=[part.jobs[0].claim_id],
-                )
+                if part.jobs[0].is_plain:
+                    await settle_store.complete_plain(conn, done, claim_ids=claim_ids)
+                else:
+                    await settle_store.complete(conn, done, worker_id=worker_id, claim_ids=claim_ids)
 
         for _ in range(2):
             part = await claim()

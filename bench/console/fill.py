@@ -62,13 +62,14 @@ with org as (
     insert into duly.scheduled (run_at, org_id, job_id, queue, rank)
     select now() + interval '1 second' * n, org_id, job_id, queue, 0 from job where what = 'later'
 ), worker as (
-    insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease)
-    select distinct worker_id, 'host-' || left(worker_id::text, 4), 'host', 1, '1', array['q:default'], 500,
-           interval '1 hour' from job
+    insert into duly.workers (worker_id, name, host, pid, version, layout, queues, slots, lease)
+    select distinct worker_id, 'host-' || left(worker_id::text, 4), 'host', 1, '1', 2, array['q:default'],
+           500, interval '1 hour' from job
 ), gone as (
     insert into duly.workers (
-        worker_id, name, host, pid, version, queues, slots, lease, started_at, heartbeat_at, stopped_at)
-    select gen_random_uuid(), 'gone-' || n, 'host', n, '1', array['q:default'], 100, interval '30 seconds',
+        worker_id, name, host, pid, version, layout, queues, slots, lease, started_at, heartbeat_at,
+        stopped_at)
+    select gen_random_uuid(), 'gone-' || n, 'host', n, '1', 2, array['q:default'], 100, interval '30 seconds',
            t.at, t.at, t.at
     from generate_series(1, 2000) n cross join lateral (select now() - interval '1 hour' * n as at) t
 ), claim as (

@@ -25,10 +25,10 @@ from duly import Duly
 from duly.core.decide import JobState
 from duly.core.outcome import Completed
 from duly.core.states import Status
+from duly.db.clock import Clock
 from duly.db.database import Database
 from duly.worker import claim as claims
 from duly.worker import workers_store as workers
-from duly.worker.claim import Clock
 from duly.worker.settle_writer import FinishedAttempt, RetryBudget, SettleWriter
 from growth.axes import Axis, Point
 from growth.fill import fill_history, fill_ready, make_orgs, refill, tidy

@@ -21,6 +21,7 @@ from duly.jobs.application import App
 from duly.maintenance.adapter_sync import AdapterSync
 from duly.maintenance.failure_callbacks import FailureCallbackRetrier
 from duly.maintenance.loop import Chore
+from duly.maintenance.plain_path import PlainPathSwitch
 from duly.maintenance.reaper import Reaper
 from duly.maintenance.reconciler import Reconciler
 from duly.maintenance.retention import MAINTENANCE_SCHEDULES
@@ -40,6 +41,7 @@ def background_services(app: App, settings: Settings) -> list[Chore]:
         Relay(app),
         *alerting_services(app, settings),
         QueueVacuum(app),
+        PlainPathSwitch(app),
         _MaintenancePlanner(Schedules(app)),
     ]
 

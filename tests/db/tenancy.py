@@ -48,6 +48,14 @@ ROWS: dict[str, Callable[[], Row]] = {
         "job_id": _JOB, "event_seq": 1, "event_type": "job.queued", "status": "queued", "attempt": 0,
         "occurred_at": _AT, "actor_type": "user", "actor_id": "u1",
     },
+    "job_ends": lambda: {
+        "job_id": _JOB, "worker_id": _SAME, "started_at": _AT, "finished_at": _AT,
+        "start_xid": "1", "has_result": False,
+    },
+    "event_batches": lambda: {
+        "occurred_at": _AT, "event_type": "job.started", "event_seq": 2, "job_count": 1,
+        "job_ids": [_JOB],
+    },
     "result_snapshots": lambda: {
         "job_id": _JOB, "result_kind": "final", "result_seq": 1, "payload": "{}", "created_at": _AT
     },

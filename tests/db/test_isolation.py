@@ -158,13 +158,15 @@ def test_functions_are_executable_only_by_the_listed_roles(filled: Conn) -> None
     assert set(granted) <= {"duly_engine", "duly_tenant", "duly_operator", "duly_auditor"}
     names = ("now", "current_org", "uuid7_floor", "uuid7", "uuid7_time", "random_id")
     harmless = {f"duly.{name}" for name in names}
+    reading = {"duly.state_of", "duly.events_of", "duly.find_plain_claim"}
     assert granted["duly_tenant"] == harmless | {
         "duly.enqueue",
         "duly.enqueue_jobs",
         "duly.enqueue_batch",
         "duly.cancel",
+        *reading,
     }
-    assert granted["duly_operator"] == harmless
+    assert granted["duly_operator"] == harmless | reading
     assert granted["duly_auditor"] < harmless
 
 

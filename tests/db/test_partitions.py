@@ -35,7 +35,7 @@ def test_ensure_partitions_creates_partitions_for_a_later_time(sql: psycopg.Conn
     sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
     sql.execute("set role duly_engine")
     [created] = sql.execute("select duly.ensure_partitions()").fetchone()
-    assert created == 5 * 5 + 4 * 10
+    assert created == 7 * 5 + 4 * 10
     assert "duly.job_records_20310601" in _partitions(sql, "job_records")
 
 
@@ -118,7 +118,7 @@ def test_concurrent_calls_create_each_partition_once(fresh: FreshDatabase) -> No
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(created) == [0, 0, 0, 65]
+    assert sorted(created) == [0, 0, 0, 75]
 
 
 def test_ensure_partitions_gives_up_on_a_table_lock_quickly(
@@ -129,4 +129,4 @@ def test_ensure_partitions_gives_up_on_a_table_lock_quickly(
         reader.execute("select count(*) from duly.event_log")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             sql.execute("select duly.ensure_partitions()")
-    assert sql.execute("select duly.ensure_partitions()").fetchone() == (65,)
+    assert sql.execute("select duly.ensure_partitions()").fetchone() == (75,)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,87 +15,19 @@ import pytest
 import duly
 from duly import Duly, Status
 from duly.core.decide import JobState, decide
-from duly.core.job import Actor
 from duly.core.outcome import AttemptOutcome, Canceled, Completed, ErrorInfo, Failed, Lost, Retried, Snoozed
 from duly.core.policy import RetryPolicy
 from duly.core.states import HELD, TERMINAL_EVENT, TRANSITIONS, Outcome, Trigger, sources
 from duly.db.database import Database
 from duly.db.statements import all_statements, statement, statement_sources
-from duly.jobs import store as job_store
 from duly.worker import claim as claims
 from duly.worker import settle_store as work
 from duly.worker.settle_store import ProgressUpdate
-from tests.db.stale_jobs import fail_waiting
+from tests.db.job_under_test import WORKER, JobUnderTest
 from tests.worker.working import dump_job_tables
 
 PACKAGE = Path(duly.__file__).parent
-WORKER = uuid.uuid4()
 ERROR = ErrorInfo("boom", "it broke", "ValueError")
-ZERO_UUID = uuid.UUID(int=0)
-
-
-@dataclass
-class JobUnderTest:
-    """A job that tests bring into any status, and the claim of a worker that once held it."""
-
-    database: Database
-    org: uuid.UUID
-    job_id: uuid.UUID
-    held: claims.ClaimedJob
-
-    async def claim(self, *, gates: bool = True) -> list[claims.ClaimedJob]:
-        async with self.database.engine() as conn:
-            claim = await claims.claim_jobs(
-                conn,
-                worker_id=WORKER,
-                claim_id=uuid.uuid4(),
-                lane="q:default",
-                slots=5,
-                after_org=ZERO_UUID,
-                gates=gates,
-            )
-        return claim.jobs
-
-    async def claim_named(self) -> list[claims.ClaimedJob]:
-        named = claims.NamedJob("q:default", self.org, 0, self.job_id)
-        async with self.database.engine() as conn:
-            claim = await claims.claim_named_job(conn, named, worker_id=WORKER, claim_id=uuid.uuid4())
-        return claim.jobs
-
-    async def settle(
-        self, ending: AttemptOutcome, *, status: Status = Status.RUNNING, attempts: int = 5
-    ) -> bool:
-        hold = JobState(status, self.held.attempt, self.held.returned)
-        decision = decide(hold, ending, RetryPolicy(max_attempts=attempts), datetime.now(UTC), 0.0)
-        async with self.database.engine() as conn:
-            settled = await work.settle(
-                conn, [(self.held, decision)], actor_type="worker", actor_id=str(WORKER)
-            )
-        return settled == {(self.org, self.job_id, self.held.attempt)}
-
-    async def complete(self) -> bool:
-        async with self.database.engine() as conn:
-            lost = await work.complete(conn, [(self.held, {"ok": True})], worker_id=WORKER)
-        assert lost <= {self.held.key}
-        return not lost
-
-    async def chunk(self) -> bool:
-        async with self.database.engine() as conn:
-            return (
-                await work.store_chunk(conn, self.held, chunk_key="a", payload={"n": 1}, progress_percent=40)
-                is not None
-            )
-
-    async def cancel(self) -> bool:
-        async with self.database.tenant(self.org) as conn:
-            answer = await job_store.cancel_job(
-                conn, self.org, self.job_id, by="user", reason="enough", actor=Actor.user("u1")
-            )
-        return answer == "canceled"
-
-    async def reconcile(self) -> bool:
-        async with self.database.engine() as conn:
-            return await fail_waiting(conn, self.org, self.job_id)
 
 
 Verb = Callable[[JobUnderTest], Awaitable[object]]
@@ -109,6 +40,7 @@ VERBS: dict[tuple[str, Trigger], Verb] = {
     ("fail_waiting", Trigger.RECONCILE): lambda s: s.reconcile(),
     ("store_chunk", Trigger.CHUNK): lambda s: s.chunk(),
     ("complete", Trigger.FINISH): lambda s: s.complete(),
+    ("complete_plain", Trigger.FINISH): lambda s: s.complete_plain(),
     ("settle", Trigger.FINISH): lambda s: s.settle(Completed({"ok": True})),
     ("settle", Trigger.FAIL): lambda s: s.settle(Failed(ERROR)),
     ("settle", Trigger.RETRY): lambda s: s.settle(Retried(ERROR)),
@@ -117,7 +49,7 @@ VERBS: dict[tuple[str, Trigger], Verb] = {
     ("settle", Trigger.CANCEL): lambda s: s.settle(Canceled("worker", "asked to")),
 }
 
-ENDINGS = ("complete", "settle")
+ENDINGS = ("complete", "complete_plain", "settle")
 
 SITUATIONS: dict[str, tuple[Status, list[Verb]]] = {
     "queued, new": (Status.QUEUED, []),
@@ -127,6 +59,15 @@ SITUATIONS: dict[str, tuple[Status, list[Verb]]] = {
         [lambda s: s.claim(), lambda s: s.settle(Snoozed(timedelta(hours=1)))],
     ),
     "running": (Status.RUNNING, [lambda s: s.claim()]),
+    "running, plain": (Status.RUNNING, [lambda s: s.claim(gates=False, plain=True)]),
+    "running, left the plain path": (
+        Status.RUNNING,
+        [lambda s: s.claim(gates=False, plain=True), lambda s: s.leave_plain_path()],
+    ),
+    "completed, plain": (
+        Status.COMPLETED,
+        [lambda s: s.claim(gates=False, plain=True), lambda s: s.complete_plain()],
+    ),
     "partial": (Status.PARTIAL, [lambda s: s.claim(), lambda s: s.chunk()]),
     "completed": (Status.COMPLETED, [lambda s: s.claim(), lambda s: s.settle(Completed({"ok": True}))]),
     "failed": (Status.FAILED, [lambda s: s.claim(), lambda s: s.settle(Failed(ERROR))]),
@@ -193,6 +134,11 @@ async def test_only_legal_transitions_succeed(
     reachable = (name not in ENDINGS or start in HELD) and (
         trigger is not Trigger.CLAIM or situation != "queued for later"
     )
+    if name in ("complete", "complete_plain") and start is Status.RUNNING:
+        # Each is fenced by what the other one does not have: a state row, or a claim of the plain path.
+        reachable = (name == "complete_plain") == (situation == "running, plain")
+    elif name == "complete_plain":
+        reachable = False
     legal = (start, trigger) in TRANSITIONS and reachable
     if name == "cancel" and start in HELD:
         await _assert_cancel_is_a_request(job, sql, start)

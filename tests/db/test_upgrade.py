@@ -117,7 +117,7 @@ def test_a_new_database_has_the_same_seed_rows_as_an_upgraded_one(cluster: Datab
         seeded = rows(after, columns(after))
         assert seeded == rows(before, columns(after))
         assert {table.removeprefix("duly.") for table in seeded if seeded[table]} == {
-            *("audit_mark", "organizations", "partitioned_tables", "queues", "relay_mark")
+            *("audit_mark", "layouts", "organizations", "partitioned_tables", "queues", "relay_mark")
         }
 
 
@@ -126,7 +126,10 @@ def test_an_upgrade_keeps_every_row(fresh: FreshDatabase, sql: psycopg.Connectio
     before = rows(sql, old_columns)
     assert [table for table in before if not before[table]] == []
     upgrade(fresh)
-    assert rows(sql, old_columns) == before
+    after = rows(sql, old_columns)
+    # Later releases have more partitioned tables.
+    assert set(after["duly.partitioned_tables"]) > set(before.pop("duly.partitioned_tables"))
+    assert {table: after[table] for table in before} == before
 
 
 def test_a_role_that_could_enqueue_before_an_upgrade_can_enqueue_after_it(

@@ -92,8 +92,9 @@ async def test_a_row_that_changes_after_its_end_is_noticed(
 def _worker(sql: psycopg.Connection[Any], silent_for: float) -> uuid.UUID:
     worker_id = uuid.uuid4()
     sql.execute(
-        """insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease, heartbeat_at)
-           values (%s, 'w', 'h', 1, '0', '{q:default}', 1, '5 s', now() - make_interval(secs => %s))""",
+        """insert into duly.workers
+           (worker_id, name, host, pid, version, layout, queues, slots, lease, heartbeat_at)
+           values (%s, 'w', 'h', 1, '0', 2, '{q:default}', 1, '5 s', now() - make_interval(secs => %s))""",
         [worker_id, silent_for],
     )
     return worker_id

@@ -6,16 +6,32 @@ import psycopg
 
 BOOKS = {
     "events have gaps, or the state miscounts them": """
-        select r.job_id from duly.jobs r join duly.event_log e using (org_id, job_id)
+        select r.job_id from duly.jobs r join duly.job_events e using (org_id, job_id)
         group by r.job_id, r.event_seq having count(*) <> max(e.event_seq) or count(*) <> r.event_seq
     """,
     "the last event is not the end, or there are two ends": """
-        select r.job_id from duly.jobs r join duly.event_log e using (org_id, job_id)
+        select r.job_id from duly.jobs r join duly.job_events e using (org_id, job_id)
         group by r.job_id, r.status, r.event_seq
         having count(*) filter (where e.event_type in ('job.completed', 'job.failed', 'job.canceled'))
                <> (r.status in ('completed', 'failed', 'canceled'))::integer
             or bool_or(e.event_type = 'job.' || r.status and e.event_seq = r.event_seq)
                <> true and r.status in ('completed', 'failed', 'canceled')
+    """,
+    "an event is missing in the order of commits, or is there twice": """
+        select job_id from (
+            select org_id, job_id, event_seq, event_type, commit_xid from duly.job_events
+            except all
+            select org_id, job_id, event_seq, event_type, commit_xid from duly.all_events
+        ) missing
+        union all
+        select job_id from (
+            select org_id, job_id, event_seq, event_type, commit_xid from duly.all_events
+            except all
+            select org_id, job_id, event_seq, event_type, commit_xid from duly.job_events
+        ) unknown
+    """,
+    "a job has a state, and an end of the plain path": """
+        select s.job_id from duly.job_states s join duly.job_ends e using (org_id, job_id)
     """,
     "a queued job waits nowhere or twice, or another one waits": """
         select r.job_id from duly.jobs r

@@ -9,8 +9,9 @@ from collections import Counter
 import psycopg
 
 from duly import Duly
+from duly.db.clock import Clock
 from duly.db.database import Database
-from duly.worker.claim import Claimer, Clock
+from duly.worker.claim import Claimer
 from tests.journeys.backlog import fill
 
 

@@ -68,6 +68,23 @@ def ended(
     return job
 
 
+def ended_plain(sql: Conn, org: uuid.UUID, at: str = LONG_AGO, *, ended_at: str | None = None) -> uuid.UUID:
+    """A job that was enqueued then and was completed on the plain path."""
+    job = record(sql, org, at)
+    insert(sql, "job_ends", org, job_id=job, started_at=at, finished_at=ended_at or at)
+    return job
+
+
+def claim_plain(sql: Conn, org: uuid.UUID, job: uuid.UUID) -> None:
+    """Let a worker hold a job on the plain path."""
+    sql.execute(
+        """insert into duly.claims
+           (claim_id, worker_id, claimed_at, org_ids, job_ids, plain, low, high, commit_xid)
+           values (gen_random_uuid(), gen_random_uuid(), now(), array[%s], array[%s], true, %s, %s, '1')""",
+        [org, job, job, job],
+    )
+
+
 def partitions(sql: Conn, parent: str) -> list[str]:
     """The partitions of a table that are older than any retention."""
     query = (

@@ -58,8 +58,9 @@ def silent_worker(sql: psycopg.Connection[Any], silence: str | None = NONE, **ch
     """One that has just sent a heartbeat, and may be silent for so long from now on."""
     worker_id = uuid.uuid4()
     sql.execute(
-        """insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease, silence)
-           values (%s, 'w', 'h', 1, '0', '{q:default}', 1, '30 s', %s)""",
+        """insert into duly.workers
+           (worker_id, name, host, pid, version, layout, queues, slots, lease, silence)
+           values (%s, 'w', 'h', 1, '0', 2, '{q:default}', 1, '30 s', %s)""",
         [worker_id, silence],
     )
     for column, value in changes.items():

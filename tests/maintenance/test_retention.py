@@ -19,8 +19,10 @@ from tests.db.tenancy import insert
 from tests.maintenance.aging import (
     LONG_AGO,
     Conn,
+    claim_plain,
     drop,
     ended,
+    ended_plain,
     everything,
     job_id,
     make_partitions,
@@ -31,10 +33,10 @@ from tests.maintenance.aging import (
 )
 
 ORG = uuid.UUID(int=0xA)
-MONTHLY = ("job_records", "job_states", "result_finals")
+MONTHLY = ("job_records", "job_states", "job_ends", "result_finals")
 JOB_TABLES = (
     "event_log", "job_logs", "webhook_deliveries", "result_partials", "result_finals",
-    "job_records", "job_states",
+    "job_records", "job_states", "job_ends",
 )  # fmt: skip
 
 
@@ -69,12 +71,13 @@ def test_every_table_with_jobs_is_covered_by_retention(sql: Conn) -> None:
         where c.relnamespace = 'duly'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
           and a.attname in ('job_id', 'job_ids') and not a.attisdropped
     """
-    keeps = {"ready", "scheduled", "job_states", "ledger"}
+    keeps = {"ready", "scheduled", "job_states", "claims", "ledger"}
     history = {
-        "job_records", "event_log", "result_snapshots", "schedule_ticks", "job_logs", "webhook_deliveries"
+        "job_records", "event_log", "result_snapshots", "schedule_ticks", "job_logs", "webhook_deliveries",
+        "job_ends", "event_batches",
     }  # fmt: skip
-    # A claim and a run identity are never without an active state or queue row; the rest follows the job.
-    follows = {"claims", "active_runs", "dead_letters", "artifacts", "bridge_debts", "subscriptions"}
+    # A run identity is never without an active state or queue row; the rest follows the job.
+    follows = {"active_runs", "dead_letters", "artifacts", "bridge_debts", "subscriptions"}
     # What was told of a job may stay without it.
     tells = {"notifications", "relay_mark"}
     assert {name for (name,) in sql.execute(query)} == keeps | history | follows | tells
@@ -86,6 +89,7 @@ def test_the_default_retention_is_as_documented() -> None:
     days = {name: kept and kept.days for name, kept in retention.retention_by_table(Retention()).items()}
     assert days == {
         "event_log": 30, "result_partials": 14, "result_finals": 90, "job_records": 400, "job_states": 400,
+        "job_ends": 400, "event_batches": 400,
         "schedule_ticks": 400, "audit_entries": None, "job_logs": 30, "webhook_deliveries": 30,
     }  # fmt: skip
 
@@ -123,7 +127,7 @@ def test_current_and_coming_partitions_are_never_dropped(sql: Conn) -> None:
     assert one(sql, "select duly.ensure_partitions()") == 0
 
 
-@pytest.mark.parametrize("parent", JOB_TABLES[:-1])
+@pytest.mark.parametrize("parent", JOB_TABLES[:-2])
 def test_nothing_but_the_old_partition_is_touched(aged: Conn, parent: str) -> None:
     ended(aged, ORG)
     ended(aged, ORG, "2024-03-20T00:00:00Z")
@@ -137,15 +141,24 @@ def test_nothing_but_the_old_partition_is_touched(aged: Conn, parent: str) -> No
     assert everything(aged, table, "event_drops") == before
 
 
-def test_states_are_dropped_only_after_their_records(aged: Conn) -> None:
-    job = ended(aged, ORG)
-    assert why(aged, "job_states") == "its job_records are still there"
+@pytest.mark.parametrize("parent", ["job_states", "job_ends"])
+def test_states_and_ends_are_dropped_only_after_their_records(aged: Conn, parent: str) -> None:
+    job = ended(aged, ORG) if parent == "job_states" else ended_plain(aged, ORG)
+    assert why(aged, parent) == "its job_records are still there"
     while partitions(aged, "job_records"):
         drop(aged, "job_records")
     assert one(aged, "select count(*) from duly.jobs where job_id = %s", job) == 0
-    while partitions(aged, "job_states"):
-        drop(aged, "job_states")
-    assert one(aged, "select count(*) from duly.job_states") == 0
+    while partitions(aged, parent):
+        drop(aged, parent)
+    assert one(aged, f"select count(*) from duly.{parent}") == 0
+
+
+def test_a_record_stays_while_the_end_of_its_job_is_young(aged: Conn) -> None:
+    job = ended_plain(aged, ORG, ended_at="2024-12-20T00:00:00Z")
+    for now, there in (("2025-01-18T00:00:00Z", 1), ("2025-01-20T00:00:00Z", 0)):
+        for _ in range(20):
+            drop(aged, "job_records", "30 days", now)
+        assert one(aged, "select count(*) from duly.job_records where job_id = %s", job) == there
 
 
 ACTIVE: dict[str, Callable[[Conn, uuid.UUID], None]] = {
@@ -154,6 +167,7 @@ ACTIVE: dict[str, Callable[[Conn, uuid.UUID], None]] = {
     "waits for its time": lambda sql, job: insert(sql, "scheduled", ORG, job_id=job),
     "is queued": lambda sql, job: insert(sql, "job_states", ORG, job_id=job, status="queued"),
     "is running": lambda sql, job: insert(sql, "job_states", ORG, job_id=job, status="running"),
+    "is running on the plain path": lambda sql, job: claim_plain(sql, ORG, job),
     "is partial": lambda sql, job: insert(sql, "job_states", ORG, job_id=job, status="partial"),
 }
 
@@ -171,7 +185,10 @@ def test_an_active_job_holds_its_partitions_back(aged: Conn, state: str, parent:
         for _ in range(20):
             drop(aged, table)
     assert partitions(aged, parent) == [kept]
-    assert why(aged, parent) == f"job {job} {state.removesuffix(' in a lane')}"
+    assert (
+        why(aged, parent)
+        == f"job {job} {state.removesuffix(' in a lane').removesuffix(' on the plain path')}"
+    )
     assert everything(aged) == before
     assert one(aged, "select status from duly.jobs where job_id = %s", job) in (
         "queued",

@@ -69,8 +69,8 @@ with job as materialized (
     select gen_random_uuid(), worker_id, now(), array_agg(org_id), array_agg(job_id)
     from job where what = 'held' group by worker_id, n / 10
 ), worker as (
-    insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease)
-    select distinct worker_id, 'w', 'h', 1, '0', array['q:default'], 20, interval '1 hour'
+    insert into duly.workers (worker_id, name, host, pid, version, layout, queues, slots, lease)
+    select distinct worker_id, 'w', 'h', 1, '0', 2, array['q:default'], 20, interval '1 hour'
     from job where what = 'held' on conflict do nothing
 )
 insert into duly.job_states (

@@ -206,7 +206,7 @@ async def test_matching_reads_each_job_once(rich: Rich, plans: str) -> None:
                 await conn.execute(PREFER_INDEX_ORDER)
                 trace.plans.clear()
                 await job_lists.match(conn, job_filter, [JobCursor(None, job, rich.org) for job in jobs])
-            check(trace, job_records=50, job_states=states, dead_letters=50)
+            check(trace, job_records=50, job_states=states, dead_letters=50, claims=50)
 
 
 def session(database: Database, job_filter: JobFilter) -> AbstractAsyncContextManager[Connection]:

@@ -78,9 +78,9 @@ BOUNDS: dict[Verb, Bound] = {
     ),
     operations.read: Bound({"job_records": 1, "job_states": 1}, {"job_records_pkey", "job_states_pkey"}),
     operations.lose: Bound({"workers": WORKERS}, {"workers_pkey", "workers_beating"}),
-    # All claims are read; then the jobs of the lost worker.
+    # All claims are read, and the two of the lost worker once more; then its jobs.
     operations.abandoned: Bound(
-        {"claims": CLAIMS, "workers": CLAIMS, "job_states": OF_ONE, "job_records": OF_ONE},
+        {"claims": CLAIMS + 2, "workers": CLAIMS + 2, "job_states": OF_ONE, "job_records": OF_ONE},
         {"claims_pkey", "claims_by_worker", "workers_pkey", "job_states_pkey", "job_records_pkey"},
     ),
     operations.lost: Bound(

@@ -11,9 +11,10 @@ import pytest
 
 from duly import Duly, Settings
 from duly.core.policy import QUEUES
+from duly.db.clock import Clock
 from duly.db.database import Database
 from duly.testing import FreshDatabase
-from duly.worker.claim import Claimer, Clock
+from duly.worker.claim import Claimer
 from tests.worker import isolated_jobs
 from tests.worker.blocking_jobs import BlockingJobs
 from tests.worker.effects import CREATE

@@ -68,18 +68,21 @@ async def test_effects_happen_once_when_the_commit_response_is_lost(
     check_consistency(sql)
 
 
+@pytest.mark.parametrize(
+    ("jobs", "statement"), [(5, "'job.completed', 'completed'"), (20, "insert into duly.job_ends")]
+)
 async def test_a_completion_is_written_once_when_the_commit_response_is_lost(
-    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy, jobs: int, statement: str
 ) -> None:
     @app.job("step.take")
     async def take(n: int) -> int:
         return n
 
-    handles = await app.enqueue_many([take.call(n) for n in range(20)])
-    proxy.drop_commit_response("'job.completed', 'completed'")
+    handles = await app.enqueue_many([take.call(n) for n in range(jobs)])
+    proxy.drop_commit_response(statement)
     async with working(app):
         await proxy.dropped.wait()
-        assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == list(range(20))
+        assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == list(range(jobs))
     for handle in handles:
         assert await event_types(handle) == ["queued", "started", "completed"]
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)

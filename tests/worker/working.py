@@ -140,6 +140,9 @@ def dump_job_tables(sql: psycopg.Connection[Any]) -> list[Any]:
     tables = (
         "job_records",
         "job_states",
+        "job_ends",
+        "event_batches",
+        "claims",
         "event_log",
         "result_snapshots",
         "ready",

@@ -229,6 +229,9 @@ def retention_by_table(keep: Retention) -> dict[str, timedelta | None]:
         "result_finals": keep.final_results,
         "job_records": keep.jobs,
         "job_states": keep.jobs,
+        "job_ends": keep.jobs,
+        # Lists of completed jobs read it, too.
+        "event_batches": keep.jobs,
         "schedule_ticks": keep.schedule_ticks,
         "audit_entries": keep.audit,
     }

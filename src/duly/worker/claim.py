@@ -18,6 +18,7 @@ from psycopg.rows import TupleRow
 from duly.core.errors import StoreError
 from duly.core.job import Actor, ActorType
 from duly.core.policy import CRITICAL_QUEUE
+from duly.db.clock import Clock
 from duly.db.database import Database, retry_transaction
 from duly.db.pool import Connection
 from duly.db.statements import statement
@@ -25,6 +26,7 @@ from duly.worker.metrics import WorkerMetrics
 
 _MAX_JOBS_PER_CLAIM = 500
 _MAX_JOBS_PER_HINT = 10
+_MIN_PLAIN_JOBS = 10
 _MAX_PEEKS_PER_ROUND = 20
 _CLOSED_GATE_PAUSE = timedelta(milliseconds=250)
 _PEEK_TTL = 0.05
@@ -97,11 +99,18 @@ class ClaimedJob(NamedTuple):
     claim_id: UUID
     waited: float = 0.0
     """Seconds between the moment the job could have started and its claim."""
+    left_jobs: set[UUID] | None = None
+    """The jobs of its claim that left the plain path; None if the claim is not on it."""
 
     @property
     def actor(self) -> Actor:
         """The actor that enqueued the job."""
         return Actor(ActorType(self.actor_type), self.actor_id)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its claim is all that was written for this attempt: it has no state row."""
+        return self.left_jobs is not None and self.job_id not in self.left_jobs
 
     @property
     def fence(self) -> dict[str, Any]:
@@ -142,13 +151,16 @@ async def claim_jobs(
     job_type: str = "",
     max_orgs: int = 1000,
     gates: bool = True,
+    min_plain: int = _MIN_PLAIN_JOBS,
 ) -> Claim:
     """Claim up to `slots` runnable jobs of a lane, round-robin over the orgs after `after_org`.
 
     One call visits at most `max_orgs` orgs. Without `gates` it is cheaper, but where a gate stands it claims
-    nothing, and returns `more`.
+    nothing, and returns `more`; and at least `min_plain` new jobs take the plain path, with a claim of their
+    own.
     """
-    values = {
+    plain_claim_id = uuid4()
+    values: dict[str, Any] = {
         "worker_id": worker_id,
         "claim_id": claim_id,
         "lane": lane,
@@ -159,9 +171,12 @@ async def claim_jobs(
     if gates:
         cursor = await conn.execute(statement("jobs/claim"), {**values, "job_type": job_type}, prepare=True)
     else:
+        values |= {"plain_claim_id": plain_claim_id, "min_plain": min_plain}
         cursor = await conn.execute(statement("jobs/claim_open"), values, prepare=True)
     rows = await cursor.fetchall()
-    return Claim(_jobs(rows, claim_id), *rows[0][-2:]) if rows else Claim([], after_org, more=False)
+    if not rows:
+        return Claim([], after_org, more=False)
+    return Claim(_jobs(rows, claim_id, plain_claim_id), *rows[0][-2:])
 
 
 async def claim_named_job(conn: Connection, job: NamedJob, *, worker_id: UUID, claim_id: UUID) -> Claim:
@@ -171,13 +186,15 @@ async def claim_named_job(conn: Connection, job: NamedJob, *, worker_id: UUID, c
     return Claim(_jobs(await cursor.fetchall(), claim_id), job.org_id, more=False)
 
 
-def _jobs(rows: Sequence[TupleRow], claim_id: UUID) -> list[ClaimedJob]:
+def _jobs(rows: Sequence[TupleRow], claim_id: UUID, plain_claim_id: UUID | None = None) -> list[ClaimedJob]:
     """Return the jobs of the rows. A row without a policy has the policy of the row before it."""
-    jobs, policy = [], ""
-    for *columns, waited, new_policy, _, _ in rows:
+    jobs, policy, left_jobs = [], "", set[UUID]()
+    for *columns, plain, waited, new_policy, _, _ in rows:
         policy = new_policy or policy
-        if columns[0] is not None:
-            jobs.append(ClaimedJob._make((*columns, policy, claim_id, waited)))
+        if plain:
+            jobs.append(ClaimedJob._make((*columns, policy, plain_claim_id, waited, left_jobs)))
+        elif columns[0] is not None:
+            jobs.append(ClaimedJob._make((*columns, policy, claim_id, waited, None)))
     return jobs
 
 
@@ -212,30 +229,6 @@ class LaneShares:
         # Lanes that left took their debts along; the bound keeps those that stay within reach of new ones.
         self._owed = {name: min(part, len(owed)) for name, part in owed.items()}
         return [(lane, shares[lane.name]) for lane in ordered if shares[lane.name] > 0]
-
-
-class Clock:
-    """The database's clock, extrapolated by the local monotonic clock: a wrong wall clock does no harm."""
-
-    def __init__(self) -> None:
-        self._at: datetime | None = None
-        self._since = 0.0
-        self._ahead = time.time() - time.monotonic()
-
-    def set(self, now: datetime) -> None:
-        """Set the clock to the time the database just returned."""
-        self._at, self._since = now, time.monotonic()
-        self._ahead = now.timestamp() - self._since
-
-    def now(self) -> datetime:
-        """Return the database's current time."""
-        if self._at is None:
-            raise RuntimeError("the clock is not set: peek at the lanes before reading it")
-        return self._at + timedelta(seconds=time.monotonic() - self._since)
-
-    def minute(self) -> int:
-        """Return the database's current minute since the epoch; the local one until the clock is set."""
-        return int((time.monotonic() + self._ahead) // 60)
 
 
 class Claimer:

@@ -15,6 +15,7 @@ from duly.core.decide import Transition
 from duly.core.error_report import fingerprint
 from duly.core.policy import parse_stored_policy
 from duly.core.states import Status
+from duly.db.database import Database, retry_transaction
 from duly.db.pool import Connection
 from duly.db.statements import statement
 from duly.jobs.stale_jobs import JobEvidence
@@ -58,6 +59,7 @@ async def settle(
     claim_ids: Iterable[UUID] = (),
 ) -> set[Key]:
     """Write decided transitions; return the attempts that still held their lease. The others were lost."""
+    await _leave_plain_path(conn, [job for job, _ in decided])
     values = settle_values(decided, actor_type=actor_type, actor_id=actor_id, claim_ids=claim_ids)
     cursor = await conn.execute(statement("jobs/settle"), values, prepare=True)
     return {(row[0], row[1], row[2]) for row in await cursor.fetchall()}
@@ -89,6 +91,68 @@ async def complete(
         prepare=True,
     )
     return {(row[0], row[1], row[2]) for row in await cursor.fetchall()}
+
+
+async def complete_plain(
+    conn: Connection, done: Sequence[tuple[ClaimedJob, Any]], *, claim_ids: Iterable[UUID] = ()
+) -> set[tuple[UUID, UUID]]:
+    """Complete jobs of the plain path; return the org and id of those that have left it, or were lost."""
+    results = [value for _, value in done]
+    numbers: dict[UUID, int] = {}
+    claim_of = [numbers.setdefault(job.claim_id, len(numbers) + 1) for job, _ in done]
+    cursor = await conn.execute(
+        statement("jobs/complete_plain"),
+        {
+            "claim_ids": list(numbers),
+            "claim_of": claim_of,
+            "org_ids": f"{{{','.join([job.org_id.hex for job, _ in done])}}}",
+            "job_ids": f"{{{','.join([job.job_id.hex for job, _ in done])}}}",
+            "results": json.dumps(results, allow_nan=False) if any(v is not None for v in results) else None,
+            "settled_claims": list(claim_ids),
+        },
+        prepare=True,
+    )
+    return {(row[0], row[1]) for row in await cursor.fetchall()}
+
+
+async def leave_plain_path(database: Database, jobs: Iterable[ClaimedJob]) -> None:
+    """Give jobs of the plain path a state row, before anything but a plain completion is written for them.
+
+    In a transaction of its own, so that the claim is locked for a moment only. Once it has committed, the
+    jobs are remembered as having left.
+    """
+    plain = [job for job in jobs if job.is_plain]
+    if not plain:
+        return
+
+    async def once() -> None:
+        async with database.engine_autocommit() as conn:
+            await _leave_plain_path(conn, plain)
+
+    await retry_transaction(once)
+    for job in plain:
+        assert job.left_jobs is not None
+        job.left_jobs.add(job.job_id)
+
+
+async def _leave_plain_path(conn: Connection, jobs: Sequence[Settleable]) -> None:
+    plain = [job for job in jobs if isinstance(job, ClaimedJob) and job.is_plain]
+    if plain:
+        await conn.execute(statement("jobs/leave_plain_path"), plain_values(plain))
+    for job in jobs:
+        # The reconciler does not know the claim.
+        if isinstance(job, JobEvidence):
+            key = {"org_id": job.org_id, "job_id": job.job_id}
+            await conn.execute(statement("jobs/leave_plain_path_of"), key)
+
+
+def plain_values(jobs: Sequence[ClaimedJob]) -> dict[str, Any]:
+    """Return the values of `jobs/leave_plain_path`."""
+    return {
+        "claim_ids": [job.claim_id for job in jobs],
+        "org_ids": [job.org_id for job in jobs],
+        "job_ids": [job.job_id for job in jobs],
+    }
 
 
 def _row(job: Settleable, to: Transition, actor_type: str, actor_id: str) -> dict[str, Any]:
@@ -146,6 +210,7 @@ async def store_chunk(
     progress_percent: float,
 ) -> int | None:
     """Store one chunk's result; return its sequence number, or None if the lease was lost."""
+    await _leave_plain_path(conn, [job])
     cursor = await conn.execute(
         statement("jobs/store_chunk"),
         {
@@ -182,6 +247,7 @@ async def write_progress(conn: Connection, updates: Sequence[ProgressUpdate]) ->
         }
         for update in sorted(updates, key=lambda update: update.job.key)
     ]
+    await _leave_plain_path(conn, [update.job for update in updates])
     cursor = await conn.execute(
         statement("jobs/update_progress"), {"updates": json.dumps(rows, allow_nan=False)}
     )

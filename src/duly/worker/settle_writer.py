@@ -18,13 +18,15 @@ from duly.core.policy import parse_stored_policy
 from duly.core.reconciliation import ReconciliationSource
 from duly.core.redaction import printable
 from duly.core.states import Status
+from duly.db.clock import Clock
 from duly.db.database import Database, retry_transaction
 from duly.db.pool import Connection
 from duly.jobs.application import App
 from duly.jobs.failure_callbacks import PendingCallback, run_failure_callback, with_failure_callbacks
 from duly.worker import settle_store
-from duly.worker.claim import ClaimedJob, Clock
+from duly.worker.claim import ClaimedJob
 from duly.worker.metrics import WorkerMetrics
+from duly.worker.settle_store import Key
 
 _MAX_DEPENDENCY_LENGTH = 150
 
@@ -93,7 +95,8 @@ class SettleWriter:
     async def write(self, batch: Sequence[FinishedAttempt], claim_ids: Iterable[UUID]) -> SettleResult:
         """Write all endings or none, and delete the claims that end with them."""
         if all(finished.is_plain for finished in batch):
-            return await retry_transaction(partial(self._complete, batch, list(claim_ids)))
+            return await self._complete(batch, list(claim_ids))
+        await settle_store.leave_plain_path(self._database, [finished.job for finished in batch])
         once = partial(self._settle, batch, list(claim_ids))
         if len(batch) == 1 and self.may_call_back(batch[0]):
             return await with_failure_callbacks(once)
@@ -101,10 +104,32 @@ class SettleWriter:
 
     async def _complete(self, batch: Sequence[FinishedAttempt], claim_ids: list[UUID]) -> SettleResult:
         done = [(end.job, end.ending.result) for end in batch if isinstance(end.ending, Completed)]
-        async with self._database.engine_autocommit() as conn:
-            lost = await settle_store.complete(conn, done, worker_id=batch[0].worker_id, claim_ids=claim_ids)
+        stateful = [pair for pair in done if not pair[0].is_plain]
+        if len(stateful) < len(done):
+            plain = [pair for pair in done if pair[0].is_plain]
+            other = await retry_transaction(
+                partial(self._complete_plain, plain, [] if stateful else claim_ids)
+            )
+            stateful += [pair for pair in plain if other and pair[0].key[:2] in other]
+        lost: set[Key] = set()
+        if stateful:
+            lost = await retry_transaction(
+                partial(self._complete_stateful, stateful, batch[0].worker_id, claim_ids)
+            )
         self._metrics.completed(batch, lost)
         return SettleResult([job for job, _ in done if lost and job.key in lost], [])
+
+    async def _complete_plain(
+        self, done: Sequence[tuple[ClaimedJob, Any]], claim_ids: list[UUID]
+    ) -> set[tuple[UUID, UUID]]:
+        async with self._database.engine_autocommit() as conn:
+            return await settle_store.complete_plain(conn, done, claim_ids=claim_ids)
+
+    async def _complete_stateful(
+        self, done: Sequence[tuple[ClaimedJob, Any]], worker_id: UUID, claim_ids: list[UUID]
+    ) -> set[Key]:
+        async with self._database.engine_autocommit() as conn:
+            return await settle_store.complete(conn, done, worker_id=worker_id, claim_ids=claim_ids)
 
     async def _settle(
         self, batch: Sequence[FinishedAttempt], claim_ids: list[UUID], call_back: bool

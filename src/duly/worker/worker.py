@@ -15,6 +15,7 @@ from uuid import UUID
 import psycopg
 
 from duly.core.errors import StoreError, UnknownQueue
+from duly.db.clock import Clock
 from duly.db.database import Database
 from duly.db.listener import Listener
 from duly.deprecated_names import DeprecatedName
@@ -23,7 +24,7 @@ from duly.jobs.resources import Resources
 from duly.observability import logs
 from duly.worker import settle_store
 from duly.worker import workers_store as workers
-from duly.worker.claim import Claimer, Clock
+from duly.worker.claim import Claimer
 from duly.worker.context.progress import ProgressWriter
 from duly.worker.context.services import HandlerServices
 from duly.worker.execute import Executor
@@ -37,7 +38,6 @@ from duly.worker.metrics import WorkerMetrics
 from duly.worker.options import WorkerConnections, WorkerOptions
 from duly.worker.queue_stats import QueueStatsRecorder
 from duly.worker.settle import Settler
-from duly.worker.settle_store import Key
 from duly.worker.settle_writer import RetryBudget, SettleWriter
 from duly.worker.workers_store import HeldJobUpdate, WorkerIdentity
 
@@ -340,7 +340,7 @@ class Worker:
         """The current id of the worker; a new one after it was declared lost."""
         return self._identity.worker_id
 
-    def held(self) -> list[Key]:
+    def held(self) -> list[settle_store.Key]:
         """Return the attempts that the worker holds."""
         return list(self._executor.runs)
 

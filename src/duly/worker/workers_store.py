@@ -186,11 +186,14 @@ async def lock_abandoned(
     """
     values = {"limit": limit, "worker_id": worker_id, "known": list(known)}
     cursor = await conn.execute(statement("workers/lock_abandoned"), values)
-    rows = await cursor.fetchall()
-    if not rows:
+    claim_ids = [row[0] for row in await cursor.fetchall()]
+    if not claim_ids:
         return None
+    rows = await (
+        await conn.execute(statement("workers/read_abandoned"), {"claim_ids": claim_ids})
+    ).fetchall()
     abandoned = AbandonedJobs(rows[0][2], _worker(rows[0]), rows[0][20] is not None)
-    abandoned.claim_ids = list(dict.fromkeys(row[0] for row in rows))
+    abandoned.claim_ids = claim_ids
     # Once each: a worker that gave a job back and claimed it again has it in two claims.
     found = {(row[3], row[4], row[5]): row for row in rows if row[3] is not None}
     abandoned.jobs = [(_job(row), _hold(row)) for row in found.values()]

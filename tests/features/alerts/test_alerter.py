@@ -251,8 +251,9 @@ async def test_a_queue_may_have_its_own_thresholds(app: Duly, backlog: None, sql
 
 async def test_a_service_without_any_worker_fires_and_notifies(fresh: FreshDatabase, sql: Sql) -> None:
     sql.execute(
-        "insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease, heartbeat_at) "
-        "values (gen_random_uuid(), 'w', 'h', 1, '0', '{q:default}', 1, '30 s', now() - interval '6 minutes')"
+        "insert into duly.workers "
+        "(worker_id, name, host, pid, version, layout, queues, slots, lease, heartbeat_at) values "
+        "(gen_random_uuid(), 'w', 'h', 1, '0', 2, '{q:default}', 1, '30 s', now() - interval '6 minutes')"
     )
     app = Duly(
         database_url=fresh.url, database_direct_url=fresh.direct_url, alert_recipients=("in_app:anna",)

@@ -23,8 +23,8 @@ from tests.features.doctor.report_lines import USUAL, examined, of, red, skipped
 from tests.worker.working import seconds, until, working
 
 WORKER = """
-    insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease, clock_offset)
-    values (gen_random_uuid(), %s, 'mill', 1, '0', '{q:default}', 1, '30 s', %s)
+    insert into duly.workers (worker_id, name, host, pid, version, layout, queues, slots, lease, clock_offset)
+    values (gen_random_uuid(), %s, 'mill', 1, '0', 2, '{q:default}', 1, '30 s', %s)
 """
 
 

@@ -174,6 +174,7 @@ async def test_jobs_that_ended_at_the_same_time_are_listed_each_once(
     async with running_workers(app, poll=SOON):
         await assert_completed(handles)
     sql.execute("update duly.job_states set finished_at = '2026-01-01'")
+    sql.execute("update duly.event_batches set occurred_at = '2026-01-01'")
     assert ids(await walk(jobs, org, status="completed")) == newest_first(handles)
 
 

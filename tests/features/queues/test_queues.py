@@ -256,6 +256,7 @@ async def until_state(queues: Queues, worker: Any, state: str) -> None:
 
 def insert_lost(sql: psycopg.Connection) -> None:
     sql.execute(
-        """insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease, lost_at)
-           values (gen_random_uuid(), 'w2', 'h', 1, '1', '{q:default}', 1, interval '30 s', now())"""
+        """insert into duly.workers
+           (worker_id, name, host, pid, version, layout, queues, slots, lease, lost_at)
+           values (gen_random_uuid(), 'w2', 'h', 1, '1', 2, '{q:default}', 1, interval '30 s', now())"""
     )

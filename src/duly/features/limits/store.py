@@ -34,6 +34,7 @@ async def change_limit(conn: Connection, key: LimitKey, values: Mapping[str, Any
 
 async def count_running(conn: Connection, key: LimitKey) -> None:
     """Count the jobs that run already, for a locked limit that starts to count."""
+    await conn.execute(statement("limits/leave_plain_path"), {"org_id": key.org_id, "job_type": key.job_type})
     await conn.execute(statement("limits/count_running"), {**key._asdict(), "bit": key.bit})
 
 

@@ -4,7 +4,7 @@
 select k.place, coalesce(s.event_seq, 1), coalesce(s.status, 'queued')
 from unnest(%(org_ids)s::uuid[], %(job_ids)s::uuid[]) with ordinality k(org_id, job_id, place)
 left join lateral (
-    select s.event_seq, s.status from duly.job_states s where s.org_id = k.org_id and s.job_id = k.job_id limit 1) s on true
+    select s.event_seq, s.status from duly.state_of(k.org_id, k.job_id) s limit 1) s on true
 
 -- name: read_after
 -- Purpose: read the events of a job after a known one, in order. Index: the primary key.

@@ -16,7 +16,8 @@ select * from duly.drop_expired_partitions(%(parent)s, %(keep)s)
 with due as materialized (
     select l.org_id, l.idempotency_key, k.status, k.result_ref, k.error_ref
     from duly.ledger l
-    join duly.job_states s on s.org_id = l.org_id and s.job_id = l.job_id and s.finished_at is not null
+    cross join lateral (
+        select from duly.state_of(l.org_id, l.job_id) s where s.finished_at is not null limit 1) s
     join duly.idempotency_keys k on k.org_id = l.org_id and k.idempotency_key = l.idempotency_key
     where l.job_id < duly.uuid7_floor(duly.now() - %(keep)s::interval)
       and l.final_status is null and l.expires_at > duly.now()
@@ -101,7 +102,7 @@ delete from duly.notifications n using old o where n.org_id = o.org_id and n.not
 -- Locks: the rows, skipping locked ones. Index: subscriptions_of_job, then the primary keys.
 with old as materialized (
     select s.org_id, s.subscription_id from duly.subscriptions s
-    left join duly.job_states t on t.org_id = s.org_id and t.job_id = s.job_id
+    left join lateral (select x.job_id, x.finished_at from duly.state_of(s.org_id, s.job_id) x limit 1) t on true
     where s.job_id is not null and s.created_at < duly.now() - %(keep)s::interval
       and case when t.job_id is null
                then not exists (select from duly.job_records r where r.org_id = s.org_id and r.job_id = s.job_id)

@@ -17,10 +17,13 @@ Values = Mapping[str, Any] | None
 _OMITTED_COLUMNS = {"payload", "result"}
 """Large columns that no promise needs."""
 _JOB_TABLES = {
-    "events": "select * from duly.event_log",
+    "events": """
+        select * from (
+            select e.* from duly.job_records r cross join lateral duly.events_of(r.org_id, r.job_id) e
+        ) e""",
     "results": """
         select org_id, job_id, result_kind, result_seq, chunk_key, payload_ref, created_at
-        from duly.result_snapshots""",
+        from duly.all_results""",
     "dead_letters": "select * from duly.dead_letters",
     "alerts": "select org_id, target::uuid as job_id from duly.alerts where kind = 'dead_letter'",
 }

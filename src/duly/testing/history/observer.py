@@ -27,9 +27,10 @@ SNAPSHOT = "set transaction isolation level repeatable read, read only; set loca
 _JOBS = """
 select r.org_id, r.job_id, coalesce(s.status, 'queued'), coalesce(s.attempt, 0), coalesce(s.event_seq, 1),
        coalesce(s.progress_percent, 0),
-       (select count(*) from duly.event_log e where e.org_id = r.org_id and e.job_id = r.job_id),
+       (select count(*) from duly.events_of(r.org_id, r.job_id)),
        case when s.finished_at is not null then md5(r::text || s::text) else '' end
-from duly.job_records r left join duly.job_states s using (org_id, job_id)
+from duly.job_records r
+left join lateral (select x.* from duly.state_of(r.org_id, r.job_id) x limit 1) s on true
 """
 # Active jobs always; of the ended ones only a part in each turn, so that an observation stays cheap.
 JOBS = f"{_JOBS} where s.finished_at is null or get_byte(uuid_send(r.job_id), 15) %% %(parts)s = %(turn)s"

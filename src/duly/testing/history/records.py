@@ -139,9 +139,9 @@ class History:
     jobs: list[dict[str, Any]] = field(default_factory=list)
     """The view duly.jobs."""
     events: list[dict[str, Any]] = field(default_factory=list)
-    """The table duly.event_log."""
+    """All events, as `duly.events_of` returns them."""
     results: list[dict[str, Any]] = field(default_factory=list)
-    """The table duly.result_snapshots, without payloads."""
+    """The view duly.all_results, without payloads."""
     dead_letters: list[dict[str, Any]] = field(default_factory=list)
     alerts: list[dict[str, Any]] = field(default_factory=list)
     """The table duly.alerts, those of dead letters: with `org_id` and `job_id`."""

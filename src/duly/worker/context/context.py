@@ -104,6 +104,7 @@ class Context(HandlerContext):
     async def _store(self, value: Any, key: str | None) -> int | None:
         run = self._run
         payload, reference = await self.services.store_value(run.job.org_id, value)
+        await settle_store.leave_plain_path(self.services.database, [run.job])
         async with self.services.database.engine() as conn:
             return await settle_store.store_chunk(
                 conn,
@@ -234,6 +235,7 @@ class Context(HandlerContext):
         self.check_held()
         reference = await self.services.blobs.put(self._run.job.org_id, data)
         file = job_store.new_artifact(name, content_type, str(reference), reference.sha256, reference.size)
+        await settle_store.leave_plain_path(self.services.database, [self._run.job])
         async with self.services.database.engine() as conn:
             artifact = await job_store.write_artifact(conn, self._run.job.fence, file, keep_for=keep)
         if artifact is None:

@@ -70,6 +70,8 @@ class ProgressWriter:
             log.exception("could not write progress")
 
     async def _write(self, updates: list[ProgressUpdate]) -> set[Key]:
+        await settle_store.leave_plain_path(self._database, [update.job for update in updates])
+
         async def once() -> set[Key]:
             async with self._database.engine() as conn:
                 return await settle_store.write_progress(conn, updates)

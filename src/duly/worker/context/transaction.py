@@ -149,15 +149,18 @@ class BoundConnection:
     async def complete(self, job: ClaimedJob, to: Transition, worker_id: UUID) -> bool:
         """See `BoundTransaction`."""
         values = settle_store.settle_values([(job, to)], actor_type="worker", actor_id=str(worker_id))
-        return await asyncio.to_thread(self._complete, values)
+        leaving = settle_store.plain_values([job]) if job.is_plain else None
+        return await asyncio.to_thread(self._complete, values, leaving)
 
-    def _complete(self, values: dict[str, Any]) -> bool:
+    def _complete(self, values: dict[str, Any], leaving: dict[str, Any] | None) -> bool:
         conn, self._conn = self._conn, None
         if conn is None:
             return False
         try:
             _check_open(conn)
             conn.execute(ENGINE_ROLE_SQL)
+            if leaving is not None:
+                conn.execute(statement("jobs/leave_plain_path"), leaving)
             held = conn.execute(statement("jobs/settle"), values).fetchall()
             if held:
                 psycopg.Connection.commit(conn)

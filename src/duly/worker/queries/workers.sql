@@ -3,8 +3,8 @@
 -- name: register
 -- Register a worker; its id is new at every boot. A second time changes nothing: the first answer may have been lost.
 -- Index: the primary key.
-insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease)
-values (%(worker_id)s, %(name)s, %(host)s, %(pid)s, %(version)s, %(queues)s, %(slots)s, %(lease)s)
+insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease, layout)
+values (%(worker_id)s, %(name)s, %(host)s, %(pid)s, %(version)s, %(queues)s, %(slots)s, %(lease)s, 2)
 on conflict (worker_id) do nothing
 
 -- name: beat
@@ -17,12 +17,17 @@ where worker_id = %(worker_id)s and stopped_at is null and lost_at is null
 returning heartbeat_at, drain_requested_at is not null
 
 -- name: list_held_updates
--- Those of a worker's jobs with a cancel request or a lost lease. Index: the primary key of the states, once per job.
+-- Those of a worker's jobs with a cancel request or a lost lease, or that have ended.
+-- Index: the primary keys of states and ends, once per job.
 select h.org_id, h.job_id, h.attempt, s.canceled_by, s.cancel_reason,
        s.attempt = h.attempt and s.status in ('running', 'partial') as held
 from unnest(%(org_ids)s::uuid[], %(job_ids)s::uuid[], %(attempts)s::integer[]) h(org_id, job_id, attempt)
 join duly.job_states s using (org_id, job_id)
 where s.cancel_requested_at is not null or s.attempt <> h.attempt or s.status not in ('running', 'partial')
+union all
+select h.org_id, h.job_id, h.attempt, null, null, false
+from unnest(%(org_ids)s::uuid[], %(job_ids)s::uuid[], %(attempts)s::integer[]) h(org_id, job_id, attempt)
+join duly.job_ends e using (org_id, job_id)
 
 -- name: hold_presence
 -- Take the lock that marks the worker as present. It lasts beyond the transaction and ends with this session, and so

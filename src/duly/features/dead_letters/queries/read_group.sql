@@ -19,7 +19,7 @@ with recent as materialized (
            coalesce(s.outcome, 'pending') as outcome, c.subject_id
     from (select * from recent where successor_job_id is not null order by resolved_at desc limit %(max_followed)s) r
     left join duly.job_records c on c.org_id = %(org_id)s and c.job_id = r.successor_job_id
-    left join duly.job_states s on s.org_id = %(org_id)s and s.job_id = r.successor_job_id
+    left join lateral (select x.* from duly.state_of(%(org_id)s, r.successor_job_id) x limit 1) s on true
 )
 select l.fingerprint, l.job_id, l.job_type, l.error_code, l.error_class, l.error_message, l.error_context,
        (select min(o.dead_at) from duly.dead_letters o

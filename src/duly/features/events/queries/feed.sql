@@ -1,16 +1,26 @@
 -- name: scan
 -- Purpose: find the next events of an org in commit order by their keys, and how far the scan came.
--- Index: event_log_by_commit. Reads up to `max_scanned` events of all orgs, so a page costs the same in every log.
+-- Index: event_log_by_commit, event_batches_by_commit. Reads up to `max_scanned` events of all orgs, so a page costs the same in every log.
 -- Only before the oldest open transaction: later events may still be overtaken by one that commits late.
 with clock as materialized (
     select pg_snapshot_xmin(s) as settled, pg_snapshot_xmax(s) as next_xid from pg_current_snapshot() s
 ), scanned as materialized (
-    select e.org_id, e.commit_xid, e.job_id, e.event_seq
-    from duly.event_log e
-    where e.commit_xid >= %(xid)s::xid8
-      and (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
-      and e.commit_xid < (select c.settled from clock c)
-    order by e.commit_xid, e.job_id, e.event_seq
+    (select e.org_id, e.commit_xid, e.job_id, e.event_seq
+     from duly.event_log e
+     where e.commit_xid >= %(xid)s::xid8
+       and (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
+       and e.commit_xid < (select c.settled from clock c) and not e.batched
+     order by e.commit_xid, e.job_id, e.event_seq
+     limit %(max_scanned)s)
+    union all
+    (select e.org_id, e.commit_xid, e.job_id, e.event_seq
+     from duly.batched_events e
+     where e.commit_xid >= %(xid)s::xid8
+       and (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
+       and e.commit_xid < (select c.settled from clock c)
+     order by e.commit_xid, e.job_id, e.event_seq
+     limit %(max_scanned)s)
+    order by commit_xid, job_id, event_seq
     limit %(max_scanned)s
 ), found as (
     select s.commit_xid, s.job_id, s.event_seq from scanned s
@@ -51,8 +61,11 @@ order by k.n
 -- name: read_tip
 -- Purpose: read the current end of the feed: after the last event before the oldest open transaction, and the last drop.
 -- Not the oldest open transaction itself: its id may be assigned again after a crash. Index: event_log_by_commit.
-select coalesce(
-           (select e.commit_xid::text::bigint + 1 from duly.event_log e
+select coalesce(greatest(
+           (select e.commit_xid from duly.event_log e
             where e.commit_xid < pg_snapshot_xmin(pg_current_snapshot())
-            order by e.commit_xid desc limit 1), 0) as xid,
+            order by e.commit_xid desc limit 1),
+           (select b.commit_xid from duly.event_batches b
+            where b.commit_xid < pg_snapshot_xmin(pg_current_snapshot())
+            order by b.commit_xid desc limit 1))::text::bigint + 1, 0) as xid,
        (select coalesce(max(d.drop_id), 0) from duly.event_drops d) as drops

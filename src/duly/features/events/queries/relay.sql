@@ -14,11 +14,16 @@ cross join lateral (
 ) listeners
 where m.commit_xid > pg_snapshot_xmax(pg_current_snapshot())
    or (listeners.exist or m.moved_at < duly.now() - interval '10 seconds')
-      and exists (
+      and (exists (
           select from duly.event_log e
-          where e.commit_xid >= m.commit_xid
+          where e.commit_xid >= m.commit_xid and not e.batched
             and (e.commit_xid, e.job_id, e.event_seq) > (m.commit_xid, m.job_id, m.event_seq)
             and e.commit_xid < pg_snapshot_xmin(pg_current_snapshot()))
+        or exists (
+          select from duly.batched_events e
+          where e.commit_xid >= m.commit_xid
+            and (e.commit_xid, e.job_id, e.event_seq) > (m.commit_xid, m.job_id, m.event_seq)
+            and e.commit_xid < pg_snapshot_xmin(pg_current_snapshot())))
 for update of m skip locked
 
 -- name: scan
@@ -27,12 +32,22 @@ for update of m skip locked
 -- Listeners are read in the same snapshot as the events: no event is skipped that committed after an endpoint was created.
 -- The system org has no listeners of jobs. Index: event_log_by_commit, then the primary keys by org.
 with scanned as materialized (
-    select e.org_id, e.commit_xid, e.job_id, e.event_seq
-    from duly.event_log e
-    where e.commit_xid >= %(xid)s::xid8
-      and (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
-      and e.commit_xid < (select pg_snapshot_xmin(pg_current_snapshot()))
-    order by e.commit_xid, e.job_id, e.event_seq
+    (select e.org_id, e.commit_xid, e.job_id, e.event_seq
+     from duly.event_log e
+     where e.commit_xid >= %(xid)s::xid8
+       and (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
+       and e.commit_xid < (select pg_snapshot_xmin(pg_current_snapshot())) and not e.batched
+     order by e.commit_xid, e.job_id, e.event_seq
+     limit %(max_scanned)s)
+    union all
+    (select e.org_id, e.commit_xid, e.job_id, e.event_seq
+     from duly.batched_events e
+     where e.commit_xid >= %(xid)s::xid8
+       and (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
+       and e.commit_xid < (select pg_snapshot_xmin(pg_current_snapshot()))
+     order by e.commit_xid, e.job_id, e.event_seq
+     limit %(max_scanned)s)
+    order by commit_xid, job_id, event_seq
     limit %(max_scanned)s
 ), last as (
     select s.commit_xid, s.job_id, s.event_seq from scanned s
@@ -81,16 +96,15 @@ cross join lateral (
         select e.event_seq
         from back b
         cross join lateral (
-            select l.* from duly.event_log l
-            where l.org_id = j.org_id and l.job_id = j.job_id and l.event_seq = b.event_seq - 1 limit 1
+            select l.* from duly.events_of(j.org_id, j.job_id) l where l.event_seq = b.event_seq - 1 limit 1
         ) e
         where (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
     )
     select min(b.event_seq) as event_seq from back b
 ) f
 cross join lateral (
-    select l.* from duly.event_log l
-    where l.org_id = j.org_id and l.job_id = j.job_id and l.event_seq between f.event_seq and j.last_seq offset 0
+    select l.* from duly.events_of(j.org_id, j.job_id) l
+    where l.event_seq between f.event_seq and j.last_seq offset 0
 ) e
 where (e.commit_xid, e.job_id, e.event_seq) > (%(xid)s::xid8, %(job_id)s, %(event_seq)s)
 order by e.org_id, e.job_id, e.event_seq
@@ -107,9 +121,13 @@ set commit_xid = %(xid)s::xid8, job_id = %(job_id)s, event_seq = %(event_seq)s, 
 update duly.relay_mark m
 set commit_xid = tip.xid, job_id = '00000000-0000-0000-0000-000000000000', event_seq = 0, moved_at = duly.now()
 from (
-    select (e.commit_xid::text::bigint + 1)::text::xid8 as xid from duly.event_log e
-    where e.commit_xid < pg_snapshot_xmin(pg_current_snapshot())
-    order by e.commit_xid desc limit 1
+    select (greatest(
+        (select e.commit_xid from duly.event_log e
+         where e.commit_xid < pg_snapshot_xmin(pg_current_snapshot())
+         order by e.commit_xid desc limit 1),
+        (select b.commit_xid from duly.event_batches b
+         where b.commit_xid < pg_snapshot_xmin(pg_current_snapshot())
+         order by b.commit_xid desc limit 1))::text::bigint + 1)::text::xid8 as xid
 ) tip
 where tip.xid > m.commit_xid
   and not exists (select from duly.webhook_endpoints e where e.disabled_at is null)

@@ -34,5 +34,5 @@ select f.relation, f.depth, f.job_id, r.job_type, r.subject_id, r.created_at, co
        coalesce(s.outcome, 'pending') as outcome
 from related f
 join duly.job_records r on r.org_id = %(org_id)s and r.job_id = f.job_id
-left join duly.job_states s on s.org_id = %(org_id)s and s.job_id = f.job_id
+left join lateral (select x.* from duly.state_of(%(org_id)s, f.job_id) x limit 1) s on true
 order by f.relation, f.depth, f.job_id

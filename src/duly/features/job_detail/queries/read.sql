@@ -23,10 +23,9 @@ select j.*,
             select l.fingerprint, l.error_context, l.resolution, l.resolved_at, l.resolved_by, l.resolve_reason, l.successor_job_id
             from duly.dead_letters l where l.org_id = j.org_id and l.job_id = j.job_id) l) as dead_letter,
        (select coalesce(jsonb_agg(to_jsonb(e) order by e.event_seq), '[]') from (
-            select * from duly.event_log e where e.org_id = j.org_id and e.job_id = j.job_id and e.event_seq <= %(first)s
+            select * from duly.events_of(j.org_id, j.job_id) e where e.event_seq <= %(first)s
             union all
-            select * from duly.event_log e where e.org_id = j.org_id and e.job_id = j.job_id
-              and e.event_seq > j.events_after) e) as events,
+            select * from duly.events_of(j.org_id, j.job_id) e where e.event_seq > j.events_after) e) as events,
        (select coalesce(jsonb_agg(to_jsonb(g) order by g.attempt, g.line_seq), '[]') from (
             select g.attempt, g.line_seq, g.logged_at, g.level, g.message, coalesce(g.fields, '{}') as fields
             from duly.job_logs g where g.org_id = j.org_id and g.job_id = j.job_id

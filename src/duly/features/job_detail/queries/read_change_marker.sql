@@ -4,7 +4,7 @@ with j as materialized (
     select r.org_id, r.job_id, r.subject_id, coalesce(s.event_seq, 1) as event_seq, coalesce(s.attempt, 0) as fence,
            greatest(coalesce(s.attempt, 0) - %(attempts)s, 1) as first_attempt
     from duly.job_records r
-    left join duly.job_states s on s.org_id = r.org_id and s.job_id = r.job_id
+    left join lateral (select x.* from duly.state_of(r.org_id, r.job_id) x limit 1) s on true
     where r.org_id = %(org_id)s and r.job_id = %(job_id)s
 )
 select j.subject_id, j.event_seq,

@@ -4,7 +4,7 @@ with job as materialized (
     select r.org_id, r.job_id, r.job_type, r.queue, -r.priority as rank, s.worker_id, s.status, coalesce(s.run_at, r.run_at) as run_at,
            duly.lane(r.queue, r.job_type) as lane
     from duly.job_records r
-    left join duly.job_states s on s.org_id = r.org_id and s.job_id = r.job_id
+    left join lateral (select x.* from duly.state_of(r.org_id, r.job_id) x limit 1) s on true
     where r.org_id = %(org_id)s and r.job_id = %(job_id)s
 )
 select duly.now() as now,

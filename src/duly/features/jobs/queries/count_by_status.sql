@@ -13,18 +13,17 @@ with recursive lanes as (
     union all
     (select from duly.scheduled s where s.org_id = %(org_id)s limit %(limit)s + 1)
 ), held as materialized (
-    select distinct s.job_id, s.status
-    from duly.claims c
-    cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-    join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id and s.status in ('running', 'partial')
-    where j.org_id = %(org_id)s
-    limit %(limit)s + 1
+    select distinct h.job_id, h.status
+    from (select h.job_id, h.status from duly.held_jobs h where h.org_id = %(org_id)s limit %(limit)s + 1) h
 )
 select 'queued' as status, (select count(*) from (select from waiting limit %(limit)s + 1) w) as n
 union all
 select h.status, count(*) from held h group by h.status
 union all
-select e.status, (select count(*) from (
+select e.status, least(%(limit)s + 1, (select count(*) from (
     select from duly.job_states s
     where s.org_id = %(org_id)s and s.status = e.status and s.finished_at is not null limit %(limit)s + 1) c)
+    + (select coalesce(sum(b.job_count), 0) from (
+        select b.job_count from duly.event_batches b
+        where e.status = 'completed' and b.org_id = %(org_id)s and b.event_type = 'job.completed' limit %(limit)s + 1) b))
 from unnest(array['completed', 'failed', 'canceled']) e(status)

@@ -18,12 +18,25 @@ limit %(limit)s
 
 -- name: list_ended
 -- Purpose: list the next jobs of the session's org with one final status, last ended first.
--- Index: job_states_ended. Reads up to `limit` states, and those that ended at the same time.
-select s.job_id, s.finished_at as at
-from duly.job_states s
-where s.org_id = %(org_id)s and s.status = %(status)s and s.finished_at is not null
-  and s.finished_at <= %(before_at)s and (s.finished_at, s.job_id) < (%(before_at)s, %(before_job)s)
-order by s.finished_at desc, s.job_id desc
+-- Index: job_states_ended, and the primary key of the event batches. Reads up to `limit` states and batches, and those
+-- that ended at the same time.
+select e.job_id, e.finished_at as at
+from (
+    (select s.job_id, s.finished_at
+     from duly.job_states s
+     where s.org_id = %(org_id)s and s.status = %(status)s and s.finished_at is not null
+       and s.finished_at <= %(before_at)s and (s.finished_at, s.job_id) < (%(before_at)s, %(before_job)s)
+     order by s.finished_at desc, s.job_id desc
+     limit %(limit)s)
+    union all
+    (select b.job_id, b.occurred_at
+     from duly.batched_events b
+     where %(status)s = 'completed' and b.org_id = %(org_id)s and b.event_type = 'job.completed'
+       and b.occurred_at <= %(before_at)s and (b.occurred_at, b.job_id) < (%(before_at)s, %(before_job)s)
+     order by b.occurred_at desc, b.job_id desc
+     limit %(limit)s)
+) e
+order by e.finished_at desc, e.job_id desc
 limit %(limit)s
 
 -- name: list_by_fingerprint

@@ -1,12 +1,22 @@
 -- name: list_by_commit
 -- Purpose: list the next events of all orgs, last committed first, and whether each is of the type that starts or
 -- completes a job. Events of other types count towards the limit.
--- Index: event_log_by_commit, backwards, without a further order: a transaction may have written any number of events, and
--- sorting those would read them all. The log is never changed, so the number of events read of a transaction is a cursor.
+-- Index: event_log_by_commit and event_batches_by_commit, backwards, without a further order but that of the index: a
+-- transaction may have written any number of events, and sorting those would read them all. The log is never changed, so
+-- the number of events read of a transaction is a cursor.
 select e.org_id, e.job_id, e.commit_xid::text, e.event_type = %(event_type)s
-from duly.event_log e
-where e.commit_xid <= %(xid)s::xid8
-order by e.commit_xid desc
+from (
+    (select 1 as source, row_number() over (order by l.commit_xid desc) as n, l.org_id, l.job_id, l.commit_xid, l.event_type
+     from duly.event_log l
+     where l.commit_xid <= %(xid)s::xid8 and not l.batched
+     order by l.commit_xid desc limit %(skip)s + %(limit)s)
+    union all
+    (select 2, row_number() over (order by b.commit_xid desc), b.org_id, b.job_id, b.commit_xid, b.event_type
+     from duly.batched_events b
+     where b.commit_xid <= %(xid)s::xid8
+     order by b.commit_xid desc limit %(skip)s + %(limit)s)
+) e
+order by e.commit_xid desc, e.source, e.n
 offset %(skip)s
 limit %(limit)s
 
@@ -34,12 +44,10 @@ limit %(limit)s
 -- name: list_claimed
 -- Purpose: list the next jobs of all orgs that workers hold, newest first. Claims are few, one per running batch.
 -- Index: the primary key of the states.
-select distinct s.org_id, s.job_id
-from duly.claims c
-cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id
-where j.job_id < %(before_job)s and s.status in ('running', 'partial') and s.status = any (%(statuses)s)
-order by s.job_id desc, s.org_id
+select distinct h.org_id, h.job_id
+from duly.held_jobs h
+where h.job_id < %(before_job)s and h.status = any (%(statuses)s)
+order by h.job_id desc, h.org_id
 limit %(limit)s
 
 -- name: list_ready
@@ -99,11 +107,7 @@ limit 1
 -- are retained. Completed jobs are not counted: no index finds them.
 -- Index: the primary keys of ready and scheduled; event_log_rare. Claims are few; then the primary key of the states.
 with held as materialized (
-    select distinct s.job_id, s.status
-    from duly.claims c
-    cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-    join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id and s.status in ('running', 'partial')
-    limit %(limit)s + 1
+    select distinct h.job_id, h.status from (select h.job_id, h.status from duly.held_jobs h limit %(limit)s + 1) h
 )
 select 'queued' as status, (select count(*) from (
     (select from duly.ready limit %(limit)s + 1) union all (select from duly.scheduled limit %(limit)s + 1)) w) as n

@@ -34,11 +34,8 @@ with recursive lanes as (
        and s.job_id >= %(first_job)s and s.job_id < %(before_job)s
      order by s.job_id desc limit %(limit)s)
     union all
-    select distinct s.job_id
-    from duly.claims c
-    cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-    join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id
-    where j.org_id = %(org_id)s and j.job_id >= %(first_job)s and j.job_id < %(before_job)s
-      and s.status in ('running', 'partial') and s.status = any (%(statuses)s)
+    select distinct h.job_id
+    from duly.held_jobs h
+    where h.org_id = %(org_id)s and h.job_id >= %(first_job)s and h.job_id < %(before_job)s and h.status = any (%(statuses)s)
 )
 select a.job_id, null::timestamptz as at from active a order by a.job_id desc limit %(limit)s

@@ -7,8 +7,7 @@ from unnest(%(org_ids)s::uuid[], %(job_ids)s::uuid[]) k(org_id, job_id)
 cross join lateral (
     select * from duly.job_records r where r.org_id = k.org_id and r.job_id = k.job_id limit 1) r
 left join lateral (
-    select s.status, s.outcome, s.error_code from duly.job_states s
-    where %(read_state)s and s.org_id = k.org_id and s.job_id = k.job_id limit 1) s on true
+    select s.status, s.outcome, s.error_code from duly.state_of(k.org_id, k.job_id) s where %(read_state)s limit 1) s on true
 left join lateral (
     select l.fingerprint, l.resolution from duly.dead_letters l
     where %(read_dead_letter)s and l.org_id = k.org_id and l.job_id = k.job_id limit 1) l on true

@@ -26,10 +26,16 @@ select (select w.n from workers w) as workers,
             select extract(epoch from duly.now() - first.occurred_at)
             from duly.relay_mark m
             cross join lateral (
-                select e.occurred_at from duly.event_log e
-                where e.commit_xid >= m.commit_xid
-                  and (e.commit_xid, e.job_id, e.event_seq) > (m.commit_xid, m.job_id, m.event_seq)
-                order by e.commit_xid limit 1) first), 0)::float8 as relay_lag,
+                (select e.commit_xid, e.occurred_at from duly.event_log e
+                 where e.commit_xid >= m.commit_xid and not e.batched
+                   and (e.commit_xid, e.job_id, e.event_seq) > (m.commit_xid, m.job_id, m.event_seq)
+                 order by e.commit_xid limit 1)
+                union all
+                (select e.commit_xid, e.occurred_at from duly.batched_events e
+                 where e.commit_xid >= m.commit_xid
+                   and (e.commit_xid, e.job_id, e.event_seq) > (m.commit_xid, m.job_id, m.event_seq)
+                 order by e.commit_xid limit 1)
+                order by commit_xid limit 1) first), 0)::float8 as relay_lag,
        coalesce((
             select extract(epoch from duly.now() - first.occurred_at)
             from duly.audit_mark m

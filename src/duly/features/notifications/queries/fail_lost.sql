@@ -4,8 +4,9 @@
 with lost as materialized (
     select n.org_id, n.notification_id, coalesce(t.error_message, t.cancel_reason) as why
     from duly.notifications n
-    left join duly.job_states t
-           on t.org_id = n.org_id and t.job_id = n.delivery_job_id and n.channel <> 'webhook'
+    left join lateral (
+        select x.job_id, x.finished_at, x.error_message, x.cancel_reason
+        from duly.state_of(n.org_id, n.delivery_job_id) x where n.channel <> 'webhook' limit 1) t on true
     where n.delivery_status = 'pending' and n.delivery_job_id is not null
       and case when n.channel = 'webhook' then not exists (
                    select from duly.webhook_endpoints e

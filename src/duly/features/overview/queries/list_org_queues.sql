@@ -3,17 +3,12 @@
 -- Index: scheduled_by_org; claims are few; primary keys; event_log_rare.
 with scheduled_jobs as materialized (
     select s.queue from duly.scheduled s where s.org_id = %(org_id)s limit %(limit)s + 1
-), claimed as materialized (
-    select distinct j.job_id
-    from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-    where j.org_id = %(org_id)s
-    limit %(limit)s + 1
+), held_ids as materialized (
+    select distinct h.job_id
+    from (select h.job_id from duly.held_jobs h where h.org_id = %(org_id)s limit %(limit)s + 1) h
 ), held as materialized (
     select r.queue
-    from claimed j
-    cross join lateral (
-        select from duly.job_states s
-        where s.org_id = %(org_id)s and s.job_id = j.job_id and s.status in ('running', 'partial') limit 1) s
+    from held_ids j
     cross join lateral (
         select r.queue from duly.job_records r where r.org_id = %(org_id)s and r.job_id = j.job_id limit 1) r
 ), reconciled as (

@@ -1,26 +1,32 @@
 -- Purpose: count what else an org has, each up to `limit` + 1: scheduled and claimed jobs, open dead letters, jobs that
 -- ended since a time; the workers; and the jobs whose freshness to assess: the first `heads` claimed ones, and overdue ones
 -- among the first `heads` scheduled of all orgs.
--- Index: scheduled_by_org and the head of scheduled; claims and workers are few; dead_letters_open; job_states_ended.
-with claimed as materialized (
-    select distinct j.job_id
-    from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-    where j.org_id = %(org_id)s
-    limit %(limit)s + 1
-), held as materialized (
-    select s.job_id, s.status
-    from claimed j
-    join duly.job_states s on s.org_id = %(org_id)s and s.job_id = j.job_id and s.status in ('running', 'partial')
+-- Index: scheduled_by_org and the head of scheduled; claims and workers are few; dead_letters_open; job_states_ended and the primary key
+-- of the event batches.
+with held as materialized (
+    select distinct h.job_id, h.status
+    from (select h.job_id, h.status from duly.held_jobs h where h.org_id = %(org_id)s limit %(limit)s + 1) h
 ), ended as materialized (
     select e.status, n.n
     from unnest(array['completed', 'failed', 'canceled']) e(status)
     cross join lateral (
-        select count(*) as n
+        select least(coalesce(sum(c.n), 0), %(limit)s + 1) as n
         from (
-            select from duly.job_states s
-            where s.org_id = %(org_id)s and s.status = e.status and s.finished_at is not null
-              and s.finished_at >= duly.now() - %(since)s
-            limit %(limit)s + 1
+            select count(*) as n
+            from (
+                select from duly.job_states s
+                where s.org_id = %(org_id)s and s.status = e.status and s.finished_at is not null
+                  and s.finished_at >= duly.now() - %(since)s
+                limit %(limit)s + 1
+            ) s
+            union all
+            select sum(b.job_count)
+            from (
+                select b.job_count from duly.event_batches b
+                where b.org_id = %(org_id)s and b.event_type = 'job.completed' and b.occurred_at >= duly.now() - %(since)s
+                  and e.status = 'completed'
+                limit %(limit)s + 1
+            ) b
         ) c
     ) n
 ), workers as materialized (

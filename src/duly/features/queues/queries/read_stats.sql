@@ -35,13 +35,11 @@ with recursive lanes as (
 ), to_come as materialized (
     select s.queue from duly.scheduled s order by s.run_at limit %(max_count)s + 1
 ), claimed as materialized (
-    select distinct j.org_id, j.job_id
-    from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-    limit %(max_count)s + 1
+    select distinct h.org_id, h.job_id
+    from (select h.org_id, h.job_id from duly.held_jobs h limit %(max_count)s + 1) h
 ), held as materialized (
     select r.queue
     from claimed j
-    join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id and s.status in ('running', 'partial')
     join duly.job_records r on r.org_id = j.org_id and r.job_id = j.job_id
 ), letters as (
     select count(*) as n

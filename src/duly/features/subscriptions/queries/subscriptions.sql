@@ -49,7 +49,8 @@ select s.org_id, s.subscription_id, s.channel, s.recipient, s.locale, s.created_
        r.job_id, r.job_type, r.subject_id, t.status, t.outcome, t.error_code, t.finished_at, how.ended
 from unnest(%(org_ids)s::uuid[], %(job_ids)s::uuid[], %(xids)s::text[]) as e(org_id, job_id, xid)
 join duly.job_records r on r.org_id = e.org_id and r.job_id = e.job_id
-join duly.job_states t on t.org_id = e.org_id and t.job_id = e.job_id and t.finished_at is not null
+cross join lateral (
+    select x.* from duly.state_of(e.org_id, e.job_id) x where x.finished_at is not null limit 1) t
 cross join lateral (select case when t.outcome = 'dead' then 'dead' else t.status end as ended) how
 cross join lateral (
     select o.* from duly.subscriptions o where o.org_id = e.org_id and o.job_id = e.job_id

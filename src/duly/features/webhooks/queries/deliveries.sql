@@ -15,9 +15,11 @@ select k.n, p.url, e.event_seq, e.status, e.attempt, e.occurred_at,
 from unnest(%(org_ids)s::uuid[], %(endpoint_ids)s::uuid[], %(job_ids)s::uuid[], %(seqs)s::integer[])
     with ordinality as k(org_id, endpoint_id, job_id, event_seq, n)
 join duly.webhook_endpoints p on p.org_id = k.org_id and p.endpoint_id = k.endpoint_id
-left join duly.event_log e on e.org_id = k.org_id and e.job_id = k.job_id and e.event_seq = k.event_seq
+left join lateral (
+    select x.* from duly.events_of(k.org_id, k.job_id) x where x.event_seq = k.event_seq limit 1) e on true
 left join duly.job_records r on r.org_id = e.org_id and r.job_id = e.job_id
-left join duly.job_states t on e.status in ('completed', 'failed', 'canceled') and t.org_id = e.org_id and t.job_id = e.job_id
+left join lateral (
+    select x.* from duly.state_of(e.org_id, e.job_id) x where e.status in ('completed', 'failed', 'canceled') limit 1) t on true
 
 -- name: settle
 -- Purpose: write the results of attempts. A delivery that is not returned was leased by another process, or resent.

@@ -2,9 +2,9 @@
 -- Index: job_records_by_subject, then the primary keys.
 with about as materialized (
     select r.org_id, r.job_id from duly.job_records r
-    join duly.job_states s on s.org_id = r.org_id and s.job_id = r.job_id
+    cross join lateral (
+        select from duly.state_of(r.org_id, r.job_id) s where s.status in ('completed', 'failed', 'canceled') limit 1) s
     where r.org_id = %(org_id)s and r.subject_id = %(subject_id)s
-      and s.status in ('completed', 'failed', 'canceled')
 ), gone as (
     select e.payload_ref from duly.erase_snapshots(%(org_id)s, array(select a.job_id from about a)) e
 ), files as (

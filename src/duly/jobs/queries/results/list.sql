@@ -1,10 +1,10 @@
 -- Purpose: the next result snapshots of a job in order, the final one last; with their values up to `bytes` in total. Index: result_partials_key, result_finals_once. Reads `limit` rows at most.
 with page as materialized (
-    (select p.* from duly.result_snapshots p
+    (select p.* from duly.all_results p
      where p.org_id = %(org_id)s and p.job_id = %(job_id)s and p.result_kind = 'partial' and p.result_seq > %(after)s
      order by p.result_seq limit %(limit)s)
     union all
-    (select f.* from duly.result_snapshots f
+    (select f.* from duly.all_results f
      where f.org_id = %(org_id)s and f.job_id = %(job_id)s and f.result_kind = 'final' and f.result_seq > %(after)s)
     order by result_seq limit %(limit)s
 ), sized as (

@@ -20,5 +20,5 @@ select r.org_id, r.job_id, coalesce(s.status, 'queued') as status, coalesce(s.at
        duly.now() as read_at
 from unnest(%(org_ids)s::uuid[], %(job_ids)s::uuid[]) k(org_id, job_id)
 join duly.job_records r using (org_id, job_id)
-left join duly.job_states s using (org_id, job_id)
+left join lateral (select x.* from duly.state_of(k.org_id, k.job_id) x limit 1) s on true
 left join duly.workers w on w.worker_id = s.worker_id

@@ -8,7 +8,9 @@ with stretch as materialized (
     select x.org_id, x.job_id, (select count(*) from stretch) as steps from stretch x order by x.org_id desc, x.job_id desc limit 1
 ), active as materialized (
     select x.org_id, x.job_id, s.status in ('running', 'partial') as held, s.run_at, s.attempt_started_at
-    from stretch x left join duly.job_states s using (org_id, job_id)
+    from stretch x
+    left join lateral (
+        select s.status, s.run_at, s.attempt_started_at from duly.state_of(x.org_id, x.job_id) s limit 1) s on true
     where s.status is null or s.status in ('queued', 'running', 'partial')
 ), suspect as (
     select a.org_id, a.job_id

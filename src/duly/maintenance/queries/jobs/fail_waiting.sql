@@ -10,7 +10,7 @@ with t as materialized (
         owes_bridge boolean)
 ), still as materialized (
     select t.org_id, t.job_id
-    from t left join duly.job_states s using (org_id, job_id)
+    from t left join lateral (select x.attempt from duly.state_of(t.org_id, t.job_id) x limit 1) s on true
     where coalesce(s.attempt, 0) = t.attempt
 ), job as materialized (
     select j.org_id, j.job_id, j.job_type, j.run_identity_hash, j.due_at
@@ -20,7 +20,7 @@ with t as materialized (
     select r.org_id, r.job_id, r.job_type, r.run_identity_hash, coalesce(s.run_at, r.run_at)
     from still w
     join duly.job_records r using (org_id, job_id)
-    left join duly.job_states s using (org_id, job_id)
+    left join lateral (select x.status, x.run_at from duly.state_of(r.org_id, r.job_id) x limit 1) s on true
     where %(unqueued)s and coalesce(s.status, 'queued') = 'queued'
       and not exists (
           select from duly.ready q where q.queue in (r.queue, r.queue || '#' || r.job_type)

@@ -129,7 +129,7 @@ from (select org_id, steps from walk where steps > 0 order by steps desc limit 1
 left join (
     select h.org_id, h.job_id, h.attempt, h.returned, h.progress_percent, h.partial_count, h.context -> 'checkpoint',
            r.job_type, r.queue, r.priority, r.project_id, r.subject_id, r.actor_type, r.actor_id, r.request_id,
-           r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.metadata,
+           r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.metadata, false,
            extract(epoch from (select duly.now()) - case h.attempt when 1 then r.run_at else h.run_at end)::float8,
            case when r.policy_hash is null or r.policy_hash is distinct from lag(r.policy_hash) over claim_order then r.policy::text end
     from held h

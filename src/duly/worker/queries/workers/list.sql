@@ -6,11 +6,8 @@ select w.worker_id, w.name, w.host, w.pid, w.version, w.queues, w.slots, w.lease
             when w.heartbeat_at + w.lease < duly.now() then 'silent'
             when w.draining_at is not null then 'draining'
             else 'working' end as state,
-       (select count(distinct j.job_id)
-        from duly.claims c
-        cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-        join duly.job_states s on s.org_id = j.org_id and s.job_id = j.job_id
-        where c.worker_id = w.worker_id and s.worker_id = w.worker_id and s.status in ('running', 'partial')) as running
+       (select count(distinct h.job_id) from duly.held_jobs h
+        where h.worker_id = w.worker_id and h.holder_id = w.worker_id) as running
 from (
     (select w.* from duly.workers w
      where w.stopped_at is null and w.lost_at is null order by w.heartbeat_at desc limit %(limit)s)

@@ -11,17 +11,10 @@ with recursive steps as (
         select r.queue, r.org_id from duly.ready r
         where (r.queue, r.org_id) > (s.queue, s.org_id) order by r.queue, r.org_id limit 1) next
     where s.n < %(max_steps)s
-), claimed as materialized (
-    select distinct j.org_id, j.job_id
-    from duly.claims c cross join lateral unnest(c.org_ids, c.job_ids) j(org_id, job_id)
-    limit %(max_claimed)s
 ), running as (
-    select j.org_id, count(*) as n
-    from claimed j
-    cross join lateral (
-        select from duly.job_states s
-        where s.org_id = j.org_id and s.job_id = j.job_id and s.status in ('running', 'partial') limit 1) s
-    group by j.org_id
+    select h.org_id, count(distinct h.job_id) as n
+    from (select h.org_id, h.job_id from duly.held_jobs h limit %(max_claimed)s) h
+    group by h.org_id
 ), active as (
     select x.org_id, sum(x.running)::integer as running, bool_or(x.waits) as waits
     from (
