@@ -138,6 +138,26 @@ _paid_twice = edited(
         ("delete from duly.bridge_debts d using", "update duly.bridge_debts d set tries = tries from")
     ]
 )
+_PLAIN = "c.claim_id is not null and t.job_id <> all (c.left_jobs) as plain"
+_left_unchecked = edited(jobs__complete_plain=[(_PLAIN, "c.claim_id is not null as plain")])
+_claim_unlocked = edited(jobs__complete_plain=[("order by c.claim_id for update", "order by c.claim_id")])
+_claim_unchecked = edited(
+    jobs__complete_plain=[
+        (_PLAIN, "coalesce(t.job_id <> all (c.left_jobs), true) as plain"),
+        (
+            "t.worker_id, t.claimed_at, (select duly.now()), t.commit_xid,",
+            "coalesce(t.worker_id, t.job_id), coalesce(t.claimed_at, duly.now()), (select duly.now()),"
+            " coalesce(t.commit_xid, '1'),",
+        ),
+    ]
+)
+_batch_forgotten = edited(
+    jobs__complete_plain=[("from ended e group by e.org_id", "from ended e where false group by e.org_id")]
+)
+_number_derived_twice = in_database(
+    """do $$ begin execute replace(pg_get_functiondef('duly.events_of'::regproc),
+       $x$e.job_id, 3, 'job.completed'$x$, $x$e.job_id, 2, 'job.completed'$x$); end $$"""
+)
 
 
 def _one_more(again: Callable[..., Any]) -> Callable[..., Any]:
@@ -221,5 +241,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a lost worker beats and claims on", "I17", scenarios.lost_worker, _zombie_beats),
     Mutant("a worker is lost before its lease is over", "I17", scenarios.late_heartbeat, _lost_too_soon),
     Mutant("a retry forgets a cancel request", "I18", scenarios.withdrawn, _cancel_ignored),
+    Mutant("a completion ignores that its job left", "I3", scenarios.plain_path, _left_unchecked),
+    Mutant("a completion does not lock its claim", "I3", scenarios.plain_path, _claim_unlocked),
+    Mutant("an end is written without its claim", "I2", scenarios.plain_path, _claim_unchecked),
+    Mutant("the ends of a claim are in no batch", "I15", scenarios.plain_path, _batch_forgotten),
+    Mutant("an event has the number of another one", "I3", scenarios.plain_path, _number_derived_twice),
     Mutant("an ended row is settled again", "I19", scenarios.second_thoughts, _ended_rows_rewritten),
 )

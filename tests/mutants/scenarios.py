@@ -23,6 +23,7 @@ from duly.testing.history import IsolationProbe
 from duly.worker import claim as claims
 from duly.worker import settle_store as work
 from tests.features.schedules.scheduler_clock import MINUTE, NOON, Clock
+from tests.mutants.plain_scenario import plain_path
 from tests.mutants.stage import USER, Stage, answer
 from tests.worker.working import (
     ONE_ATTEMPT,
@@ -394,6 +395,6 @@ SCENARIOS: dict[str, Scenario] = {
     play.__name__: play
     for play in (
         *(mixture, zombies, crashes, second_thoughts, broken_commit, two_schedulers),
-        *(overtaken, strangers, withdrawn, lost_worker, late_heartbeat, failure_callbacks),
+        *(overtaken, strangers, withdrawn, lost_worker, late_heartbeat, failure_callbacks, plain_path),
     )
 }

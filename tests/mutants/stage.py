@@ -112,7 +112,7 @@ class Stage:
 
     async def read_stream(self, handle: Handle[Any]) -> None:
         """Read the events of a job if it has ended, reconnecting after each of them."""
-        ended = "select true from duly.job_states where job_id = %s and finished_at is not null"
+        ended = "select true from duly.jobs where job_id = %s and finished_at is not null"
         if not self.sql.execute(ended, [handle.job_id]).fetchone():
             return
         seen: list[tuple[int, str]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -19,13 +19,14 @@ from duly.worker import claim as claims
 from duly.worker import settle_store as work
 from duly.worker import workers_store as workers
 from duly.worker.claim import ClaimedJob, NamedJob
-from duly.worker.settle_store import ProgressUpdate
+from duly.worker.settle_store import Key, ProgressUpdate
 from duly.worker.workers_store import HeldJobUpdate, WorkerIdentity
 from tests.protocol import model, rows
 from tests.protocol.sides import CANCEL_REQUEST, Known, Life, Sides, Sighting
 
 LEASE = timedelta(seconds=30)
 QUEUE = "q:default"
+_DONE = Completed({"ok": 1})
 ENDINGS: dict[str, AttemptOutcome] = {
     **{name: ending for name, ending in model.ENDINGS.items() if not isinstance(ending, Reconciled)},
     "blocked": Failed(ErrorInfo("no.consent", "not allowed"), blocked=True),
@@ -113,6 +114,7 @@ class Acts(Sides):
                 slots=slots,
                 after_org=UUID(int=0),
                 gates=way == "gates",
+                min_plain=1 if way == "plain" else 100,
             )
 
         taken = self.run(write, commit=fate != "undone").jobs
@@ -126,11 +128,12 @@ class Acts(Sides):
             answer = (grip.attempt, grip.returned, grip.partial_count, grip.progress_percent)
             row = life.row
             assert answer == (row.attempt, row.returned, row.partials, row.progress)
-        self.claims[claim_id] = (index, [grip.job_id for grip in taken])
-        self.left[claim_id] = {grip.job_id for grip in taken}
+        for one in {grip.claim_id for grip in taken}:
+            self.claims[one] = (index, [grip.job_id for grip in taken if grip.claim_id == one])
+            self.left[one] = set(self.claims[one][1])
         if fate == "answered":
             worker.grips.extend(taken)
-            worker.heard_of.add(claim_id)
+            worker.heard_of |= {grip.claim_id for grip in taken}
 
     def end(self, which: list[tuple[str, int]], ending: str, heard: bool, fate: str) -> None:
         """Write the outcome of an attempt, possibly long after it should have been written."""
@@ -156,14 +159,45 @@ class Acts(Sides):
             )
             hold = JobState(Status.RUNNING, grip.attempt, grip.returned, cancel)
             decided.append((grip, self.decided(grip, hold, ending)))
-        done: dict[UUID, set[UUID]] = {}
-        for grip, _ in decided:
-            done.setdefault(grip.claim_id, set()).add(grip.job_id)
-        over = [claim for claim, ended in done.items() if self.left[claim] <= ended]
+        over = self.claims_over([grip for grip, _ in decided])
         self.write(decided, over, commit=fate != "undone")
         if fate != "undone":
-            for claim, ended in done.items():
-                self.left[claim] -= ended
+            self.take_from_claims([grip for grip, _ in decided])
+
+    def claims_over(self, batch: Sequence[ClaimedJob]) -> list[UUID]:
+        """Return the claims whose last jobs these are."""
+        ended = {grip.job_id for grip in batch}
+        return [claim for claim in {grip.claim_id for grip in batch} if self.left[claim] <= ended]
+
+    def take_from_claims(self, batch: Sequence[ClaimedJob]) -> None:
+        for grip in batch:
+            self.left[grip.claim_id].discard(grip.job_id)
+
+    def complete(self, which: list[tuple[str, int]], fate: str) -> None:
+        """Complete attempts as a worker does: those of the plain path, then what is not on it any more."""
+        batch = self.picked(which)
+        over = self.claims_over(batch)
+
+        async def write(conn: Connection) -> set[Key]:
+            plain = [(grip, {"ok": 1}) for grip in batch if grip.is_plain]
+            other = await work.complete_plain(conn, plain, claim_ids=over if len(plain) == len(batch) else [])
+            rest = [(grip, {"ok": 1}) for grip in batch if not grip.is_plain or grip.key[:2] in other]
+            if not rest:
+                return set()
+            return await work.complete(conn, rest, worker_id=batch[0].org_id, claim_ids=over)
+
+        lost = self.run(write, commit=fate != "undone") if batch else set()
+        for grip in batch:
+            life = self.lives[grip.job_id]
+            hold = JobState(Status.RUNNING, grip.attempt, grip.returned)
+            expected = rows.settle(life.row, grip.attempt, self.decided(grip, hold, _DONE), self.now)
+            assert (grip.key in lost) == (expected is None)
+            if fate != "undone":
+                life.accept(expected)
+        if fate != "undone":
+            self.take_from_claims(batch)
+            for claim in over:
+                self.claims.pop(claim, None)
 
     def chunk(self, which: tuple[str, int], percent: float) -> None:
         for grip in self.picked([which]):

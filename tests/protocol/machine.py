@@ -19,7 +19,7 @@ _grip = st.tuples(st.sampled_from(["zombie", "held", "any"]), _number)
 _grips = st.lists(_grip, min_size=1, max_size=3)
 _ending = st.sampled_from(sorted(ENDINGS))
 _yes = st.booleans()
-_way = st.sampled_from(["gates", "open", "named"])
+_way = st.sampled_from(["gates", "open", "named", "plain", "plain"])
 
 ACTS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "enqueue": (
@@ -36,6 +36,7 @@ ACTS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "boot": (2, {}),
     "claim": (4, {"index": _number, "slots": st.integers(1, 4), "fate": _fate, "way": _way}),
     "end": (8, {"which": _grips, "ending": _ending, "heard": _yes, "fate": _fate}),
+    "complete": (5, {"which": _grips, "fate": _fate}),
     "chunk": (3, {"which": _grip, "percent": _percent}),
     "progress": (3, {"which": _grips, "percent": _percent}),
     "beat": (2, {"index": _number}),
@@ -81,7 +82,7 @@ class Protocol(RuleBasedStateMachine):
             self.acts.boot()
         for org in (0, 1):
             self.acts.enqueue(org=org, later=False, attempts=3, bridge=bridge)
-        self.acts.claim(index=0, slots=2, fate="answered", way="open")
+        self.acts.claim(index=0, slots=2, fate="answered", way="plain")
 
     @rule(act=st.runner().flatmap(lambda machine: machine.drawn))
     def do(self, act: tuple[str, dict[str, Any]]) -> None:

@@ -164,6 +164,7 @@ class Sides:
             "holder": None if row.holder is None else self.known[row.holder].worker_id,
             "events": life.events,
             "event_seqs": list(range(1, row.event_seq + 1)),
+            "seqs_by_commit": list(range(1, row.event_seq + 1)),
             "results": snapshots,
             "result_seqs": list(range(1, len(snapshots) + 1)),
             "records": life.records,

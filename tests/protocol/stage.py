@@ -30,13 +30,13 @@ select r.job_id, coalesce(s.status, 'queued') as status, coalesce(s.outcome, 'pe
        coalesce(s.partial_count, 0) as partials, coalesce(s.progress_percent, 0) as progress,
        s.cancel_requested_at is not null as cancel,
        case when s.status in ('running', 'partial') then s.worker_id end as holder,
-       array(select e.event_type from duly.event_log e where e.org_id = r.org_id and e.job_id = r.job_id
-             order by e.event_seq) as events,
-       array(select e.event_seq from duly.event_log e where e.org_id = r.org_id and e.job_id = r.job_id
-             order by e.event_seq) as event_seqs,
-       array(select x.result_kind from duly.result_snapshots x
+       array(select e.event_type from duly.events_of(r.org_id, r.job_id) e order by e.event_seq) as events,
+       array(select e.event_seq from duly.events_of(r.org_id, r.job_id) e order by e.event_seq) as event_seqs,
+       array(select e.event_seq from duly.all_events e where e.org_id = r.org_id and e.job_id = r.job_id
+             order by e.event_seq) as seqs_by_commit,
+       array(select x.result_kind from duly.all_results x
              where x.org_id = r.org_id and x.job_id = r.job_id order by x.result_seq) as results,
-       array(select x.result_seq from duly.result_snapshots x
+       array(select x.result_seq from duly.all_results x
              where x.org_id = r.org_id and x.job_id = r.job_id order by x.result_seq) as result_seqs,
        array(select x ->> 'status' from jsonb_array_elements(s.context -> 'reconciliations') x) as records,
        (select count(*) from duly.ready q where q.org_id = r.org_id and q.job_id = r.job_id) as ready,
@@ -45,7 +45,8 @@ select r.job_id, coalesce(s.status, 'queued') as status, coalesce(s.outcome, 'pe
        (select count(*) from duly.dead_letters d
         where d.org_id = r.org_id and d.job_id = r.job_id) as letters,
        (select count(*) from duly.bridge_debts d where d.org_id = r.org_id and d.job_id = r.job_id) as debts
-from duly.job_records r left join duly.job_states s using (org_id, job_id)
+from duly.job_records r
+left join lateral (select x.* from duly.state_of(r.org_id, r.job_id) x) s on true
 where r.org_id = any (%s) order by r.job_id
 """
 
