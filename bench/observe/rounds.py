@@ -23,6 +23,8 @@ _TABLES = (
     "ledger",
     "job_records",
     "job_states",
+    "job_ends",
+    "event_batches",
     "event_log",
     "result_finals",
 )

@@ -8,7 +8,15 @@ import psycopg
 
 HOT = ("ready", "scheduled", "claims", "workers")
 """Tables whose rows come and go: they should stay small."""
-GROWING = ("job_states", "job_records", "event_log", "result_snapshots", "ledger")
+GROWING = (
+    "job_states",
+    "job_ends",
+    "event_batches",
+    "job_records",
+    "event_log",
+    "result_snapshots",
+    "ledger",
+)
 """Tables that grow with the jobs: the bytes per job should stay constant."""
 
 # Including all partitions and TOAST.

@@ -25,8 +25,7 @@ from tests.chaos.proxy import Control
 
 # A job that was never claimed has no state yet.
 _ACTIVE = """
-select (select count(*) from duly.job_records r left join duly.job_states s using (org_id, job_id)
-        where s.finished_at is null),
+select (select count(*) from duly.jobs where finished_at is null),
        (select count(*) from duly.claims), (select count(*) from duly.bridge_debts),
        (select count(*) from duly.dead_letters where alerted_at is null)
 """

@@ -38,7 +38,7 @@ from tests.worker.working import RETRY_AT_ONCE, TWO_ATTEMPTS, WAIT_TIMEOUT, seco
 USER = Actor.user("u1")
 QUIET = """
     select not exists (select from duly.ready) and not exists (select from duly.scheduled)
-       and not exists (select from duly.job_states where finished_at is null)
+       and not exists (select from duly.jobs where finished_at is null)
 """
 
 

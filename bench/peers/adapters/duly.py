@@ -17,7 +17,10 @@ from duly import Actor, Duly, Job, context
 ORGS = [UUID(int=number) for number in range(1, 21)]
 LARGEST, SMALLEST = 1_000, 500
 IN_A_ROW = 250
-TABLES = ("ready", "claims", "scheduled", "ledger", "job_records", "job_states", "event_log", "active_runs")
+TABLES = (
+    *("ready", "claims", "scheduled", "ledger", "job_records", "job_states", "job_ends"),
+    *("event_log", "event_batches", "active_runs"),
+)
 
 
 class Ours(Adapter):
