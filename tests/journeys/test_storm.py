@@ -110,6 +110,13 @@ TAMPERING = {
     "the last event is not the end, or there are two ends": (
         "update duly.event_log set event_type = 'job.progressed' where event_type = 'job.completed'"
     ),
+    "an event is missing in the order of commits, or is there twice": (
+        "update duly.event_log set batched = true where event_seq = 1"
+    ),
+    "a job has a state, and an end of the plain path": (
+        "insert into duly.job_ends select org_id, job_id, org_id, updated_at, updated_at, '1', '1', false "
+        "from duly.job_states"
+    ),
     "a queued job waits nowhere or twice, or another one waits": (
         "insert into duly.ready select 'q:default', org_id, 0, job_id from duly.job_states"
     ),
