@@ -18,7 +18,7 @@ from duly.core.errors import StoreError, StoreUnavailable
 from duly.core.job import JobSpec
 from duly.db.database import Database, retry_transaction
 from duly.jobs import store as job_store
-from duly.jobs.store import EnqueuedJob
+from duly.jobs.store import Differing
 from duly.observability import metrics
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _NOTIFY_INTERVAL = 0.003
 
 class _PendingEnqueue(NamedTuple):
     specs: Sequence[JobSpec]
-    result: asyncio.Future[list[EnqueuedJob]]
+    result: asyncio.Future[Differing]
     trace: Any = None
     """The current trace of the caller: the statement of a batch belongs to the trace of its first caller."""
 
@@ -51,8 +51,8 @@ class EnqueueBatcher:
         self._writers: dict[UUID, asyncio.Task[None]] = {}
         self._separate: set[asyncio.Task[None]] = set()
 
-    async def write(self, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
-        """Write the jobs of one caller, all or none, and return them in order."""
+    async def write(self, org_id: UUID, specs: Sequence[JobSpec]) -> Differing:
+        """Write the jobs of one caller, all or none, and return those that differ."""
         if len(specs) > _MAX_BATCH_JOBS:
             return await self._write(org_id, specs)
         trace = None if self._traces is None else self._traces.current_context()
@@ -130,7 +130,7 @@ class EnqueueBatcher:
 
     async def _write(
         self, org_id: UUID, specs: Sequence[JobSpec], *, lock_timeout: timedelta | None = None
-    ) -> list[EnqueuedJob]:
+    ) -> Differing:
         # A single enqueue notifies with its own commit; under load one notification serves many.
         notify = self._waker.may_notify_with_commit()
         once = partial(
@@ -148,12 +148,12 @@ class EnqueueBatcher:
         return jobs
 
 
-def _resolve(batch: Sequence[_PendingEnqueue], jobs: Sequence[EnqueuedJob]) -> None:
+def _resolve(batch: Sequence[_PendingEnqueue], jobs: Differing) -> None:
     start = 0
     for enqueue in batch:
         end = start + len(enqueue.specs)
         if not enqueue.result.done():
-            enqueue.result.set_result(list(jobs[start:end]))
+            enqueue.result.set_result(jobs[start:end])
         start = end
 
 
@@ -217,10 +217,14 @@ class Waker:
                 return
 
 
-def count_enqueued(specs: Sequence[JobSpec], jobs: Sequence[EnqueuedJob]) -> None:
+def count_enqueued(specs: Sequence[JobSpec], jobs: Differing) -> None:
     """Count the new jobs; in a transaction of the application, whether it commits is never known."""
     new = Counter(
-        (spec.job_type, spec.policy.queue) for spec, job in zip(specs, jobs, strict=True) if job.created
+        [
+            (spec.job_type, spec.policy.queue)
+            for spec, job in zip(specs, jobs, strict=True)
+            if job is None or job.created
+        ]
     )
     for (job_type, queue), number in new.items():
         metrics.count_enqueued(job_type, queue, number)

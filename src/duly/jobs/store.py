@@ -32,6 +32,10 @@ class EnqueuedJob(NamedTuple):
     created: bool
 
 
+Differing = list[EnqueuedJob | None]
+"""For each job of a batch None if it was written as specified, else the job that is stored instead."""
+
+
 class EnqueueBatch(NamedTuple):
     """The arguments of `duly.enqueue_batch`, as text: arrays of text are much cheaper for a driver."""
 
@@ -47,29 +51,21 @@ class EnqueueBatch(NamedTuple):
 
 def encode_batch(specs: Sequence[JobSpec]) -> EnqueueBatch:
     """Encode jobs for `duly.enqueue_batch`. What the jobs of one call share is sent once."""
+    head_of = [(id(spec.origin), id(spec.policy), spec.job_type) for spec in specs]
+    heads = dict(zip(head_of, specs, strict=True))
+    numbers = {head: str(number) for number, head in enumerate(heads)}
     policies: dict[str, int] = {}
-    heads: dict[tuple[int, int, str], int] = {}
-    encoded_heads: list[str] = []
-    head_of: list[int] = []
-    options: list[str] = []
-    for position, spec in enumerate(specs, 1):
-        key = (id(spec.origin), id(spec.policy), spec.job_type)
-        number = heads.get(key)
-        if number is None:
-            number = heads[key] = len(heads)
-            policy = policies.setdefault(spec.policy.as_json, len(policies))
-            encoded_heads.append(_encode_head(spec, policy))
-        head_of.append(number)
-        if spec.has_options:
-            options.append(_encode_options(spec, position))
+    for spec in heads.values():
+        policies.setdefault(spec.policy.as_json, len(policies))
     keys = [spec.idempotency_key for spec in specs]
+    options = [_encode_options(spec, position) for position, spec in enumerate(specs, 1) if spec.has_options]
     return EnqueueBatch(
         policies=f"[{','.join(policies)}]",
-        heads=f"[{','.join(encoded_heads)}]",
-        job_ids=f"{{{','.join([spec.job_id.hex for spec in specs])}}}",
-        result_ids=f"{{{','.join([spec.result_id.hex for spec in specs])}}}",
+        heads=f"[{','.join([_encode_head(spec, policies[spec.policy.as_json]) for spec in heads.values()])}]",
+        job_ids=f"{{{','.join([spec.job_id for spec in specs])}}}",
+        result_ids=f"{{{','.join([spec.result_id for spec in specs])}}}",
         payloads=f"[{','.join([spec.payload for spec in specs])}]",
-        head_of=f"{{{','.join(map(str, head_of))}}}" if len(heads) > 1 else None,
+        head_of=f"{{{','.join([numbers[head] for head in head_of])}}}" if len(heads) > 1 else None,
         keys=f"{{{','.join([_array_element(key) for key in keys])}}}" if any(keys) else None,
         options=f"[{','.join(options)}]" if options else None,
     )
@@ -114,10 +110,10 @@ def _array_element(text: str | None) -> str:
     return f'"{escaped}"'
 
 
-def enqueued_jobs(specs: Sequence[JobSpec], differing: Iterable[Sequence[Any]]) -> list[EnqueuedJob]:
-    """Return the jobs in order: as specified, but for the rows that `duly.enqueue_batch` returned."""
-    jobs = [EnqueuedJob(spec.job_id, created=True) for spec in specs]
-    for position, job_id, created in differing:
+def differing_jobs(count: int, rows: Iterable[Sequence[Any]]) -> Differing:
+    """Return the rows of `duly.enqueue_batch`, each at the position of its job."""
+    jobs: Differing = [None] * count
+    for position, job_id, created in rows:
         jobs[position - 1] = EnqueuedJob(UUID(str(job_id)), bool(created))
     return jobs
 
@@ -129,20 +125,21 @@ async def enqueue_and_commit(
     *,
     wake: bool,
     lock_timeout: timedelta | None = None,
-) -> list[EnqueuedJob]:
+) -> Differing:
     """Write the jobs of one org in a transaction of their own, which may also wake the workers."""
     values = {"org_id": org_id, "wake": wake, **encode_batch(specs)._asdict()}
-    differing = await database.tenant_statement(
+    rows = await database.tenant_statement(
         org_id, statement("jobs/enqueue"), values, lock_timeout=lock_timeout
     )
-    return enqueued_jobs(specs, differing)
+    return differing_jobs(len(specs), rows)
 
 
 async def enqueue_jobs(conn: Connection, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
     """Write the jobs of one org in a session, and return them in order."""
     values = {"org_id": org_id, "wake": False, **encode_batch(specs)._asdict()}
     cursor = await conn.execute(statement("jobs/enqueue"), values, prepare=True)
-    return enqueued_jobs(specs, await cursor.fetchall())
+    differing = differing_jobs(len(specs), await cursor.fetchall())
+    return [job or EnqueuedJob(UUID(spec.job_id), True) for spec, job in zip(specs, differing, strict=True)]
 
 
 async def read_job(conn: Connection, org_id: UUID, job_id: UUID) -> JobSnapshot | None:
