@@ -65,8 +65,9 @@ class Codec:
         """Encode the arguments of a call as checked JSON."""
         values = dict(zip(self._positional, args))  # noqa: B905 - the keyword would double its cost
         values.update(kwargs)
-        fits = self._names.issuperset(values) and self._required.issubset(values)
-        whole = len(values) == len(args) + len(kwargs)
+        names = values.keys()
+        fits = names == self._names or self._required <= names <= self._names
+        whole = len(names) == len(args) + len(kwargs)
         return self.encode_mapping(values if fits and whole else self._bound(args, kwargs))
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -79,12 +79,15 @@ def submit_sync(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R]
 
 
 def _one_connection(calls: Sequence[Call[Any]], conn: Any) -> Any:
-    given = [c for c in (conn, *(call.options.conn for call in calls)) if c is not None]
-    if any(other is not given[0] for other in given):
-        raise ContractError(
-            "the calls have different connections", field="conn", fix="enqueue on one at a time"
-        )
-    return given[0] if given else None
+    for call in calls:
+        given = call.options.conn
+        if conn is None:
+            conn = given
+        elif given is not None and given is not conn:
+            raise ContractError(
+                "the calls have different connections", field="conn", fix="enqueue on one at a time"
+            )
+    return conn
 
 
 def _specs(calls: Sequence[Call[Any]]) -> tuple[UUID, list[JobSpec]]:
@@ -165,7 +168,7 @@ _CONNECTIONS = {
 
 async def enqueue_on_connection(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> Differing:
     """Write the jobs on an async connection of the caller, without committing."""
-    rows = await _write(conn, (str(org_id), *encode_batch(specs)))
+    rows = await _write(conn, (str(org_id), *encode_batch(specs).values()))
     jobs = differing_jobs(len(specs), rows)
     count_enqueued(specs, jobs)
     return jobs
@@ -187,7 +190,7 @@ async def _write(conn: Any, parameters: _Parameters) -> Iterable[Sequence[Any]]:
 
 def enqueue_on_sync_connection(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> Differing:
     """Write the jobs on a synchronous connection of the caller, without committing."""
-    jobs = differing_jobs(len(specs), _write_sync(conn, (str(org_id), *encode_batch(specs))))
+    jobs = differing_jobs(len(specs), _write_sync(conn, (str(org_id), *encode_batch(specs).values())))
     count_enqueued(specs, jobs)
     return jobs
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
@@ -219,12 +218,10 @@ class Waker:
 
 def count_enqueued(specs: Sequence[JobSpec], jobs: Differing) -> None:
     """Count the new jobs; in a transaction of the application, whether it commits is never known."""
-    new = Counter(
-        [
-            (spec.job_type, spec.policy.queue)
-            for spec, job in zip(specs, jobs, strict=True)
-            if job is None or job.created
-        ]
-    )
+    new: dict[tuple[str, str], int] = {}
+    for spec, job in zip(specs, jobs, strict=True):
+        if job is None or job.created:
+            key = spec.job_type, spec.policy.queue
+            new[key] = new.get(key, 0) + 1
     for (job_type, queue), number in new.items():
         metrics.count_enqueued(job_type, queue, number)

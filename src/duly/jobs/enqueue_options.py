@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from duly.core import payload as rules
@@ -161,26 +161,21 @@ _MILLISECOND = 1_000_000
 _VERSION, _VARIANT = 0x7 << 12, 0b10 << 62
 
 
-class NewIds(NamedTuple):
-    """The ids of a new job, as hexadecimal digits."""
+def new_ids(count: int) -> Iterator[tuple[str, str]]:
+    """Yield the ids of so many new jobs and of their results, as hexadecimal digits.
 
-    job_id: str
-    """A uuid v7: 48 bits of milliseconds, 12 of their fraction, 62 of chance. Ids sort by time."""
-    result_id: str
-    """128 random bits: a permalink cannot be guessed."""
-
-
-def new_ids(count: int) -> Iterator[NewIds]:
-    """Yield the ids of so many new jobs. Random bytes are read once: a system call costs more than an id."""
-    chances = struct.unpack(f">{count}Q", os.urandom(8 * count))
-    result_ids = os.urandom(16 * count).hex()
+    The id of a job is a uuid v7: 48 bits of milliseconds, 12 of their fraction, 62 of chance; ids sort by
+    time. That of its result has 128 random bits: a permalink cannot be guessed.
+    """
+    random = os.urandom(24 * count)  # once, because a system call costs more than an id
     first = (time.time_ns() << 12) // _MILLISECOND
     # A tick apart, a quarter of a microsecond, so that jobs of one call sort as they were given.
     words = [
         word
-        for tick, chance in enumerate(chances, first)
+        for tick, chance in enumerate(struct.unpack_from(f">{count}Q", random), first)
         for word in (tick >> 12 << 16 | _VERSION | tick & 0xFFF, _VARIANT | chance >> 2)
     ]
     job_ids = struct.pack(f">{2 * count}Q", *words).hex()
+    result_ids = random[8 * count :].hex()
     for at in range(0, 32 * count, 32):
-        yield NewIds(job_ids[at : at + 32], result_ids[at : at + 32])
+        yield job_ids[at : at + 32], result_ids[at : at + 32]

@@ -65,7 +65,7 @@ class Handle(Generic[R]):
     @property
     def job_id(self) -> UUID:
         """The id of the job."""
-        if isinstance(self._job_id, str):  # few of the handles of a bulk enqueue are ever asked for it
+        if isinstance(self._job_id, str):  # most handles of a bulk enqueue are never read
             self._job_id = UUID(self._job_id)
         return self._job_id
 

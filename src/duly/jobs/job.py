@@ -12,7 +12,7 @@ from duly.core.errors import ConfigurationError
 from duly.core.job import Actor, JobSpec
 from duly.core.policy import JobPolicy
 from duly.jobs.codec import Codec
-from duly.jobs.enqueue_options import EnqueueKeywords, EnqueueOptions, NewIds, new_ids
+from duly.jobs.enqueue_options import EnqueueKeywords, EnqueueOptions, new_ids
 from duly.jobs.failure_callbacks import FailureCallbacks
 from duly.jobs.request_context import RequestContext
 
@@ -93,7 +93,7 @@ class Call(Generic[R_co]):
         return context, self.options.apply_to(self.job.name, self.job.policy)
 
 
-def job_specs(calls: Sequence[Call[Any]], ids: Iterable[NewIds]) -> list[JobSpec]:
+def job_specs(calls: Sequence[Call[Any]], ids: Iterable[tuple[str, str]]) -> list[JobSpec]:
     """Return the specifications of calls, completed by the request context; a missing org or actor raises."""
     specs = []
     job, options = calls[0].job, calls[0].options
