@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
 from datetime import timedelta
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -47,45 +48,80 @@ class EnqueueBatcher:
         self._traces = traces
         self._waker = waker
         self._pending: dict[UUID, list[_PendingEnqueue]] = {}
-        self._writers: dict[UUID, asyncio.Task[None]] = {}
-        self._separate: set[asyncio.Task[None]] = set()
+        """The next batch of each org for which one is being written."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
 
     async def write(self, org_id: UUID, specs: Sequence[JobSpec]) -> Differing:
         """Write the jobs of one caller, all or none, and return those that differ."""
         if len(specs) > _MAX_BATCH_JOBS:
             return await self._write(org_id, specs)
+        if org_id not in self._pending:
+            try:
+                jobs = await self._write_alone(org_id, specs)
+            except psycopg.errors.LockNotAvailable:
+                # An open transaction locks one of the idempotency keys: others must not wait.
+                return await self._write(org_id, specs)
+            if jobs is not None:
+                return jobs
         trace = None if self._traces is None else self._traces.current_context()
         enqueue = _PendingEnqueue(specs, asyncio.get_running_loop().create_future(), trace)
-        self._pending.setdefault(org_id, []).append(enqueue)
-        if org_id not in self._writers:
-            # In a task of its own: the first caller may be cancelled while others wait for the same batch.
-            self._writers[org_id] = asyncio.create_task(
-                self._write_pending(org_id), name="duly-enqueue-batcher", context=Context()
-            )
+        self._pending[org_id].append(enqueue)
         return await enqueue.result
 
     async def close(self) -> None:
         """Wait until all pending jobs are written, and cancel those that take too long."""
-        tasks = [*self._writers.values(), *self._separate]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=_CLOSE_TIMEOUT)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                while self._pending or self._tasks:
+                    self._idle.clear()
+                    await self._idle.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _write_alone(self, org_id: UUID, specs: Sequence[JobSpec]) -> Differing | None:
+        """Write the jobs of a caller on its own task, unless others enqueue for the org at the same time.
+
+        They and those that arrive during the write get a task: it must not end when this caller is cancelled.
+        """
+        pending = self._pending[org_id] = []
+        try:
+            await asyncio.sleep(0)
+            if pending:
+                return None
+            return await self._write(org_id, specs, lock_timeout=_BATCH_LOCK_TIMEOUT)
+        finally:
+            if pending:
+                self._start(self._write_pending(org_id), context=Context())
+            else:
+                self._end(org_id)
+
+    def _start(self, work: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name="duly-enqueue-batcher", context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._idle.set())
+        return task
+
+    def _end(self, org_id: UUID) -> None:
+        del self._pending[org_id]
+        self._idle.set()
 
     async def _write_pending(self, org_id: UUID) -> None:
+        pending = self._pending[org_id]
         try:
-            while pending := [one for one in self._pending.pop(org_id, ()) if not one.result.done()]:
-                batch, size = [pending[0]], len(pending[0].specs)
-                for enqueue in pending[1:]:
-                    size += len(enqueue.specs)
-                    if size > _MAX_BATCH_JOBS:
-                        break
-                    batch.append(enqueue)
-                self._pending[org_id] = pending[len(batch) :]
-                await self._write_batch(org_id, batch)
+            while pending:
+                sizes = accumulate(len(enqueue.specs) for enqueue in pending)
+                count = sum(size <= _MAX_BATCH_JOBS for size in sizes)
+                batch = [enqueue for enqueue in pending[:count] if not enqueue.result.done()]
+                del pending[:count]
+                if batch:
+                    await self._write_batch(org_id, batch)
+                await asyncio.sleep(0)  # the callers of this batch may enqueue again at once
         finally:
-            del self._writers[org_id]
+            _cancel(pending)
+            self._end(org_id)
 
     async def _write_batch(self, org_id: UUID, batch: Sequence[_PendingEnqueue]) -> None:
         specs = [spec for enqueue in batch for spec in enqueue.specs]
@@ -93,7 +129,6 @@ class EnqueueBatcher:
             with self._within_trace(batch[0]):
                 jobs = await self._write(org_id, specs, lock_timeout=_BATCH_LOCK_TIMEOUT)
         except psycopg.errors.LockNotAvailable:
-            # An open transaction locks one of the idempotency keys: callers with other keys must not wait.
             for enqueue in batch:
                 self._start_separately(org_id, enqueue)
         except Exception as error:
@@ -109,9 +144,7 @@ class EnqueueBatcher:
             _resolve(batch, jobs)
 
     def _start_separately(self, org_id: UUID, enqueue: _PendingEnqueue) -> None:
-        task = asyncio.create_task(self._write_separately(org_id, enqueue), name="duly-enqueue-batcher")
-        self._separate.add(task)
-        task.add_done_callback(self._separate.discard)
+        task = self._start(self._write_separately(org_id, enqueue))
         enqueue.result.add_done_callback(lambda result: result.cancelled() and task.cancel())
 
     async def _write_separately(self, org_id: UUID, enqueue: _PendingEnqueue) -> None:
