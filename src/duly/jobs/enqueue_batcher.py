@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context
 from datetime import timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from duly.core.errors import StoreError, StoreUnavailable
 from duly.core.job import JobSpec
 from duly.db.database import Database, retry_transaction
 from duly.jobs import store as job_store
-from duly.jobs.store import Differing
+from duly.jobs.store import Differing, Wake
 from duly.observability import metrics
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ _MAX_BATCH_JOBS = 500
 _BATCH_LOCK_TIMEOUT = timedelta(milliseconds=200)
 _CLOSE_TIMEOUT = 5.0
 _NOTIFY_INTERVAL = 0.003
+_ENQUEUE_INTERVAL = 0.001
+"""The time until a caller that enqueues one job after another begins with the next."""
+_MAX_NOTIFY_DELAY = 0.01
+"""The time that jobs wait for the notification of a later enqueue."""
 
 
 class _PendingEnqueue(NamedTuple):
@@ -163,20 +167,18 @@ class EnqueueBatcher:
     async def _write(
         self, org_id: UUID, specs: Sequence[JobSpec], *, lock_timeout: timedelta | None = None
     ) -> Differing:
-        # A single enqueue notifies with its own commit; under load one notification serves many.
-        notify = self._waker.may_notify_with_commit()
-        once = partial(
-            job_store.enqueue_and_commit,
-            self._database,
-            org_id,
-            specs,
-            wake=notify,
-            lock_timeout=lock_timeout,
-        )
-        jobs = await retry_transaction(once)
+        with self._waker.turn() as wake:
+            jobs = await retry_transaction(
+                partial(
+                    job_store.enqueue_and_commit,
+                    self._database,
+                    org_id,
+                    specs,
+                    wake=wake,
+                    lock_timeout=lock_timeout,
+                )
+            )
         count_enqueued(specs, jobs)
-        if not notify:
-            self._waker.wake()
         return jobs
 
 
@@ -203,50 +205,76 @@ def _fail(batch: Sequence[_PendingEnqueue], error: Exception) -> None:
 class Waker:
     """Notifies workers of new jobs, with one notification for many enqueues.
 
-    NOTIFY takes a lock of the whole server, so it is sent outside of their transactions. It is a hint only:
-    workers find jobs by polling, too.
+    NOTIFY locks out all others of the server until its commit is on disk, so only the first enqueue after a
+    pause notifies with its commit. It is a hint only: workers find jobs by polling, too.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._again = False
+        self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
-        self._quiet_until = 0.0
+        self._idle_from = self._quiet_until = 0.0
 
-    def may_notify_with_commit(self) -> bool:
-        """Return whether the caller's commit may carry the notification: no other was sent lately.
+    @contextmanager
+    def turn(self) -> Iterator[Wake | None]:
+        """Yield when an enqueue notifies the workers, of its jobs and earlier ones; if not, they are soon."""
+        wake = self._choose()
+        late = None
+        if wake == "after commit" and self._stop_timer():
+            # Earlier jobs do not wait for long: it may have to wait for a lock.
+            late = asyncio.get_running_loop().call_later(_MAX_NOTIFY_DELAY, self.wake)
+        try:
+            yield wake
+        except BaseException:
+            wake = None
+            raise
+        finally:
+            if late is not None:
+                late.cancel()
+            if wake is None:
+                self.wake()
 
-        If so, other enqueues do not notify for a moment.
-        """
+    def _choose(self) -> Wake | None:
         now = asyncio.get_running_loop().time()
-        if now < self._quiet_until or (self._task is not None and not self._task.done()):
-            return False
-        self._quiet_until = now + _NOTIFY_INTERVAL
-        return True
+        if now < self._quiet_until:
+            return None
+        idle = now >= self._idle_from and self._timer is None
+        self._idle_from = now + _NOTIFY_INTERVAL
+        if not idle:
+            self._quiet_until = self._idle_from
+        return "with commit" if idle else "after commit"
 
     def wake(self) -> None:
-        """Send a notification soon, one for all calls in the meantime."""
-        if self._task is not None and not self._task.done():
-            self._again = True
-            return
-        self._task = asyncio.get_running_loop().create_task(
-            self._notify(), name="duly-waker", context=Context()
-        )
+        """Notify soon, once for all calls in the meantime, unless an enqueue does it first."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            at = max(loop.time(), self._quiet_until) + _ENQUEUE_INTERVAL
+            self._timer = loop.call_at(at, self._start, context=Context())
 
     async def close(self) -> None:
         """Send the pending notification."""
+        if self._stop_timer():
+            await self._notify()
         if self._task is not None:
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
+
+    def _start(self) -> None:
+        self._timer = None
+        if self._task is not None and not self._task.done():
+            self.wake()
+            return
+        self._idle_from = self._quiet_until = asyncio.get_running_loop().time() + _NOTIFY_INTERVAL
+        self._task = asyncio.create_task(self._notify(), name="duly-waker")
+
+    def _stop_timer(self) -> bool:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        return timer is not None
 
     async def _notify(self) -> None:
-        while True:
-            self._again = False
-            with suppress(psycopg.Error, StoreError):
-                await self._database.notify("duly_ready")
-            await asyncio.sleep(_NOTIFY_INTERVAL)
-            if not self._again:
-                return
+        with suppress(psycopg.Error, StoreError):
+            await self._database.notify("duly_ready")
 
 
 def count_enqueued(specs: Sequence[JobSpec], jobs: Differing) -> None:

@@ -33,6 +33,8 @@ class EnqueuedJob(NamedTuple):
     created: bool
 
 
+Wake = Literal["with commit", "after commit"]
+"""When the transaction of an enqueue notifies the workers."""
 Differing = list[EnqueuedJob | None]
 """For each job of a batch None if it was written as specified, else the job that is stored instead."""
 
@@ -121,15 +123,16 @@ async def enqueue_and_commit(
     org_id: UUID,
     specs: Sequence[JobSpec],
     *,
-    wake: bool,
+    wake: Wake | None,
     lock_timeout: timedelta | None = None,
 ) -> Differing:
     """Write the jobs of one org in a transaction of their own, which may also wake the workers."""
     rows = await database.tenant_statement(
         org_id,
         statement("jobs/enqueue"),
-        {"org_id": org_id, "wake": wake, **encode_batch(specs)},
+        {"org_id": org_id, "wake": wake == "with commit", **encode_batch(specs)},
         lock_timeout=lock_timeout,
+        notify="duly_ready" if wake == "after commit" else None,
     )
     return differing_jobs(len(specs), rows)
 
