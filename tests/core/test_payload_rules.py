@@ -95,6 +95,14 @@ def test_a_non_finite_number_is_refused_with_its_path(number: float) -> None:
     assert refused.value.field == "payload.rows[1].x"
 
 
+def test_an_integer_that_python_could_not_parse_is_refused_with_its_path() -> None:
+    check_payload({"rows": [10**4300 - 1, 1 - 10**4300]}, 10)
+    for number in (10**4300, -(10**4300)):
+        with pytest.raises(PayloadRefused, match="4300 digits") as refused:
+            check_payload({"rows": [1, number]}, 10)
+        assert refused.value.field == "payload.rows[1]"
+
+
 @pytest.mark.parametrize("payload", [{"a": "x\0y"}, {"x\0y": 1}, ["\0"], {"a": {"\0": None}}])
 def test_a_nul_is_refused_in_values_and_in_keys(payload: Any) -> None:
     with pytest.raises(PayloadRefused, match="NUL"):

@@ -227,6 +227,30 @@ async def test_a_failed_statement_leaves_its_connection_usable(database: Databas
     assert await database.tenant_statement(org, "select %(n)s::text", {"n": "it's; 1"}) == [("it's; 1",)]
 
 
+@pytest.mark.parametrize("conforming", ["on", "off"])
+async def test_a_value_of_a_statement_is_never_read_as_sql(
+    fresh: FreshDatabase, sql: psycopg.Connection, conforming: str
+) -> None:
+    sql.execute(f"alter database {sql.info.dbname} set standard_conforming_strings = {conforming}")
+    texts = ["", "'", "\\", "\\'", "\\\\' or 1=1 --", "$$", "%(n)s %% %s", "\n", "ü\U0001f600", "e'x'"]
+    async with Database(fresh.url, pooled=fresh.url != fresh.direct_url) as database:
+        for text in texts:
+            values = {"n": text, "one": -1, "none": None, "yes": True}
+            query = "select %(n)s::text, 5 -%(one)s, %(none)s::text, %(yes)s, '%%'"
+            found = await database.tenant_statement(uuid.uuid4(), query, values)
+            assert found == [(text, 6, None, True, "%")]
+
+
+async def test_a_notification_is_sent_after_the_commit(database: Database, sql: psycopg.Connection) -> None:
+    sql.execute("listen duly_ready")
+    rows = await database.tenant_statement(uuid.uuid4(), "select 1", {}, notify="duly_ready")
+    assert rows == [(1,)]
+    assert [found.channel for found in sql.notifies(timeout=10, stop_after=1)] == ["duly_ready"]
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        await database.tenant_statement(uuid.uuid4(), "select 1 / 0", {}, notify="duly_ready")
+    assert not list(sql.notifies(timeout=0.1))
+
+
 async def test_an_engine_statement_runs_on_a_replaced_connection(
     fresh: FreshDatabase, sql: psycopg.Connection
 ) -> None:

@@ -13,6 +13,7 @@ from duly import Actor, Duly, Job, context
 from duly.core.errors import StoreUnavailable, UnknownProject
 from duly.db.database import Database
 from duly.jobs import store as job_store
+from tests.worker.working import until
 
 
 @pytest.fixture
@@ -138,3 +139,50 @@ async def test_a_call_that_times_out_on_a_locked_key_writes_nothing(
                 await same.enqueue(1)
         await app.close()
     assert sql.execute("select count(*) from duly.job_records").fetchone() == (1,)
+
+
+async def test_a_canceled_caller_does_not_affect_those_that_arrive_during_its_write(
+    app: Duly, take: Job[[int], int], acting: uuid.UUID, sql: psycopg.Connection
+) -> None:
+    same = take.options(idempotency_key="k")
+    async with app.tenant_session(acting) as conn:
+        await same.options(conn=conn).enqueue(1)
+        first = asyncio.create_task(same.enqueue(1))
+        await until(sql, "select exists (select from pg_locks where not granted)")
+        others = asyncio.gather(*(take.enqueue(n) for n in (2, 3)))
+        asyncio.get_running_loop().call_later(0.01, first.cancel)
+        handles = await others
+        await asyncio.wait([first])
+    assert first.cancelled()
+    assert all(handle.created for handle in handles)
+    assert sql.execute("select count(*) from duly.job_records").fetchone() == (3,)
+
+
+async def test_closing_waits_for_a_lone_enqueue(
+    app: Duly, take: Job[[int], int], acting: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, released = asyncio.Event(), asyncio.Event()
+    real = job_store.enqueue_and_commit
+
+    async def slow(*values: Any, **named: Any) -> Any:
+        started.set()
+        await released.wait()
+        return await real(*values, **named)
+
+    monkeypatch.setattr(job_store, "enqueue_and_commit", slow)
+    enqueue = asyncio.create_task(take.enqueue(1))
+    await started.wait()
+    asyncio.get_running_loop().call_later(0.1, released.set)
+    await app.close()
+    assert (await enqueue).created
+
+
+async def test_callers_that_enqueue_again_at_once_stay_together(
+    take: Job[[int], int], acting: uuid.UUID, batches: list[int]
+) -> None:
+    async def enqueue_often() -> None:
+        for n in range(5):
+            await take.enqueue(n)
+
+    await asyncio.gather(*(enqueue_often() for _ in range(10)))
+    assert batches == [10] * 5

@@ -172,10 +172,7 @@ def _unwritten(enqueue: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitabl
     async def mutated(database: Any, org_id: Any, specs: Any, **how: Any) -> Any:
         if len(specs) == 1:
             return await enqueue(database, org_id, specs, **how)
-        return [
-            *await enqueue(database, org_id, specs[:-1], **how),
-            job_store.EnqueuedJob(specs[-1].job_id, True),
-        ]
+        return [*await enqueue(database, org_id, specs[:-1], **how), None]
 
     return mutated
 

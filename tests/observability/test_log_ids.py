@@ -42,7 +42,8 @@ async def test_shared_loops_log_no_ids_and_a_handler_logs_those_of_its_job(
     try:
         async with app:
             with context(request_id="req-9"):
-                handle = await once.enqueue()
+                # The same job twice at once: a lone enqueue starts no task.
+                handle, _ = await asyncio.gather(once.enqueue(), once.enqueue())
                 async with working(app):
                     await handle.wait(WAIT_TIMEOUT)
     finally:

@@ -49,7 +49,7 @@ class Acts(Sides):
         origin = Origin(self.orgs[org], Actor.user("u1"), "r1", "r1")
         job_id = self.fresh_id()
         spec = JobSpec(
-            *(job_id, uuid4(), "step.take", origin, policy, "{}"),
+            *(job_id.hex, uuid4().hex, "step.take", origin, policy, "{}"),
             scheduled_for=due_at,
             idempotency_key=str(job_id),
         )
@@ -70,12 +70,12 @@ class Acts(Sides):
     def submit(self, spec: JobSpec) -> bool:
         org = spec.origin.org_id
         [written] = self.run(lambda conn: job_store.enqueue_jobs(conn, org, [spec]), org=org)
-        assert written.job_id == spec.job_id
+        assert written.job_id == UUID(spec.job_id)
         return bool(written.created)
 
     def cancel(self, job: int) -> None:
         life = self.life(job)
-        org, job_id, status = life.spec.origin.org_id, life.spec.job_id, life.row.status
+        org, job_id, status = life.spec.origin.org_id, life.job_id, life.row.status
         answer = self.run(
             lambda conn: job_store.cancel_job(
                 conn, org, job_id, by=CANCEL_REQUEST.by, reason=CANCEL_REQUEST.reason, actor=Actor.user("u1")
@@ -104,7 +104,7 @@ class Acts(Sides):
         async def write(conn: Connection) -> claims.Claim:
             if named:
                 spec = named[0].spec
-                job = NamedJob(QUEUE, spec.origin.org_id, -spec.policy.priority, spec.job_id)
+                job = NamedJob(QUEUE, spec.origin.org_id, -spec.policy.priority, named[0].job_id)
                 return await claims.claim_named_job(conn, job, worker_id=worker.worker_id, claim_id=claim_id)
             return await claims.claim_jobs(
                 conn,
@@ -314,7 +314,7 @@ class Acts(Sides):
         """Let a reconciler read a job; when it acts, much may have happened."""
         life = self.life(job)
         [sighting] = self.run(
-            lambda conn: stale_jobs.read_evidence(conn, [(life.spec.origin.org_id, life.spec.job_id)])
+            lambda conn: stale_jobs.read_evidence(conn, [(life.spec.origin.org_id, life.job_id)])
         )
         row = life.row
         cancel = CANCEL_REQUEST if row.cancel else None

@@ -55,6 +55,10 @@ class Life:
     events: list[str]
     records: list[str] = field(default_factory=list)
 
+    @property
+    def job_id(self) -> UUID:
+        return UUID(self.spec.job_id)
+
     def accept(self, write: Write | None, to: Transition | None = None) -> bool:
         if write is None:
             return False

@@ -72,8 +72,9 @@ class Origin:
 class JobSpec(NamedTuple):
     """A job to enqueue, with its policy resolved."""
 
-    job_id: UUID
-    result_id: UUID
+    job_id: str
+    """As hexadecimal digits, like the id of its result: a UUID would take longer to make than to write."""
+    result_id: str
     job_type: str
     origin: Origin
     policy: JobPolicy

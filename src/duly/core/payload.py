@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from types import NoneType
 from typing import Any, NamedTuple, NoReturn
 
 from duly.core.errors import ContractError, PayloadRefused, SecretInPayload
@@ -15,6 +14,8 @@ from duly.core.redaction import SECRET_NAME, SECRET_VALUE, is_secret_name, redac
 
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_PAYLOAD_DEPTH = 32
+_MAX_DIGITS = 4300  # more of them are no integer for Python's parser
+_MAX_INTEGER = 10**_MAX_DIGITS
 
 _FIX = "store it in your secret store and pass its name as `secret_ref`"
 
@@ -39,7 +40,8 @@ def check_payload(payload: Any, size: int, field: str = "payload") -> None:
             field=field,
             fix="store it as a blob and pass its reference",
         )
-    _check_tree(_Node(payload, field))
+    if not (type(payload) is dict and all(map(_is_plain, payload, payload.values()))):
+        _check_tree(_Node(payload, field))
 
 
 class _Node(NamedTuple):
@@ -59,7 +61,7 @@ class _Node(NamedTuple):
 
 
 def _check_tree(root: _Node) -> None:
-    """Check every value, without recursion. Plain numbers are skipped: payloads are checked often."""
+    """Check every value, without recursion."""
     stack = [root]
     _check_value(root)
     while stack:
@@ -70,7 +72,7 @@ def _check_tree(root: _Node) -> None:
         elif isinstance(outer.value, list | tuple):
             steps = enumerate(outer.value)
         for step, value in steps:
-            if type(value) in _PLAIN and outer.depth < MAX_PAYLOAD_DEPTH and _is_plain(step):
+            if _is_plain(step, value) and outer.depth < MAX_PAYLOAD_DEPTH:
                 continue
             node = _Node(value, step, outer.depth + 1, outer)
             if node.depth > MAX_PAYLOAD_DEPTH:
@@ -83,11 +85,19 @@ def _check_tree(root: _Node) -> None:
                 stack.append(node)
 
 
-_PLAIN = frozenset({int, bool, NoneType})
-
-
-def _is_plain(step: str | int) -> bool:
-    return isinstance(step, int) or (step.isascii() and "\0" not in step)
+def _is_plain(step: str | int, value: Any) -> bool:
+    """Return whether a value needs no closer look: most are numbers, or texts without anything to refuse."""
+    name = step if isinstance(step, str) else ""
+    if "\0" in name or not name.isascii():
+        return False
+    if isinstance(value, str):
+        refused = "\0" in value or SECRET_VALUE.search(value) or SECRET_NAME.search(name)
+        return value.isascii() and not refused
+    if isinstance(value, int):
+        return bool(-_MAX_INTEGER < value < _MAX_INTEGER)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None
 
 
 def _check_name(node: _Node) -> None:
@@ -101,6 +111,10 @@ def _check_name(node: _Node) -> None:
 
 def _check_value(node: _Node) -> None:
     value = node.value
+    if isinstance(value, int) and not -_MAX_INTEGER < value < _MAX_INTEGER:
+        raise PayloadRefused(
+            f"more than {_MAX_DIGITS} digits cannot be read again", field=node.path, fix="send it as text"
+        )
     if isinstance(value, float) and not math.isfinite(value):
         raise PayloadRefused(f"{value} is not JSON", field=node.path, fix="send null or a finite number")
     if isinstance(value, str):

@@ -11,16 +11,17 @@ from __future__ import annotations
 import asyncio
 import select
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import Context
 from datetime import timedelta
-from typing import Any, Literal, LiteralString, Self, TypeVar
+from functools import lru_cache
+from typing import Literal, LiteralString, Self, TypeVar
 from uuid import UUID
 from weakref import WeakSet
 
 import psycopg
-from psycopg import AsyncClientCursor, AsyncConnection, AsyncCursor
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg_pool import PoolTimeout
@@ -28,11 +29,12 @@ from psycopg_pool import PoolTimeout
 from duly.core.errors import StoreError, StoreUnavailable
 from duly.db.errors import translate_error
 from duly.db.pool import Connection, PoolSize, PoolUsage, make_pool
-from duly.db.prepared import StatementValues, execute_sql, inline_sql
+from duly.db.prepared import StatementValues, execute_sql, inline_sql, rows_as_json, run_transaction
 from duly.db.statements import Statement
 from duly.db.traced_cursor import StatementTracer, statement_name
 
 T = TypeVar("T")
+Channel = Literal["duly_ready"]
 
 _TENANT = "begin; set local role duly_tenant; set local duly.org_id = '{}'; set local jit = off"
 _AUDITOR = _TENANT.replace("duly_tenant", "duly_auditor")
@@ -79,7 +81,7 @@ class Database:
         self._engine_only = engine_only and not pooled
         self._caches_plans = not pooled
         self._warm: list[Connection] = []
-        """Idle connections of the engine, last used first: their plans are cached."""
+        """Idle connections, last used first: their plans are cached, and the pool is slow to hand one out."""
         self._waiting = 0
         self._closing = False
         self._connect_error = ""
@@ -155,18 +157,25 @@ class Database:
             yield conn
 
     async def tenant_statement(
-        self, org_id: UUID, query: str, values: Mapping[str, Any], *, lock_timeout: timedelta | None = None
+        self,
+        org_id: UUID,
+        query: str,
+        values: StatementValues,
+        *,
+        lock_timeout: timedelta | None = None,
+        notify: Channel | None = None,
     ) -> list[TupleRow]:
-        """Run one statement as a transaction of the org, in one round trip, and return its rows."""
+        """Run one statement as a transaction of the org, in one round trip, and return its rows.
+
+        The notification is sent after the commit: as part of it, it would lock out others until that is done.
+        """
         async with self._connection() as conn:
-            bound = AsyncClientCursor(conn).mogrify(query, values)
             begin = self._begin(conn, begin_tenant_sql(org_id))
             if lock_timeout is not None:
                 begin += f"; set local lock_timeout = {int(lock_timeout.total_seconds() * 1000)}"
-            cursor = await conn.execute(Statement(f"{begin}; {bound}; commit", statement_name(query)))
-            while cursor.description is None and cursor.nextset():
-                pass
-            return await cursor.fetchall()
+            end = "commit" if notify is None else f"commit; notify {notify}"
+            with self._trace(statement_name(query)):
+                return await run_transaction(conn, f"{begin}; {inline_sql(query, values)}; {end}")
 
     async def read_in_one_snapshot(
         self, org_id: UUID, tenant_query: str, engine_query: str, values: StatementValues
@@ -186,7 +195,9 @@ class Database:
         self, conn: Connection, begin: str, names: tuple[str, str], values: StatementValues
     ) -> tuple[list[str], list[str]]:
         first, second = [
-            await execute_sql(conn, name, values) if self._caches_plans else inline_sql(name, values)
+            await execute_sql(conn, name, values)
+            if self._caches_plans
+            else inline_sql(rows_as_json(name), values)
             for name in names
         ]
         both = f"{first}; set local role duly_engine; {second}"
@@ -220,7 +231,7 @@ class Database:
         async with self.engine() as conn:
             yield conn
 
-    async def notify(self, channel: Literal["duly_ready"]) -> None:
+    async def notify(self, channel: Channel) -> None:
         """Send a notification; it reads no data and needs no role."""
         async with self._connection() as conn:
             await conn.execute(f"notify {channel}")
@@ -333,9 +344,11 @@ class Database:
             self._waiting -= 1
 
     async def _give_back(self, conn: Connection) -> None:
-        idle = conn.info.transaction_status is TransactionStatus.IDLE
+        idle = conn.pgconn.transaction_status == TransactionStatus.IDLE
         needed_elsewhere = self._waiting or self._closing or len(self._warm) >= _MAX_WARM_CONNECTIONS
-        if conn.is_engine and idle and not needed_elsewhere:
+        # From time to time a tenant's passes through the pool, which closes it at the end of its lifetime.
+        young = conn.is_engine or time.monotonic() < conn.planned_at + _PLAN_LIFETIME
+        if idle and young and not needed_elsewhere:
             self._warm.append(conn)
         else:
             await self._pool.putconn(conn)
@@ -370,6 +383,7 @@ def tenant_role_sql(org_id: UUID) -> str:
     return f"{begin_tenant_sql(org_id).removeprefix('begin; ')}; {_RESET_SETTINGS}"
 
 
+@lru_cache(maxsize=1024)
 def begin_tenant_sql(org_id: UUID) -> str:
     """Return the text that opens a tenant's transaction."""
     # A UUID has no characters that could end the literal.

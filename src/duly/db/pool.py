@@ -74,5 +74,10 @@ def make_pool(
         connection_class=Connection,
         configure=configure,
         # Sessions open transactions themselves, in one round trip with the role and the org.
-        kwargs={"autocommit": True, "prepare_threshold": None if pooled else 5, **traced},
+        kwargs={
+            "autocommit": True,
+            "client_encoding": "utf8",
+            "prepare_threshold": None if pooled else 5,
+            **traced,
+        },
     )

@@ -11,13 +11,12 @@ from types import UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError, create_model
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from duly.core import payload as rules
 from duly.core.errors import ConfigurationError, ContractError, PayloadRefused
 from duly.core.outcome import HandlerSignal
 
-_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _CONFIG = ConfigDict(extra="forbid", ser_json_inf_nan="constants", validate_default=True)
 
 
@@ -57,14 +56,19 @@ class Codec:
         self._required = frozenset(p.name for p in given if p.default is p.empty)
         self._shape = _shape(signature)
         self.payload: type[BaseModel] = _payload_model(handler.__name__, signature, hints)
+        # The methods of the model only call these.
+        self._validator = self.payload.__pydantic_validator__
+        self._serializer = self.payload.__pydantic_serializer__
         self._result = _result_adapter(_without_signals(hints.get("return", Any)))
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """Encode the arguments of a call as checked JSON."""
-        values = dict(zip(self._positional, args, strict=False))
+        values = dict(zip(self._positional, args))  # noqa: B905 - the keyword would double its cost
         values.update(kwargs)
-        fits = len(values) == len(args) + len(kwargs) and self._required <= values.keys() <= self._names
-        return self.encode_mapping(values if fits else self._bound(args, kwargs))
+        names = values.keys()
+        fits = names == self._names or self._required <= names <= self._names
+        whole = len(names) == len(args) + len(kwargs)
+        return self.encode_mapping(values if fits and whole else self._bound(args, kwargs))
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Bind the arguments slowly, for its error messages."""
@@ -75,16 +79,19 @@ class Codec:
 
     def encode_mapping(self, values: Mapping[str, Any]) -> str:
         """Encode a payload given by name as checked JSON."""
-        model = self._checked(self.payload.model_validate, values)
+        dumped = None
         try:
+            model = self._validator.validate_python(values)
             # The text must be readable again: under its alias, without computed fields.
-            dumped = model.model_dump(mode="json", by_alias=True, round_trip=True)
-            text = _COMPACT.encode(dumped)
-            size = len(text.encode("utf-8", "surrogatepass"))
+            dumped = self._serializer.to_python(model, mode="json", by_alias=True, round_trip=True)
+            encoded = to_json(dumped, inf_nan_mode="constants")
+        except ValidationError as error:
+            raise self._refusal(error) from None
         except ValueError as error:
+            rules.check_payload(dumped, 0)  # names the field, if it can
             raise PayloadRefused(f"not JSON: {error}", field="payload", fix="pass plain values") from None
-        rules.check_payload(dumped, size)
-        return text
+        rules.check_payload(dumped, len(encoded))
+        return encoded.decode()
 
     def refusals(self, values: Mapping[str, Any]) -> list[ContractError]:
         """Return the errors of a payload given by name, field by field."""
@@ -97,7 +104,10 @@ class Codec:
     def decode(self, text: str | bytes) -> dict[str, Any]:
         """Decode and validate the arguments for the handler from stored JSON."""
         # As JSON, because a strict type accepts text for a date in JSON only.
-        model = self._checked(self.payload.model_validate_json, text)
+        try:
+            model = self._validator.validate_json(text)
+        except ValidationError as error:
+            raise self._refusal(error) from None
         return dict(model.__dict__)
 
     def encode_result(self, value: Any) -> Any:
@@ -126,11 +136,8 @@ class Codec:
                 "result", error, "the handler's return type has changed since it was stored"
             ) from None
 
-    def _checked(self, validate: Callable[[Any], BaseModel], values: Any) -> BaseModel:
-        try:
-            return validate(values)
-        except ValidationError as error:
-            raise _refusal("payload", error, f"the payload is {self._shape}") from None
+    def _refusal(self, error: ValidationError) -> ContractError:
+        return _refusal("payload", error, f"the payload is {self._shape}")
 
 
 def check_context(context_type: type[HandlerContext] | None, *, is_async: bool) -> None:

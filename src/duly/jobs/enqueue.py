@@ -24,9 +24,9 @@ from duly.db.errors import translate_error
 from duly.jobs.enqueue_batcher import count_enqueued
 from duly.jobs.enqueue_options import new_ids
 from duly.jobs.handle import Handle
-from duly.jobs.job import Call
+from duly.jobs.job import Call, job_specs
 from duly.jobs.resources import Resources
-from duly.jobs.store import EnqueuedJob, encode_batch, enqueued_jobs
+from duly.jobs.store import Differing, differing_jobs, encode_batch
 
 if TYPE_CHECKING:
     from duly.jobs.application import App
@@ -44,15 +44,13 @@ async def submit(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R
     org_id, specs = _specs(calls)
     resources = await app.resources()
     if resources.traces is None:
-        return _handles(app, org_id, await _write_jobs(resources, org_id, specs, conn))
+        return _handles(app, org_id, specs, await _write_jobs(resources, org_id, specs, conn))
     with enqueue_span(resources.traces, specs) as span:
-        jobs = span.record(await _write_jobs(resources, org_id, span.specs, conn))
-    return _handles(app, org_id, jobs)
+        jobs = await _write_jobs(resources, org_id, span.specs, conn)
+        return span.record(_handles(app, org_id, specs, jobs))
 
 
-async def _write_jobs(
-    resources: Resources, org_id: UUID, specs: list[JobSpec], conn: Any
-) -> list[EnqueuedJob]:
+async def _write_jobs(resources: Resources, org_id: UUID, specs: list[JobSpec], conn: Any) -> Differing:
     specs = await _without_large_payloads(resources, specs)
     if conn is not None:
         return await enqueue_on_connection(conn, org_id, specs)
@@ -74,25 +72,29 @@ def submit_sync(app: App, calls: Sequence[Call[R]], conn: Any) -> list[Handle[R]
 
     resources, specs = app.portal.run(stored())
     if resources.traces is None:
-        return _handles(app, org_id, enqueue_on_sync_connection(conn, org_id, specs))
+        return _handles(app, org_id, specs, enqueue_on_sync_connection(conn, org_id, specs))
     with enqueue_span(resources.traces, specs) as span:
-        jobs = span.record(enqueue_on_sync_connection(conn, org_id, span.specs))
-    return _handles(app, org_id, jobs)
+        jobs = enqueue_on_sync_connection(conn, org_id, span.specs)
+        return span.record(_handles(app, org_id, specs, jobs))
 
 
 def _one_connection(calls: Sequence[Call[Any]], conn: Any) -> Any:
-    given = [c for c in (conn, *(call.options.conn for call in calls)) if c is not None]
-    if any(other is not given[0] for other in given):
-        raise ContractError(
-            "the calls have different connections", field="conn", fix="enqueue on one at a time"
-        )
-    return given[0] if given else None
+    for call in calls:
+        given = call.options.conn
+        if conn is None:
+            conn = given
+        elif given is not None and given is not conn:
+            raise ContractError(
+                "the calls have different connections", field="conn", fix="enqueue on one at a time"
+            )
+    return conn
 
 
 def _specs(calls: Sequence[Call[Any]]) -> tuple[UUID, list[JobSpec]]:
-    specs = [call.spec(ids) for call, ids in zip(calls, new_ids(len(calls)), strict=True)]
+    specs = job_specs(calls, new_ids(len(calls)))
+    origins = {id(spec.origin): spec.origin for spec in specs}.values()
     org_id = specs[0].origin.org_id
-    if any(spec.origin.org_id != org_id for spec in specs):
+    if any(origin.org_id != org_id for origin in origins):
         raise ContractError(
             "the calls have different orgs", field="org_id", fix="enqueue for one org at a time"
         )
@@ -127,8 +129,13 @@ async def store_payload(resources: Resources, org_id: UUID, payload: str) -> Sto
     return StoredPayload("{}", str(ref), payload_hash)
 
 
-def _handles(app: App, org_id: UUID, jobs: Sequence[EnqueuedJob]) -> list[Handle[Any]]:
-    return [Handle(app, org_id, job.job_id, created=job.created) for job in jobs]
+def _handles(app: App, org_id: UUID, specs: Sequence[JobSpec], jobs: Differing) -> list[Handle[Any]]:
+    return [
+        Handle(app, org_id, spec.job_id, created=True)
+        if job is None
+        else Handle(app, org_id, job.job_id, created=job.created)
+        for spec, job in zip(specs, jobs, strict=True)
+    ]
 
 
 # The notification is part of the caller's transaction: it is sent when, and only if, that commits.
@@ -159,9 +166,10 @@ _CONNECTIONS = {
 }
 
 
-async def enqueue_on_connection(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
+async def enqueue_on_connection(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> Differing:
     """Write the jobs on an async connection of the caller, without committing."""
-    jobs = enqueued_jobs(specs, await _write(conn, (str(org_id), *encode_batch(specs))))
+    rows = await _write(conn, (str(org_id), *encode_batch(specs).values()))
+    jobs = differing_jobs(len(specs), rows)
     count_enqueued(specs, jobs)
     return jobs
 
@@ -180,9 +188,9 @@ async def _write(conn: Any, parameters: _Parameters) -> Iterable[Sequence[Any]]:
                 raise _unfit(library, name, "an async", "enqueue_sync")
 
 
-def enqueue_on_sync_connection(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
+def enqueue_on_sync_connection(conn: Any, org_id: UUID, specs: Sequence[JobSpec]) -> Differing:
     """Write the jobs on a synchronous connection of the caller, without committing."""
-    jobs = enqueued_jobs(specs, _write_sync(conn, (str(org_id), *encode_batch(specs))))
+    jobs = differing_jobs(len(specs), _write_sync(conn, (str(org_id), *encode_batch(specs).values())))
     count_enqueued(specs, jobs)
     return jobs
 
@@ -241,11 +249,11 @@ class EnqueueSpan:
     specs: list[JobSpec]
     _span: OpenSpan
 
-    def record(self, jobs: list[EnqueuedJob]) -> list[EnqueuedJob]:
+    def record(self, handles: list[Handle[Any]]) -> list[Handle[Any]]:
         """Record the id of a single job; several jobs have spans of their own."""
-        if len(jobs) == 1:
-            self._span.update({"duly.job_id": str(jobs[0].job_id), "duly.created": jobs[0].created})
-        return jobs
+        if len(handles) == 1:
+            self._span.update({"duly.job_id": str(handles[0].job_id), "duly.created": handles[0].created})
+        return handles
 
 
 @contextmanager

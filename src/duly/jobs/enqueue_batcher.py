@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context
 from datetime import timedelta
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from duly.core.errors import StoreError, StoreUnavailable
 from duly.core.job import JobSpec
 from duly.db.database import Database, retry_transaction
 from duly.jobs import store as job_store
-from duly.jobs.store import EnqueuedJob
+from duly.jobs.store import Differing, Wake
 from duly.observability import metrics
 
 if TYPE_CHECKING:
@@ -28,11 +28,15 @@ _MAX_BATCH_JOBS = 500
 _BATCH_LOCK_TIMEOUT = timedelta(milliseconds=200)
 _CLOSE_TIMEOUT = 5.0
 _NOTIFY_INTERVAL = 0.003
+_ENQUEUE_INTERVAL = 0.001
+"""The time until a caller that enqueues one job after another begins with the next."""
+_MAX_NOTIFY_DELAY = 0.01
+"""The time that jobs wait for the notification of a later enqueue."""
 
 
 class _PendingEnqueue(NamedTuple):
     specs: Sequence[JobSpec]
-    result: asyncio.Future[list[EnqueuedJob]]
+    result: asyncio.Future[Differing]
     trace: Any = None
     """The current trace of the caller: the statement of a batch belongs to the trace of its first caller."""
 
@@ -48,45 +52,80 @@ class EnqueueBatcher:
         self._traces = traces
         self._waker = waker
         self._pending: dict[UUID, list[_PendingEnqueue]] = {}
-        self._writers: dict[UUID, asyncio.Task[None]] = {}
-        self._separate: set[asyncio.Task[None]] = set()
+        """The next batch of each org for which one is being written."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
 
-    async def write(self, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
-        """Write the jobs of one caller, all or none, and return them in order."""
+    async def write(self, org_id: UUID, specs: Sequence[JobSpec]) -> Differing:
+        """Write the jobs of one caller, all or none, and return those that differ."""
         if len(specs) > _MAX_BATCH_JOBS:
             return await self._write(org_id, specs)
+        if org_id not in self._pending:
+            try:
+                jobs = await self._write_alone(org_id, specs)
+            except psycopg.errors.LockNotAvailable:
+                # An open transaction locks one of the idempotency keys: others must not wait.
+                return await self._write(org_id, specs)
+            if jobs is not None:
+                return jobs
         trace = None if self._traces is None else self._traces.current_context()
         enqueue = _PendingEnqueue(specs, asyncio.get_running_loop().create_future(), trace)
-        self._pending.setdefault(org_id, []).append(enqueue)
-        if org_id not in self._writers:
-            # In a task of its own: the first caller may be cancelled while others wait for the same batch.
-            self._writers[org_id] = asyncio.create_task(
-                self._write_pending(org_id), name="duly-enqueue-batcher", context=Context()
-            )
+        self._pending[org_id].append(enqueue)
         return await enqueue.result
 
     async def close(self) -> None:
         """Wait until all pending jobs are written, and cancel those that take too long."""
-        tasks = [*self._writers.values(), *self._separate]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=_CLOSE_TIMEOUT)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                while self._pending or self._tasks:
+                    self._idle.clear()
+                    await self._idle.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _write_alone(self, org_id: UUID, specs: Sequence[JobSpec]) -> Differing | None:
+        """Write the jobs of a caller on its own task, unless others enqueue for the org at the same time.
+
+        They and those that arrive during the write get a task: it must not end when this caller is cancelled.
+        """
+        pending = self._pending[org_id] = []
+        try:
+            await asyncio.sleep(0)
+            if pending:
+                return None
+            return await self._write(org_id, specs, lock_timeout=_BATCH_LOCK_TIMEOUT)
+        finally:
+            if pending:
+                self._start(self._write_pending(org_id), context=Context())
+            else:
+                self._end(org_id)
+
+    def _start(self, work: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name="duly-enqueue-batcher", context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._idle.set())
+        return task
+
+    def _end(self, org_id: UUID) -> None:
+        del self._pending[org_id]
+        self._idle.set()
 
     async def _write_pending(self, org_id: UUID) -> None:
+        pending = self._pending[org_id]
         try:
-            while pending := [one for one in self._pending.pop(org_id, ()) if not one.result.done()]:
-                batch, size = [pending[0]], len(pending[0].specs)
-                for enqueue in pending[1:]:
-                    size += len(enqueue.specs)
-                    if size > _MAX_BATCH_JOBS:
-                        break
-                    batch.append(enqueue)
-                self._pending[org_id] = pending[len(batch) :]
-                await self._write_batch(org_id, batch)
+            while pending:
+                sizes = accumulate(len(enqueue.specs) for enqueue in pending)
+                count = sum(size <= _MAX_BATCH_JOBS for size in sizes)
+                batch = [enqueue for enqueue in pending[:count] if not enqueue.result.done()]
+                del pending[:count]
+                if batch:
+                    await self._write_batch(org_id, batch)
+                await asyncio.sleep(0)  # the callers of this batch may enqueue again at once
         finally:
-            del self._writers[org_id]
+            _cancel(pending)
+            self._end(org_id)
 
     async def _write_batch(self, org_id: UUID, batch: Sequence[_PendingEnqueue]) -> None:
         specs = [spec for enqueue in batch for spec in enqueue.specs]
@@ -94,7 +133,6 @@ class EnqueueBatcher:
             with self._within_trace(batch[0]):
                 jobs = await self._write(org_id, specs, lock_timeout=_BATCH_LOCK_TIMEOUT)
         except psycopg.errors.LockNotAvailable:
-            # An open transaction locks one of the idempotency keys: callers with other keys must not wait.
             for enqueue in batch:
                 self._start_separately(org_id, enqueue)
         except Exception as error:
@@ -110,9 +148,7 @@ class EnqueueBatcher:
             _resolve(batch, jobs)
 
     def _start_separately(self, org_id: UUID, enqueue: _PendingEnqueue) -> None:
-        task = asyncio.create_task(self._write_separately(org_id, enqueue), name="duly-enqueue-batcher")
-        self._separate.add(task)
-        task.add_done_callback(self._separate.discard)
+        task = self._start(self._write_separately(org_id, enqueue))
         enqueue.result.add_done_callback(lambda result: result.cancelled() and task.cancel())
 
     async def _write_separately(self, org_id: UUID, enqueue: _PendingEnqueue) -> None:
@@ -130,30 +166,28 @@ class EnqueueBatcher:
 
     async def _write(
         self, org_id: UUID, specs: Sequence[JobSpec], *, lock_timeout: timedelta | None = None
-    ) -> list[EnqueuedJob]:
-        # A single enqueue notifies with its own commit; under load one notification serves many.
-        notify = self._waker.may_notify_with_commit()
-        once = partial(
-            job_store.enqueue_and_commit,
-            self._database,
-            org_id,
-            specs,
-            wake=notify,
-            lock_timeout=lock_timeout,
-        )
-        jobs = await retry_transaction(once)
+    ) -> Differing:
+        with self._waker.turn() as wake:
+            jobs = await retry_transaction(
+                partial(
+                    job_store.enqueue_and_commit,
+                    self._database,
+                    org_id,
+                    specs,
+                    wake=wake,
+                    lock_timeout=lock_timeout,
+                )
+            )
         count_enqueued(specs, jobs)
-        if not notify:
-            self._waker.wake()
         return jobs
 
 
-def _resolve(batch: Sequence[_PendingEnqueue], jobs: Sequence[EnqueuedJob]) -> None:
+def _resolve(batch: Sequence[_PendingEnqueue], jobs: Differing) -> None:
     start = 0
     for enqueue in batch:
         end = start + len(enqueue.specs)
         if not enqueue.result.done():
-            enqueue.result.set_result(list(jobs[start:end]))
+            enqueue.result.set_result(jobs[start:end])
         start = end
 
 
@@ -171,56 +205,84 @@ def _fail(batch: Sequence[_PendingEnqueue], error: Exception) -> None:
 class Waker:
     """Notifies workers of new jobs, with one notification for many enqueues.
 
-    NOTIFY takes a lock of the whole server, so it is sent outside of their transactions. It is a hint only:
-    workers find jobs by polling, too.
+    NOTIFY locks out all others of the server until its commit is on disk, so only the first enqueue after a
+    pause notifies with its commit. It is a hint only: workers find jobs by polling, too.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._again = False
+        self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
-        self._quiet_until = 0.0
+        self._idle_from = self._quiet_until = 0.0
 
-    def may_notify_with_commit(self) -> bool:
-        """Return whether the caller's commit may carry the notification: no other was sent lately.
+    @contextmanager
+    def turn(self) -> Iterator[Wake | None]:
+        """Yield when an enqueue notifies the workers, of its jobs and earlier ones; if not, they are soon."""
+        wake = self._choose()
+        late = None
+        if wake == "after commit" and self._stop_timer():
+            # Earlier jobs do not wait for long: it may have to wait for a lock.
+            late = asyncio.get_running_loop().call_later(_MAX_NOTIFY_DELAY, self.wake)
+        try:
+            yield wake
+        except BaseException:
+            wake = None
+            raise
+        finally:
+            if late is not None:
+                late.cancel()
+            if wake is None:
+                self.wake()
 
-        If so, other enqueues do not notify for a moment.
-        """
+    def _choose(self) -> Wake | None:
         now = asyncio.get_running_loop().time()
-        if now < self._quiet_until or (self._task is not None and not self._task.done()):
-            return False
-        self._quiet_until = now + _NOTIFY_INTERVAL
-        return True
+        if now < self._quiet_until:
+            return None
+        idle = now >= self._idle_from and self._timer is None
+        self._idle_from = now + _NOTIFY_INTERVAL
+        if not idle:
+            self._quiet_until = self._idle_from
+        return "with commit" if idle else "after commit"
 
     def wake(self) -> None:
-        """Send a notification soon, one for all calls in the meantime."""
-        if self._task is not None and not self._task.done():
-            self._again = True
-            return
-        self._task = asyncio.get_running_loop().create_task(
-            self._notify(), name="duly-waker", context=Context()
-        )
+        """Notify soon, once for all calls in the meantime, unless an enqueue does it first."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            at = max(loop.time(), self._quiet_until) + _ENQUEUE_INTERVAL
+            self._timer = loop.call_at(at, self._start, context=Context())
 
     async def close(self) -> None:
         """Send the pending notification."""
+        if self._stop_timer():
+            await self._notify()
         if self._task is not None:
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
+
+    def _start(self) -> None:
+        self._timer = None
+        if self._task is not None and not self._task.done():
+            self.wake()
+            return
+        self._idle_from = self._quiet_until = asyncio.get_running_loop().time() + _NOTIFY_INTERVAL
+        self._task = asyncio.create_task(self._notify(), name="duly-waker")
+
+    def _stop_timer(self) -> bool:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        return timer is not None
 
     async def _notify(self) -> None:
-        while True:
-            self._again = False
-            with suppress(psycopg.Error, StoreError):
-                await self._database.notify("duly_ready")
-            await asyncio.sleep(_NOTIFY_INTERVAL)
-            if not self._again:
-                return
+        with suppress(psycopg.Error, StoreError):
+            await self._database.notify("duly_ready")
 
 
-def count_enqueued(specs: Sequence[JobSpec], jobs: Sequence[EnqueuedJob]) -> None:
+def count_enqueued(specs: Sequence[JobSpec], jobs: Differing) -> None:
     """Count the new jobs; in a transaction of the application, whether it commits is never known."""
-    new = Counter(
-        (spec.job_type, spec.policy.queue) for spec, job in zip(specs, jobs, strict=True) if job.created
-    )
+    new: dict[tuple[str, str], int] = {}
+    for spec, job in zip(specs, jobs, strict=True):
+        if job is None or job.created:
+            key = spec.job_type, spec.policy.queue
+            new[key] = new.get(key, 0) + 1
     for (job_type, queue), number in new.items():
         metrics.count_enqueued(job_type, queue, number)

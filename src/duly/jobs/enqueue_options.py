@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from duly.core import payload as rules
@@ -157,24 +158,24 @@ def _stable(value: Any) -> Any:
 
 
 _MILLISECOND = 1_000_000
-_VERSION, _VARIANT = 0x7 << 76, 0b10 << 62
+_VERSION, _VARIANT = 0x7 << 12, 0b10 << 62
 
 
-class NewIds(NamedTuple):
-    """The ids of a new job."""
+def new_ids(count: int) -> Iterator[tuple[str, str]]:
+    """Yield the ids of so many new jobs and of their results, as hexadecimal digits.
 
-    job_id: UUID
-    """A uuid v7: 48 bits of milliseconds, 12 of their fraction, 62 of chance. Ids sort by time."""
-    result_id: UUID
-    """128 random bits: a permalink cannot be guessed."""
-
-
-def new_ids(count: int) -> Iterator[NewIds]:
-    """Yield the ids of so many new jobs. Random bytes are read once: a system call costs more than an id."""
-    random = memoryview(os.urandom(24 * count))
-    for start in range(0, len(random), 24):
-        milliseconds, rest = divmod(time.time_ns(), _MILLISECOND)
-        fraction = (rest << 12) // _MILLISECOND
-        chance = int.from_bytes(random[start : start + 8], "big") >> 2
-        job_id = UUID(int=milliseconds << 80 | _VERSION | fraction << 64 | _VARIANT | chance)
-        yield NewIds(job_id, UUID(int=int.from_bytes(random[start + 8 : start + 24], "big")))
+    The id of a job is a uuid v7: 48 bits of milliseconds, 12 of their fraction, 62 of chance; ids sort by
+    time. That of its result has 128 random bits: a permalink cannot be guessed.
+    """
+    random = os.urandom(24 * count)  # once, because a system call costs more than an id
+    first = (time.time_ns() << 12) // _MILLISECOND
+    # A tick apart, a quarter of a microsecond, so that jobs of one call sort as they were given.
+    words = [
+        word
+        for tick, chance in enumerate(struct.unpack_from(f">{count}Q", random), first)
+        for word in (tick >> 12 << 16 | _VERSION | tick & 0xFFF, _VARIANT | chance >> 2)
+    ]
+    job_ids = struct.pack(f">{2 * count}Q", *words).hex()
+    result_ids = random[8 * count :].hex()
+    for at in range(0, 32 * count, 32):
+        yield job_ids[at : at + 32], result_ids[at : at + 32]

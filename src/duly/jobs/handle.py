@@ -53,12 +53,21 @@ class PartialResult:
 class Handle(Generic[R]):
     """A job of an org by its id. It holds no connection."""
 
-    def __init__(self, app: App, org_id: UUID, job_id: UUID, *, created: bool = False) -> None:
+    __slots__ = ("__weakref__", "_app", "_job_id", "created", "org_id")
+
+    def __init__(self, app: App, org_id: UUID, job_id: UUID | str, *, created: bool = False) -> None:
         self._app = app
         self.org_id = org_id
-        self.job_id = job_id
+        self._job_id = job_id
         self.created = created
         """Whether the call created the job, or found an existing one by its idempotency key."""
+
+    @property
+    def job_id(self) -> UUID:
+        """The id of the job."""
+        if isinstance(self._job_id, str):  # most handles of a bulk enqueue are never read
+            self._job_id = UUID(self._job_id)
+        return self._job_id
 
     def __repr__(self) -> str:
         return f"<Handle {self.job_id}>"

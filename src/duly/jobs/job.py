@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack
 
@@ -12,8 +12,9 @@ from duly.core.errors import ConfigurationError
 from duly.core.job import Actor, JobSpec
 from duly.core.policy import JobPolicy
 from duly.jobs.codec import Codec
-from duly.jobs.enqueue_options import EnqueueKeywords, EnqueueOptions, NewIds, new_ids
+from duly.jobs.enqueue_options import EnqueueKeywords, EnqueueOptions, new_ids
 from duly.jobs.failure_callbacks import FailureCallbacks
+from duly.jobs.request_context import RequestContext
 
 if TYPE_CHECKING:
     from duly.jobs.application import App
@@ -74,7 +75,7 @@ class HandlerOptions:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Call(Generic[R_co]):
     """A job type with arguments and options, ready to be enqueued."""
 
@@ -82,24 +83,45 @@ class Call(Generic[R_co]):
     payload: str
     options: EnqueueOptions
 
-    def spec(self, ids: NewIds | None = None) -> JobSpec:
+    def spec(self) -> JobSpec:
         """Return the specification, completed by the request context; a missing org or actor raises."""
-        options = self.options
-        job_id, result_id = ids or next(new_ids(1))
-        origin = options.context.completed_by(self.job.app.request_context()).origin()
-        return JobSpec(
-            job_id=job_id,
-            result_id=result_id,
-            job_type=self.job.name,
-            origin=origin,
-            policy=options.apply_to(self.job.name, self.job.policy),
-            payload=self.payload,
-            subject_id=options.subject_id or self.job.derive_subject(self.payload, origin.actor),
-            scheduled_for=options.scheduled_for,
-            idempotency_key=options.idempotency_key,
-            run_identity_hash=options.run_identity_hash,
-            metadata=options.metadata,
+        [spec] = job_specs([self], new_ids(1))
+        return spec
+
+    def _resolved(self) -> tuple[RequestContext, JobPolicy]:
+        context = self.options.context.completed_by(self.job.app.request_context())
+        return context, self.options.apply_to(self.job.name, self.job.policy)
+
+
+def job_specs(calls: Sequence[Call[Any]], ids: Iterable[tuple[str, str]]) -> list[JobSpec]:
+    """Return the specifications of calls, completed by the request context; a missing org or actor raises."""
+    specs = []
+    job, options = calls[0].job, calls[0].options
+    context, policy = calls[0]._resolved()
+    for call, (job_id, result_id) in zip(calls, ids, strict=True):
+        # The calls of a batch mostly differ in their payloads only.
+        if call.options is not options or call.job is not job:
+            job, options = call.job, call.options
+            context, policy = call._resolved()
+        origin = context.origin()
+        specs.append(
+            JobSpec(
+                job_id,
+                result_id,
+                job.name,
+                origin,
+                policy,
+                call.payload,
+                None,
+                None,
+                options.subject_id or job.derive_subject(call.payload, origin.actor),
+                options.scheduled_for,
+                options.idempotency_key,
+                options.run_identity_hash,
+                options.metadata,
+            )
         )
+    return specs
 
 
 class Job(Generic[P, R]):

@@ -37,10 +37,12 @@ class LoopResources:
 
     async def get(self) -> Resources:
         """Return the resources of the running loop; the first caller opens them."""
-        self._drop_closed_loops()
         loop = asyncio.get_running_loop()
         opening = self._opening.get(loop)
-        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+        if opening is not None and _is_open(opening):
+            return opening.result()
+        if opening is None or opening.done():
+            self._drop_closed_loops()
             opening = self._opening[loop] = asyncio.ensure_future(self._opener())
         # The cancellation of one caller must not cancel the others.
         return await asyncio.shield(opening)
@@ -51,7 +53,7 @@ class LoopResources:
         if opening is None:
             return
         await asyncio.wait([opening])
-        if not opening.cancelled() and opening.exception() is None:
+        if _is_open(opening):
             resources = opening.result()
             await resources.enqueue_batcher.close()
             await resources.waker.close()
@@ -64,10 +66,9 @@ class LoopResources:
         # A copy, because another thread may open the resources of its own loop.
         for loop in [loop for loop in list(self._opening) if loop.is_closed()]:
             opening = self._opening.pop(loop, None)
-            if (
-                opening is not None
-                and opening.done()
-                and not opening.cancelled()
-                and opening.exception() is None
-            ):
+            if opening is not None and _is_open(opening):
                 opening.result().database.drop()
+
+
+def _is_open(opening: asyncio.Future[Resources]) -> bool:
+    return opening.done() and not opening.cancelled() and opening.exception() is None

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from psycopg.rows import class_row, dict_row, scalar_row
 from psycopg.types.json import Jsonb
+from pydantic_core import to_json
 
 from duly.blobs import BlobRef
 from duly.core.job import Actor, JobEvent, JobSnapshot, JobSpec
@@ -32,64 +33,59 @@ class EnqueuedJob(NamedTuple):
     created: bool
 
 
-class EnqueueBatch(NamedTuple):
-    """The arguments of `duly.enqueue_batch`, as text: arrays of text are much cheaper for a driver."""
-
-    policies: str
-    heads: str
-    job_ids: str
-    result_ids: str
-    payloads: str
-    head_of: str | None
-    keys: str | None
-    options: str | None
+Wake = Literal["with commit", "after commit"]
+"""When the transaction of an enqueue notifies the workers."""
+Differing = list[EnqueuedJob | None]
+"""For each job of a batch None if it was written as specified, else the job that is stored instead."""
 
 
-def encode_batch(specs: Sequence[JobSpec]) -> EnqueueBatch:
-    """Encode jobs for `duly.enqueue_batch`. What the jobs of one call share is sent once."""
+def encode_batch(specs: Sequence[JobSpec]) -> dict[str, str | None]:
+    """Return the arguments of `duly.enqueue_batch` after the org, in order. What jobs share is sent once.
+
+    As text, because arrays of text are much cheaper for a driver than arrays of values.
+    """
+    # By column where possible, because a visit of each job takes longer than all else.
+    job_ids, result_ids, types, origins, their_policies, payloads, refs, _, *few = zip(*specs, strict=True)
+    subjects, times, keys, runs, metadata = few
+    head_of = list(zip(map(id, origins), map(id, their_policies), types, strict=True))
+    numbers: dict[tuple[int, int, str], str] = {}
     policies: dict[str, int] = {}
-    heads: dict[tuple[int, int, str], int] = {}
-    encoded_heads: list[str] = []
-    head_of: list[int] = []
+    heads: list[str] = []
+    for head, spec in dict(zip(head_of, specs, strict=True)).items():
+        numbers[head] = str(len(heads))
+        heads.append(_encode_head(spec, policies.setdefault(spec.policy.as_json, len(policies))))
     options: list[str] = []
-    for position, spec in enumerate(specs, 1):
-        key = (id(spec.origin), id(spec.policy), spec.job_type)
-        number = heads.get(key)
-        if number is None:
-            number = heads[key] = len(heads)
-            policy = policies.setdefault(spec.policy.as_json, len(policies))
-            encoded_heads.append(_encode_head(spec, policy))
-        head_of.append(number)
-        if spec.has_options:
-            options.append(_encode_options(spec, position))
-    keys = [spec.idempotency_key for spec in specs]
-    return EnqueueBatch(
-        policies=f"[{','.join(policies)}]",
-        heads=f"[{','.join(encoded_heads)}]",
-        job_ids=f"{{{','.join([spec.job_id.hex for spec in specs])}}}",
-        result_ids=f"{{{','.join([spec.result_id.hex for spec in specs])}}}",
-        payloads=f"[{','.join([spec.payload for spec in specs])}]",
-        head_of=f"{{{','.join(map(str, head_of))}}}" if len(heads) > 1 else None,
-        keys=f"{{{','.join([_array_element(key) for key in keys])}}}" if any(keys) else None,
-        options=f"[{','.join(options)}]" if options else None,
-    )
+    if not refs == subjects == times == runs == metadata == (None,) * len(specs):
+        options = [
+            _encode_options(spec, position) for position, spec in enumerate(specs, 1) if spec.has_options
+        ]
+    return {
+        "policies": f"[{','.join(policies)}]",
+        "heads": f"[{','.join(heads)}]",
+        "job_ids": f"{{{','.join(job_ids)}}}",
+        "result_ids": f"{{{','.join(result_ids)}}}",
+        "payloads": f"[{','.join(payloads)}]",
+        "head_of": f"{{{','.join([numbers[head] for head in head_of])}}}" if len(heads) > 1 else None,
+        "keys": f"{{{','.join(map(_array_element, keys))}}}" if any(keys) else None,
+        "options": f"[{','.join(options)}]" if options else None,
+    }
 
 
 def _encode_head(spec: JobSpec, policy: int) -> str:
     """Return the fields that the jobs of one call share."""
     origin = spec.origin
-    head: dict[str, Any] = {
+    head = {
         "job_type": spec.job_type,
         "policy": policy,
         "actor_type": origin.actor.type,
         "actor_id": origin.actor.id,
         "request_id": origin.request_id,
         "correlation_id": origin.correlation_id,
-        "project_id": origin.project_id and str(origin.project_id),
+        "project_id": origin.project_id,
         "traceparent": origin.traceparent,
-        "parent_id": origin.parent_id and str(origin.parent_id),
+        "parent_id": origin.parent_id,
     }
-    return json.dumps({name: value for name, value in head.items() if value is not None})
+    return to_json(head).decode()
 
 
 def _encode_options(spec: JobSpec, position: int) -> str:
@@ -114,10 +110,10 @@ def _array_element(text: str | None) -> str:
     return f'"{escaped}"'
 
 
-def enqueued_jobs(specs: Sequence[JobSpec], differing: Iterable[Sequence[Any]]) -> list[EnqueuedJob]:
-    """Return the jobs in order: as specified, but for the rows that `duly.enqueue_batch` returned."""
-    jobs = [EnqueuedJob(spec.job_id, created=True) for spec in specs]
-    for position, job_id, created in differing:
+def differing_jobs(count: int, rows: Iterable[Sequence[Any]]) -> Differing:
+    """Return the rows of `duly.enqueue_batch`, each at the position of its job."""
+    jobs: Differing = [None] * count
+    for position, job_id, created in rows:
         jobs[position - 1] = EnqueuedJob(UUID(str(job_id)), bool(created))
     return jobs
 
@@ -127,22 +123,26 @@ async def enqueue_and_commit(
     org_id: UUID,
     specs: Sequence[JobSpec],
     *,
-    wake: bool,
+    wake: Wake | None,
     lock_timeout: timedelta | None = None,
-) -> list[EnqueuedJob]:
+) -> Differing:
     """Write the jobs of one org in a transaction of their own, which may also wake the workers."""
-    values = {"org_id": org_id, "wake": wake, **encode_batch(specs)._asdict()}
-    differing = await database.tenant_statement(
-        org_id, statement("jobs/enqueue"), values, lock_timeout=lock_timeout
+    rows = await database.tenant_statement(
+        org_id,
+        statement("jobs/enqueue"),
+        {"org_id": org_id, "wake": wake == "with commit", **encode_batch(specs)},
+        lock_timeout=lock_timeout,
+        notify="duly_ready" if wake == "after commit" else None,
     )
-    return enqueued_jobs(specs, differing)
+    return differing_jobs(len(specs), rows)
 
 
 async def enqueue_jobs(conn: Connection, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:
     """Write the jobs of one org in a session, and return them in order."""
-    values = {"org_id": org_id, "wake": False, **encode_batch(specs)._asdict()}
+    values = {"org_id": org_id, "wake": False, **encode_batch(specs)}
     cursor = await conn.execute(statement("jobs/enqueue"), values, prepare=True)
-    return enqueued_jobs(specs, await cursor.fetchall())
+    differing = differing_jobs(len(specs), await cursor.fetchall())
+    return [job or EnqueuedJob(UUID(spec.job_id), True) for spec, job in zip(specs, differing, strict=True)]
 
 
 async def read_job(conn: Connection, org_id: UUID, job_id: UUID) -> JobSnapshot | None:

@@ -28,7 +28,7 @@ def write(
     sql: psycopg.Connection, endpoint: Endpoint, *statuses: str, event_type: str = "job.completed"
 ) -> uuid.UUID:
     """Write deliveries about one job with these statuses; return the job."""
-    job = next(new_ids(1)).job_id
+    job = uuid.UUID(next(new_ids(1))[0])
     for seq, status in enumerate(statuses, 1):
         sql.execute(
             """insert into duly.webhook_deliveries

@@ -157,7 +157,7 @@ class ChangeMarker(NamedTuple):
 
 async def read_change_marker(database: Database, org_id: UUID, job_id: UUID) -> ChangeMarker | None:
     """Return the change marker of a job in one round trip; None if the org has no such job."""
-    values = {
+    values: dict[str, UUID | int] = {
         "org_id": org_id,
         "job_id": job_id,
         "refused": REFUSED_LINE_SEQ,
