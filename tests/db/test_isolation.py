@@ -129,7 +129,11 @@ async def test_the_org_of_a_session_is_reset_at_its_end(database: Database) -> N
 
 
 @pytest.mark.parametrize(
-    "table", ["job_records", "event_log", "result_snapshots", "audit_entries", "audit_seals"]
+    "table",
+    [
+        *("job_records", "job_ends", "event_log", "event_batches", "result_snapshots"),
+        *("audit_entries", "audit_seals"),
+    ],
 )
 async def test_the_engine_cannot_rewrite_history(database: Database, table: str) -> None:
     for verb in (f"update duly.{table} set org_id = org_id", f"delete from duly.{table}"):

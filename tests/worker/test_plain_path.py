@@ -318,7 +318,7 @@ async def test_workers_of_the_previous_release_keep_the_plain_path_off(
     sql.execute(
         "update duly.workers set started_at = now() - interval '11 minutes', heartbeat_at = started_at"
     )
-    sql.execute("update duly.workers set heartbeat_at = started_at, stopped_at = null, lost_at = null")
+    sql.execute("update duly.workers set heartbeat_at = started_at")
     assert sql.execute("select duly.enable_plain_path()").fetchone() == (True,)
     with pytest.raises(psycopg.Error, match=r"workers of release 0\.9\.0 cannot work"):
         sql.execute(old)
