@@ -19,6 +19,7 @@ class System:
     store: str
     packages: tuple[str, ...] = ()
     language: str = PYTHON
+    oldest_python: tuple[int, int] = (3, 11)
     listens_first: bool = False
     """Its workers run only messages sent while they listen: they start before a queue is filled."""
     no_adapter: str = ""
@@ -60,7 +61,8 @@ SYSTEMS = (
         "oban_py",
         "Oban for Python",
         POSTGRES,
-        no_adapter="needs Python 3.12 or newer; an adapter could not be tried",
+        ("oban==0.7.0", "psycopg[binary]==3.3.9", "uvloop==0.23.0"),
+        oldest_python=(3, 12),
     ),
     System("celery_redis", "Celery", REDIS, ("celery[redis]==5.7.0", *redis_client("8.1.0"))),
     System("rq_redis", "RQ", REDIS, ("rq==2.12.0", *redis_client("8.1.0"))),
