@@ -29,6 +29,8 @@ class System:
 NODE_22 = ("pg@8.23.1", "node@22.23.3")
 """Both need a newer Node than many machines have; it comes from the registry, like the driver."""
 
+SOURCE_ONLY = "published as source only, and environments are installed from PyPI and npm"
+
 
 def redis_client(version: str) -> tuple[str, ...]:
     """The newest client that a system accepts, with the fast parser."""
@@ -55,8 +57,8 @@ SYSTEMS = (
     System("graphile_worker", "graphile-worker", POSTGRES, ("graphile-worker@0.18.0", *NODE_22), NODE),
     # Newer ones need a release of rrule-temporal that could not be installed.
     System("pg_boss", "pg-boss", POSTGRES, ("pg-boss@12.35.0", *NODE_22), NODE),
-    System("river", "River", POSTGRES, language=GO, no_adapter="an adapter could not be tried"),
-    System("oban", "Oban", POSTGRES, language=ELIXIR, no_adapter="an adapter could not be tried"),
+    System("river", "River", POSTGRES, language=GO, no_adapter=SOURCE_ONLY),
+    System("oban", "Oban", POSTGRES, language=ELIXIR, no_adapter=SOURCE_ONLY),
     System(
         "oban_py",
         "Oban for Python",
