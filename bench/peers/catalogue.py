@@ -19,6 +19,7 @@ class System:
     store: str
     packages: tuple[str, ...] = ()
     language: str = PYTHON
+    oldest_python: tuple[int, int] = (3, 11)
     listens_first: bool = False
     """Its workers run only messages sent while they listen: they start before a queue is filled."""
     no_adapter: str = ""
@@ -27,6 +28,8 @@ class System:
 
 NODE_22 = ("pg@8.23.1", "node@22.23.3")
 """Both need a newer Node than many machines have; it comes from the registry, like the driver."""
+
+SOURCE_ONLY = "published as source only, and environments are installed from PyPI and npm"
 
 
 def redis_client(version: str) -> tuple[str, ...]:
@@ -54,13 +57,14 @@ SYSTEMS = (
     System("graphile_worker", "graphile-worker", POSTGRES, ("graphile-worker@0.18.0", *NODE_22), NODE),
     # Newer ones need a release of rrule-temporal that could not be installed.
     System("pg_boss", "pg-boss", POSTGRES, ("pg-boss@12.35.0", *NODE_22), NODE),
-    System("river", "River", POSTGRES, language=GO, no_adapter="an adapter could not be tried"),
-    System("oban", "Oban", POSTGRES, language=ELIXIR, no_adapter="an adapter could not be tried"),
+    System("river", "River", POSTGRES, language=GO, no_adapter=SOURCE_ONLY),
+    System("oban", "Oban", POSTGRES, language=ELIXIR, no_adapter=SOURCE_ONLY),
     System(
         "oban_py",
         "Oban for Python",
         POSTGRES,
-        no_adapter="needs Python 3.12 or newer; an adapter could not be tried",
+        ("oban==0.7.0", "psycopg[binary]==3.3.9", "uvloop==0.23.0"),
+        oldest_python=(3, 12),
     ),
     System("celery_redis", "Celery", REDIS, ("celery[redis]==5.7.0", *redis_client("8.1.0"))),
     System("rq_redis", "RQ", REDIS, ("rq==2.12.0", *redis_client("8.1.0"))),

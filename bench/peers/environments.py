@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".bench"
 ADAPTERS = "bench.peers.adapters"
 INSTALL_LIMIT = 600
+PYTHONS = 5
+"""So many minor versions are tried, from the oldest that a system accepts."""
 
 
 class NotRun(Exception):
@@ -46,15 +48,30 @@ def virtual_environment(system: System) -> Path:
     python = home / "bin" / "python"
     if not is_made(home, system):
         clear(home)
+        base = interpreter(system.oldest_python)
         uv = shutil.which("uv")
         if uv:
-            call(uv, "venv", "-q", "--python", sys.executable, str(home))
+            call(uv, "venv", "-q", "--python", base, str(home))
             call(uv, "pip", "install", "-q", "--python", str(python), *system.packages)
         else:
-            call(sys.executable, "-m", "venv", str(home))
+            call(base, "-m", "venv", str(home))
             call(str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *system.packages)
         mark(home, system)
     return python
+
+
+def interpreter(oldest: tuple[int, int]) -> str:
+    """Return this interpreter, or the nearest newer one of pyenv or PATH if this one is too old."""
+    if sys.version_info >= oldest:
+        return sys.executable
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    # pyenv's own folders precede PATH, where its shims answer for versions that are not selected.
+    path = os.pathsep.join([*map(str, pyenv.glob("versions/*/bin")), os.environ.get("PATH", "")])
+    major, minor = oldest
+    for number in range(minor, minor + PYTHONS):
+        if found := shutil.which(f"python{major}.{number}", path=path):
+            return found
+    raise NotRun(f"no Python {major}.{minor} or newer")
 
 
 def node_modules(system: System) -> Path:

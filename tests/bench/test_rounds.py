@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from bench.peers.catalogue import OURS, chosen
-from bench.peers.environments import NotRun, command_of
 from bench.peers.runner import Plan, Run
 
 KEYS = ["pgqueuer", "pg_boss"]
@@ -56,10 +54,3 @@ def test_a_system_without_any_figure_is_not_tried_for_ever(tmp_path: Path) -> No
 def test_the_time_until_recovery_is_measured_once(tmp_path: Path) -> None:
     run = run_after(tmp_path)
     assert [len(due(run, "recovery", number)) for number in (0, 1)] == [3, 0]
-
-
-def test_a_system_without_an_adapter_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    (river,) = [system for system in chosen(["river"], []) if system.key == "river"]
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(NotRun, match=r"no Go toolchain \(go\); an adapter could not be tried"):
-        command_of(river)
