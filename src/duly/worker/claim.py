@@ -301,7 +301,7 @@ class Claimer:
             return (await self._claim(worker_id, hint, min(slots, _MAX_JOBS_PER_HINT))).jobs
 
         async def once() -> Claim:
-            async with self._database.engine_autocommit() as conn:
+            async with self._database.engine_autocommit("claim") as conn:
                 return await claim_named_job(conn, hint, worker_id=worker_id, claim_id=uuid4())
 
         claim = await retry_transaction(once)
@@ -347,7 +347,7 @@ class Claimer:
     async def _peek(self) -> list[Lane]:
         snapshot, stuck = await self._snapshot(), False
         if snapshot.due_at is not None and snapshot.due_at <= snapshot.now:
-            async with self._database.engine_autocommit() as conn:
+            async with self._database.engine_autocommit("claim") as conn:
                 # Due jobs that cannot be promoted are locked by another transaction: do not retry at once.
                 stuck = await promote_due(conn, limit=_MAX_JOBS_PER_CLAIM) == 0
             snapshot = await self._snapshot()
@@ -360,12 +360,12 @@ class Claimer:
         return snapshot.lanes
 
     async def _snapshot(self) -> LaneSnapshot:
-        async with self._database.engine_autocommit() as conn:
+        async with self._database.engine_autocommit("claim") as conn:
             return await peek_lanes(conn, self._queues)
 
     async def _claim(self, worker_id: UUID, lane: Lane, share: int) -> Claim:
         async def once(gates: bool) -> Claim:
-            async with self._database.engine_autocommit() as conn:
+            async with self._database.engine_autocommit("claim") as conn:
                 return await claim_jobs(
                     conn,
                     worker_id=worker_id,

@@ -123,13 +123,13 @@ class SettleWriter:
     async def _complete_plain(
         self, done: Sequence[tuple[ClaimedJob, Any]], claim_ids: list[UUID]
     ) -> set[tuple[UUID, UUID]]:
-        async with self._database.engine_autocommit() as conn:
+        async with self._database.engine_autocommit("settle") as conn:
             return await settle_store.complete_plain(conn, done, claim_ids=claim_ids)
 
     async def _complete_stateful(
         self, done: Sequence[tuple[ClaimedJob, Any]], worker_id: UUID, claim_ids: list[UUID]
     ) -> set[Key]:
-        async with self._database.engine_autocommit() as conn:
+        async with self._database.engine_autocommit("settle") as conn:
             return await settle_store.complete(conn, done, worker_id=worker_id, claim_ids=claim_ids)
 
     async def _settle(
