@@ -41,7 +41,9 @@ async def open_resources(
     """Open the database and the blobs for the running event loop."""
     blobs = _open_blobs(settings)
     max_size = min(settings.pool_max, max_connections or settings.pool_max)
-    size = PoolSize(min(settings.pool_min, max_size), max_size, settings.pool_timeout)
+    # A worker claims and settles at once: the second connection is there when the first jobs end.
+    min_size = max(settings.pool_min, 2) if engine_only else settings.pool_min
+    size = PoolSize(min(min_size, max_size), max_size, settings.pool_timeout)
     pooled = settings.database_direct_url is not None
     traces = traces_of(settings)
     tracer = None if traces is None else traces.statement

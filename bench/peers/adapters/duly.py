@@ -117,9 +117,10 @@ class Ours(Adapter):
         """Run one worker."""
         app, _ = self.app()
         async with app:
-            stop = await gate.ready()
             # Twice as many slots, so that the next jobs are claimed while the last ones run.
-            async with app.worker(slots=2 * slots):
+            worker = app.worker(slots=2 * slots)
+            stop = await gate.ready()
+            async with worker:
                 await stop.wait()
 
 

@@ -97,6 +97,8 @@ class Reconciled:
     record: ReconciliationRecord = field(hash=False)
 
 
+DONE = Completed()
+"""The outcome of a handler that returned nothing and left nothing else."""
 AttemptOutcome = Completed | Retried | Failed | Snoozed | Canceled | Lost | Reconciled
 
 

@@ -101,10 +101,16 @@ class JobPolicy(_PolicyModel):
         """The policy as it is stored on the job."""
         return self.model_dump_json()
 
+    @cached_property
+    def timeout_seconds(self) -> float:
+        """The time-out as a number."""
+        return self.timeout.total_seconds()
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a changed copy without the cached JSON, which pydantic would copy too."""
+        """Return a changed copy without the cached values, which pydantic would copy too."""
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("as_json", None)
+        for cached in ("as_json", "timeout_seconds"):
+            copied.__dict__.pop(cached, None)
         return copied
 
     @model_validator(mode="after")

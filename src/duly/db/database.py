@@ -9,7 +9,6 @@ round trip. A tenant's transaction of one statement is sent as one text, which i
 from __future__ import annotations
 
 import asyncio
-import select
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -218,13 +217,16 @@ class Database:
             yield conn
 
     @asynccontextmanager
-    async def engine_autocommit(self) -> AsyncIterator[Connection]:
-        """Open a connection for exactly one statement of the engine, which is its own transaction."""
+    async def engine_autocommit(self, use: str = "") -> AsyncIterator[Connection]:
+        """Open a connection for exactly one statement of the engine, which is its own transaction.
+
+        If possible, one that was taken for the same use before: it has planned its statements.
+        """
         if not self._engine_only:
             async with self.engine() as conn:
                 yield conn
             return
-        async with self._in_time(), self._connection() as conn:
+        async with self._in_time(), self._connection(use) as conn:
             if conn.is_engine:
                 yield conn
                 return
@@ -291,9 +293,9 @@ class Database:
                 await AsyncConnection.commit(conn)
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
+    async def _connection(self, use: str = "") -> AsyncIterator[Connection]:
         """Take a live connection; on an error, roll back its transaction."""
-        conn = await self._take()
+        conn = await self._take(use)
         try:
             yield conn
         except BaseException as error:
@@ -309,12 +311,13 @@ class Database:
         finally:
             await self._give_back(conn)
 
-    async def _take(self) -> Connection:
+    async def _take(self, use: str) -> Connection:
         """Take a live connection. One that died while idle is replaced: nothing was sent on it."""
         for _ in range(self._pool.max_size + 1):
-            conn = self._warm.pop() if self._warm else await self._get()
+            conn = self._pop_warm(use) if self._warm else await self._get()
             try:
                 if await self._is_alive(conn):
+                    conn.use = use
                     return conn
             except BaseException:
                 await self._pool.putconn(conn)
@@ -322,9 +325,14 @@ class Database:
             await self._pool.putconn(conn)
         raise StoreUnavailable("every connection was dead", fix="check the database, and try again")
 
+    def _pop_warm(self, use: str) -> Connection:
+        """Return the connection that was last taken for this use, or else the one that was used last."""
+        same = (n for n, conn in enumerate(self._warm) if conn.use == use)
+        return self._warm.pop(next(same, -1))
+
     async def _is_alive(self, conn: Connection) -> bool:
         """Check a connection, and discard old plans: a plan for a few rows does not serve for many."""
-        if conn.closed or _has_died(conn):
+        if conn.closed or conn.has_died():
             return False
         now = time.monotonic()
         if self._caches_plans and now > conn.planned_at + _PLAN_LIFETIME:
@@ -361,21 +369,6 @@ async def _result_sets(cursor: AsyncCursor[TupleRow]) -> AsyncIterator[list[Tupl
         if cursor.pgresult and cursor.pgresult.nfields:
             yield await cursor.fetchall()
         more = cursor.nextset()
-
-
-def _has_died(conn: Connection) -> bool:
-    """Return whether the server closed the connection: unrequested input is there, up to its end."""
-    poll = select.poll()
-    poll.register(conn.fileno(), select.POLLIN)
-    for _ in range(3):
-        if not poll.poll(0):
-            return False
-        try:
-            conn.pgconn.consume_input()
-        except psycopg.OperationalError:
-            break
-    conn.pgconn.finish()
-    return True
 
 
 def tenant_role_sql(org_id: UUID) -> str:

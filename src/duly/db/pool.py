@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool
@@ -21,8 +23,24 @@ class Connection(AsyncConnection[TupleRow]):
     """Whether the connection has the engine's role permanently; never behind a pooler."""
     planned_at = 0.0
     """The age of its cached plans, by the monotonic clock."""
+    use = ""
+    """What it was last taken for."""
     prepared: frozenset[str] = frozenset()
     """The names of its prepared statements."""
+
+    def has_died(self) -> bool:
+        """Return whether the server closed the connection: unrequested input is there, up to its end."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        for _ in range(3):
+            if not poll.poll(0):
+                return False
+            try:
+                self.pgconn.consume_input()
+            except psycopg.OperationalError:
+                break
+        self.pgconn.finish()
+        return True
 
     async def commit(self) -> None:
         """Refuse: statements after a commit would run without role and org."""

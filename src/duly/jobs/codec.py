@@ -105,10 +105,10 @@ class Codec:
         """Decode and validate the arguments for the handler from stored JSON."""
         # As JSON, because a strict type accepts text for a date in JSON only.
         try:
-            model = self._validator.validate_json(text)
+            arguments: dict[str, Any] = self._validator.validate_json(text).__dict__
         except ValidationError as error:
             raise self._refusal(error) from None
-        return dict(model.__dict__)
+        return arguments
 
     def encode_result(self, value: Any) -> Any:
         """Encode the return value of a handler as plain JSON values."""

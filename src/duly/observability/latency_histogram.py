@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 _BUCKETS_PER_DOUBLING = 2
@@ -25,12 +25,19 @@ def count_buckets(seconds: Iterable[float]) -> Counter[int]:
 
 
 def count_into(counts: Counter[int], seconds: Collection[float]) -> None:
-    """Add times to a histogram; usually one or many."""
-    if len(seconds) == 1:
-        for one in seconds:
-            counts[_bucket(one)] += 1
-    else:
-        counts.update(map(_bucket, seconds))
+    """Add times to a histogram."""
+    for bucket, n in filled_buckets(BOUNDS, seconds):
+        counts[bucket] += n
+
+
+def filled_buckets(bounds: Sequence[float], values: Collection[float]) -> Iterator[tuple[int, int]]:
+    """Yield the buckets that have some of the values, and how many: a search per bucket, not per value."""
+    ordered, start = sorted(values), 0
+    while start < len(ordered):
+        bucket = bisect_left(bounds, ordered[start])
+        end = bisect_right(ordered, bounds[bucket], start) if bucket < len(bounds) else len(ordered)
+        yield bucket, end - start
+        start = end
 
 
 def quantile(counts: Mapping[int, int], part: float) -> float | None:

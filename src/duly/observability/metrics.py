@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import collections
 import time
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
@@ -20,6 +19,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from duly.core.decide import Transition
 from duly.core.states import EventType, Outcome, Status
+from duly.observability.latency_histogram import filled_buckets
 
 OTHER = "other"
 """Stands for every name beyond the cap."""
@@ -62,14 +62,8 @@ class BatchHistogram(Histogram):
 
     def observe_all(self, values: Collection[float]) -> None:
         """Observe each of the values."""
-        if len(values) < 2:
-            for value in values:
-                self.observe(value)
-            return
-        bounds = self._upper_bounds
         self._sum.inc(sum(values))
-        counts = collections.Counter([bisect_left(bounds, value) for value in values])
-        for bucket, count in counts.items():
+        for bucket, count in filled_buckets(self._upper_bounds, values):
             self._buckets[bucket].inc(count)
 
 

@@ -110,7 +110,8 @@ class ClaimedJob(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether its claim is all that was written for this attempt: it has no state row."""
-        return self.left_jobs is not None and self.job_id not in self.left_jobs
+        left = self.left_jobs
+        return left is not None and (not left or self.job_id not in left)
 
     @property
     def fence(self) -> dict[str, Any]:
@@ -121,6 +122,11 @@ class ClaimedJob(NamedTuple):
     def key(self) -> tuple[UUID, UUID, int]:
         """The identity of the attempt."""
         return (self.org_id, self.job_id, self.attempt)
+
+
+# Rows of a claim have the fields of a job up to its policy, then these three, then those of `Claim`.
+_PLAIN = ClaimedJob._fields.index("policy")
+_LAST = _PLAIN + 3
 
 
 class Claim(NamedTuple):
@@ -189,12 +195,12 @@ async def claim_named_job(conn: Connection, job: NamedJob, *, worker_id: UUID, c
 def _jobs(rows: Sequence[TupleRow], claim_id: UUID, plain_claim_id: UUID | None = None) -> list[ClaimedJob]:
     """Return the jobs of the rows. A row without a policy has the policy of the row before it."""
     jobs, policy, left_jobs = [], "", set[UUID]()
-    for *columns, plain, waited, new_policy, _, _ in rows:
+    for row in rows:
+        plain, waited, new_policy = row[_PLAIN:_LAST]
         policy = new_policy or policy
-        if plain:
-            jobs.append(ClaimedJob._make((*columns, policy, plain_claim_id, waited, left_jobs)))
-        elif columns[0] is not None:
-            jobs.append(ClaimedJob._make((*columns, policy, claim_id, waited, None)))
+        claim = (policy, plain_claim_id, waited, left_jobs) if plain else (policy, claim_id, waited, None)
+        if row[0] is not None:
+            jobs.append(ClaimedJob._make(row[:_PLAIN] + claim))
     return jobs
 
 
@@ -295,7 +301,7 @@ class Claimer:
             return (await self._claim(worker_id, hint, min(slots, _MAX_JOBS_PER_HINT))).jobs
 
         async def once() -> Claim:
-            async with self._database.engine_autocommit() as conn:
+            async with self._database.engine_autocommit("claim") as conn:
                 return await claim_named_job(conn, hint, worker_id=worker_id, claim_id=uuid4())
 
         claim = await retry_transaction(once)
@@ -341,7 +347,7 @@ class Claimer:
     async def _peek(self) -> list[Lane]:
         snapshot, stuck = await self._snapshot(), False
         if snapshot.due_at is not None and snapshot.due_at <= snapshot.now:
-            async with self._database.engine_autocommit() as conn:
+            async with self._database.engine_autocommit("claim") as conn:
                 # Due jobs that cannot be promoted are locked by another transaction: do not retry at once.
                 stuck = await promote_due(conn, limit=_MAX_JOBS_PER_CLAIM) == 0
             snapshot = await self._snapshot()
@@ -354,12 +360,12 @@ class Claimer:
         return snapshot.lanes
 
     async def _snapshot(self) -> LaneSnapshot:
-        async with self._database.engine_autocommit() as conn:
+        async with self._database.engine_autocommit("claim") as conn:
             return await peek_lanes(conn, self._queues)
 
     async def _claim(self, worker_id: UUID, lane: Lane, share: int) -> Claim:
         async def once(gates: bool) -> Claim:
-            async with self._database.engine_autocommit() as conn:
+            async with self._database.engine_autocommit("claim") as conn:
                 return await claim_jobs(
                     conn,
                     worker_id=worker_id,

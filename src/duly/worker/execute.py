@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import Context, copy_context
 from datetime import timedelta
 from typing import Any
@@ -31,7 +31,6 @@ from duly.worker.isolation.threads import ThreadPool
 from duly.worker.loop_events import LoopEvents
 from duly.worker.options import WorkerOptions
 from duly.worker.settle import Settler
-from duly.worker.settle_store import Key
 from duly.worker.settle_writer import FinishedAttempt
 from duly.worker.workers_store import HeldJobUpdate
 
@@ -68,7 +67,7 @@ class Executor:
         self._turn = 0
         self._carrier: asyncio.Task[None] | None = None
         """The newest task, so that it is referred to until it takes a run."""
-        self.runs: dict[Key, JobRun] = {}
+        self.runs: set[JobRun] = set()
         self.ticked_at = time.monotonic()
         """When the event loop last checked the deadlines."""
         self.freed = asyncio.Event()
@@ -104,12 +103,12 @@ class Executor:
                 reason = f"this worker has no handler for {job.job_type}"
                 self.give_back([job], worker_id, reason, _return_delay(job))
                 continue
-            run = JobRun.of(job, registry.get(job.job_type), worker_id)
+            run = JobRun(job, registry.get(job.job_type), worker_id)
             if self._is_full(run.kind):
                 reason = "no thread or process was free on this worker"
                 self.give_back([job], worker_id, reason, _return_delay(job))
                 continue
-            self.runs[job.key] = run
+            self.runs.add(run)
             self._load[run.kind.execution_mode] += 1
             self._waiting.append(run)
         self._take_waiting()
@@ -145,28 +144,27 @@ class Executor:
         while self._waiting:
             run = self._waiting.popleft()
             run.task = task
-            if run.forced is None:
-                await self._execute(run)
-            else:
-                self._finish(run, run.forced)
+            ending = run.forced
+            try:
+                if ending is None:
+                    ending = await self._execute(run)
+            except BaseException as error:
+                # No handler's error comes here. Whatever it is, the job must not be held for ever.
+                log.exception("could not run job %s", run.job.job_id, extra=ids_of(run.job))
+                ending = run.forced or Retried(describe_error(error, job_type=run.job.job_type))
+            self._finish(run, ending)
             # The only variable that a run sets by itself is replaced by the next one.
             if self._turn != turn or task.cancelling() or len(copy_context()) > 1 or time.monotonic() > until:
                 return
 
-    async def _execute(self, run: JobRun) -> None:
+    def _execute(self, run: JobRun) -> Awaitable[AttemptOutcome | None]:
+        """Begin to execute a run; its ending is awaited."""
         self._events.record("started")
         if self._services.traces is not None:
             begin_span(run, self._services.traces)
-        try:
-            if run.kind.execution_mode == "process":
-                ending = await self._processes.run(run)
-            else:
-                ending = await run_handler(run, self._services, self._threads)
-        except BaseException as error:
-            # No handler's error comes here. Whatever it is, the job must not be held for ever.
-            log.exception("could not run job %s", run.job.job_id, extra=ids_of(run.job))
-            ending = run.forced or Retried(describe_error(error, job_type=run.job.job_type))
-        self._finish(run, ending)
+        if run.kind.execution_mode == "process":
+            return self._processes.run(run)
+        return run_handler(run, self._services, self._threads)
 
     def _finish(self, run: JobRun, ending: AttemptOutcome | None) -> None:
         """Close the run. From here on the ending is decided, and only has to be written."""
@@ -196,15 +194,13 @@ class Executor:
 
     def _hand_over(self, run: JobRun, ending: AttemptOutcome | None) -> None:
         """Give the finished attempt to the settler and free its slot."""
-        key = run.job.key
-        self._services.progress.drop(key)
+        self._services.progress.drop(run.job)
         if run.log is not None:
             run.log.close()
-        failures = tuple(run.failures)
         self._settler.put(
-            FinishedAttempt(run.job, run.hold, ending, run.worker_id, run.counts, failures, run.seconds)
+            FinishedAttempt(run.job, run.hold, ending, run.worker_id, run.counts, run.failures, run.seconds)
         )
-        self.runs.pop(key, None)
+        self.runs.discard(run)
         if run.span is not None:
             end_span(run, ending)
         run.task = None  # breaks a reference cycle: the task's frame refers to the run
@@ -215,8 +211,9 @@ class Executor:
 
     def apply_updates(self, updates: Iterable[HeldJobUpdate]) -> None:
         """Apply what the heartbeat brought: cancel requests and lost leases."""
+        held = {run.job.key: run for run in self.runs}
         for update in updates:
-            run = self.runs.get(update.key)
+            run = held.get(update.key)
             if run is None:
                 continue
             if update.lost:
@@ -236,7 +233,7 @@ class Executor:
         """Enforce time-outs, cancels and stop graces until cancelled."""
         while True:
             self.ticked_at = now = time.monotonic()
-            for run in list(self.runs.values()):
+            for run in list(self.runs):
                 if not run.closed:
                     self._enforce(run, now)
             await asyncio.sleep(_DEADLINE_CHECK_INTERVAL)
@@ -281,7 +278,7 @@ class Executor:
 
     async def drain(self, timeout: timedelta) -> None:
         """Wait for the running jobs; after the time-out give them back without spending their attempt."""
-        for run in self.runs.values():
+        for run in self.runs:
             run.draining = True
             self._processes.update(run)
         self._events.record("draining")
@@ -289,7 +286,7 @@ class Executor:
             async with asyncio.timeout(timeout.total_seconds()):
                 await self._until_empty()
         except TimeoutError:
-            for run in list(self.runs.values()):
+            for run in list(self.runs):
                 self._force(run, Snoozed(timedelta(0), "the worker was shut down"))
             await self._until_empty()
         self._threads.close()

@@ -29,7 +29,6 @@ from duly.worker.context.sync_context import SyncContext
 from duly.worker.isolation.threads import ThreadPool
 
 log = logging.getLogger("duly.worker")
-_DONE = Completed()
 _MAX_CODE_LENGTH = 200
 _MAX_CAUSES = 10
 _NEVER_RETRY: tuple[type[BaseException], ...] = (
@@ -48,7 +47,9 @@ async def run_handler(run: JobRun, services: HandlerServices, threads: ThreadPoo
         enter_context(partial(_request_context, run))
         payload = run.job.payload if run.job.payload_ref is None else await _load_payload(run, services)
         value = await _call(run, services, threads, run.kind.codec.decode(payload))
-        ending = _DONE if value is None and run.is_plain else await _ending_of_value(run, services, value)
+        ending = (
+            outcome.DONE if value is None and run.is_plain else await _ending_of_value(run, services, value)
+        )
     except BaseException as error:  # whatever a handler raises is an outcome, never the worker's end
         ending = ending_of_error(error, run.kind)
     if run.forced is not None:
@@ -126,7 +127,7 @@ async def _ending_of_value(run: JobRun, services: HandlerServices, value: Any) -
             fix="work inside `async with chunk:`",
         )
     result, reference = await services.store_value(run.job.org_id, run.kind.codec.encode_result(value))
-    return Completed(result, reference, bool(run.failures), run.counts, tuple(run.failures))
+    return Completed(result, reference, bool(run.failures), dict(run.counts), run.failures)
 
 
 def ending_of_error(error: BaseException, kind: Job[..., Any]) -> AttemptOutcome:

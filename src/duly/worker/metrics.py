@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
 
 from duly.core.decide import Transition, finish
-from duly.core.outcome import Completed
+from duly.core.outcome import DONE
 from duly.db.database import Database
 from duly.observability import metrics
 from duly.observability.metrics import SettledAttempt
@@ -19,10 +21,20 @@ if TYPE_CHECKING:
     from duly.worker.settle_store import Key
     from duly.worker.settle_writer import FinishedAttempt
 
-
-_DONE = Completed()
+T = TypeVar("T")
+Kind = tuple[str, str]
+_KIND_OF_JOB = attrgetter("job_type", "queue")
+_KIND_OF_ENDED = attrgetter("job.job_type", "job.queue")
 _SAMPLE_INTERVAL = 5.0
 _WINDOW_SECONDS = 30.0
+
+
+def _by_kind(items: Iterable[T], kind_of: Callable[[T], Kind]) -> Collection[tuple[Kind, list[T]]]:
+    """Group by job type and queue; neighbours are mostly of one kind."""
+    kinds: defaultdict[Kind, list[T]] = defaultdict(list)
+    for kind, neighbours in groupby(items, kind_of):
+        kinds[kind].extend(neighbours)
+    return kinds.items()
 
 
 def jain_index(shares: Iterable[int]) -> float:
@@ -82,30 +94,25 @@ class WorkerMetrics:
 
     def started(self, jobs: Sequence[ClaimedJob]) -> None:
         """Count jobs that this worker holds now, and how long they waited."""
-        waits: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-        for job in jobs if self._on else ():
-            waits[job.job_type, job.queue].append(job.waited)
-        for kind, waited in waits.items():
-            metrics.count_started(*kind, waited)
-            self._queue_stats.started(kind[1], waited)
+        for kind, of_kind in _by_kind(jobs if self._on else (), _KIND_OF_JOB):
+            waits = [job.waited for job in of_kind]
+            metrics.count_started(*kind, waits)
+            self._queue_stats.started(kind[1], waits)
 
     def completed(self, batch: Sequence[FinishedAttempt], lost: Collection[Key]) -> None:
         """Count plain successes, and the lost attempts among them as fenced."""
         if not self._on:
             return
-        kinds: defaultdict[tuple[str, str], tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
-        for finished in batch:
-            job = finished.job
-            if lost and job.key in lost:
-                metrics.count_fenced(job.job_type, job.queue)
-                continue
-            seconds, attempts = kinds[job.job_type, job.queue]
-            if finished.seconds is not None:
-                seconds.append(finished.seconds)
-            attempts.append(job.attempt - job.returned)
-        for kind, (seconds, attempts) in kinds.items():
+        for finished in batch if lost else ():
+            if finished.job.key in lost:
+                metrics.count_fenced(finished.job.job_type, finished.job.queue)
+        won = [end for end in batch if end.job.key not in lost] if lost else batch
+        for kind, ended in _by_kind(won, _KIND_OF_ENDED):
+            # Each histogram sorts them, which is quick if they are sorted.
+            seconds = sorted([end.seconds for end in ended if end.seconds is not None])
+            attempts = [end.job.attempt - end.job.returned for end in ended]
             metrics.count_completed(*kind, seconds, attempts)
-            self._queue_stats.completed(kind[1], len(attempts), seconds)
+            self._queue_stats.completed(kind[1], len(ended), seconds)
 
     def settled(self, batch: Sequence[FinishedAttempt], moved: Mapping[Key, Transition]) -> None:
         """Count endings; an attempt that was not moved is fenced, unless its own transaction settled it."""
@@ -114,7 +121,7 @@ class WorkerMetrics:
         endings = []
         for finished in batch:
             job = finished.job
-            to = finish(finished.hold, _DONE) if finished.ending is None else moved.get(job.key)
+            to = finish(finished.hold, DONE) if finished.ending is None else moved.get(job.key)
             if to is None:
                 metrics.count_fenced(job.job_type, job.queue)
             else:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import groupby, islice, takewhile
+from itertools import groupby, islice
 from operator import attrgetter
 from uuid import UUID
 
@@ -135,9 +135,10 @@ class SettleQueue:
 
     def put(self, finished: FinishedAttempt) -> None:
         """Add a finished attempt."""
+        if not self._finished:
+            self.empty.clear()
+            self._arrived.set()
         self._finished.append(finished)
-        self.empty.clear()
-        self._arrived.set()
 
     async def run(self) -> None:
         """Settle until cancelled."""
@@ -169,8 +170,7 @@ class SettleQueue:
 
         A worker that was declared lost continues under a new id, and events name the id that held the job.
         """
-        worker_id = self._finished[0].worker_id
-        same_worker = takewhile(lambda finished: finished.worker_id == worker_id, self._finished)
+        _, same_worker = next(groupby(self._finished, attrgetter("worker_id")))
         return list(islice(same_worker, self._max_batch))
 
     async def _settle_accepted(self, batch: list[FinishedAttempt]) -> list[FinishedAttempt]:
@@ -210,7 +210,7 @@ class SettleQueue:
 
     async def _settle(self, batch: list[FinishedAttempt]) -> None:
         settled: Counter[UUID] = Counter()
-        for claim_id, of_claim in groupby(batch, lambda finished: finished.job.claim_id):
+        for claim_id, of_claim in groupby(batch, attrgetter("job.claim_id")):
             settled[claim_id] += len(list(of_claim))
         claim_ids = self._claims.completed_by(settled)
         if self._max_batch > 1:  # a callback would hold their rows while it runs

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -99,7 +100,9 @@ async def complete_plain(
     """Complete jobs of the plain path; return the org and id of those that have left it, or were lost."""
     results = [value for _, value in done]
     numbers: dict[UUID, int] = {}
-    claim_of = [numbers.setdefault(job.claim_id, len(numbers) + 1) for job, _ in done]
+    claim_of: list[int] = []
+    for claim_id, of_claim in groupby([job.claim_id for job, _ in done]):
+        claim_of += [numbers.setdefault(claim_id, len(numbers) + 1)] * len(list(of_claim))
     cursor = await conn.execute(
         statement("jobs/complete_plain"),
         {

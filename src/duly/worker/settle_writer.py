@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from duly.core.decide import JobState, Transition, decide
-from duly.core.outcome import AttemptOutcome, Completed, Failed, Lost, Retried
+from duly.core.outcome import DONE, AttemptOutcome, Completed, Failed, Lost, Retried
 from duly.core.policy import parse_stored_policy
 from duly.core.reconciliation import ReconciliationSource
 from duly.core.redaction import printable
@@ -38,7 +38,7 @@ class FinishedAttempt(NamedTuple):
     hold: JobState
     ending: AttemptOutcome | None
     worker_id: UUID
-    counts: dict[str, float] = {}  # noqa: RUF012
+    counts: Mapping[str, float] = {}
     failures: tuple[dict[str, Any], ...] = ()
     seconds: float | None = None
     """How long the handler ran, if it did."""
@@ -47,11 +47,12 @@ class FinishedAttempt(NamedTuple):
     def is_plain(self) -> bool:
         """Whether it succeeded and left nothing but a result in its row."""
         done = self.ending
-        return (
+        if self.job.run_identity_hash is not None:
+            return False
+        return done is DONE or (
             isinstance(done, Completed)
             and done.result_ref is None
             and not (done.partially or done.summary_counts or done.failure_summary)
-            and self.job.run_identity_hash is None
         )
 
 
@@ -104,9 +105,9 @@ class SettleWriter:
 
     async def _complete(self, batch: Sequence[FinishedAttempt], claim_ids: list[UUID]) -> SettleResult:
         done = [(end.job, end.ending.result) for end in batch if isinstance(end.ending, Completed)]
-        stateful = [pair for pair in done if not pair[0].is_plain]
-        if len(stateful) < len(done):
-            plain = [pair for pair in done if pair[0].is_plain]
+        plain = [pair for pair in done if pair[0].is_plain]
+        stateful = [pair for pair in done if not pair[0].is_plain] if len(plain) < len(done) else []
+        if plain:
             other = await retry_transaction(
                 partial(self._complete_plain, plain, [] if stateful else claim_ids)
             )
@@ -122,13 +123,13 @@ class SettleWriter:
     async def _complete_plain(
         self, done: Sequence[tuple[ClaimedJob, Any]], claim_ids: list[UUID]
     ) -> set[tuple[UUID, UUID]]:
-        async with self._database.engine_autocommit() as conn:
+        async with self._database.engine_autocommit("settle") as conn:
             return await settle_store.complete_plain(conn, done, claim_ids=claim_ids)
 
     async def _complete_stateful(
         self, done: Sequence[tuple[ClaimedJob, Any]], worker_id: UUID, claim_ids: list[UUID]
     ) -> set[Key]:
-        async with self._database.engine_autocommit() as conn:
+        async with self._database.engine_autocommit("settle") as conn:
             return await settle_store.complete(conn, done, worker_id=worker_id, claim_ids=claim_ids)
 
     async def _settle(
@@ -179,7 +180,7 @@ class SettleWriter:
         retry = parse_stored_policy(finished.job.policy).retry
         to = decide(finished.hold, ending, retry, self._clock.now(), random.random())  # noqa: S311
         if to.done is None and (finished.counts or finished.failures):
-            return replace(to, summary_counts=finished.counts, failure_summary=finished.failures)
+            return replace(to, summary_counts=dict(finished.counts), failure_summary=finished.failures)
         return to
 
 

@@ -342,7 +342,7 @@ class Worker:
 
     def held(self) -> list[settle_store.Key]:
         """Return the attempts that the worker holds."""
-        return list(self._executor.runs)
+        return [run.job.key for run in list(self._executor.runs)]
 
     def update_held(self, updates: Sequence[HeldJobUpdate]) -> None:
         """Apply lost leases and cancel requests of held jobs."""
@@ -374,7 +374,7 @@ class Worker:
         log.error("worker %s was declared lost; it gives up its jobs and registers again", lost_id)
         self._registered.clear()
         self._identity = WorkerIdentity.new(self.options)
-        for run in list(self._executor.runs.values()):
+        for run in list(self._executor.runs):
             self._executor.lose(run)
         self.loop_events.record("declared lost")
         self._tasks.append(self._spawn(self._register_again(), "register"))

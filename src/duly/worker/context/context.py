@@ -85,7 +85,7 @@ class Context(HandlerContext):
         """Add to the summary counts of the job, under keys of the catalogue."""
         check_summary_counts(counts)
         sums = {key: self._run.counts.get(key, 0) + value for key, value in counts.items()}
-        self._run.counts |= check_summary_counts(sums)
+        self._run.counts = {**self._run.counts, **check_summary_counts(sums)}
 
     async def partial(self, value: Any, *, key: str | None = None, percent: float | None = None) -> int:
         """Store a partial result, readable at once; return its number."""
@@ -97,7 +97,7 @@ class Context(HandlerContext):
             number = await self._store(value, key)
         if number is None:
             raise self._lose()
-        self.services.progress.drop(run.job.key)
+        self.services.progress.drop(run.job)
         run.partials += 1
         return number
 

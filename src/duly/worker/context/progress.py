@@ -10,6 +10,7 @@ import psycopg
 from duly.core.errors import StoreError
 from duly.db.database import Database, retry_transaction
 from duly.worker import settle_store
+from duly.worker.claim import ClaimedJob
 from duly.worker.settle_store import Key, ProgressUpdate
 
 log = logging.getLogger("duly.worker")
@@ -43,10 +44,10 @@ class ProgressWriter:
             if update is not None:
                 await self._write([update])
 
-    def drop(self, key: Key) -> None:
+    def drop(self, job: ClaimedJob) -> None:
         """Discard the pending update of one run."""
         if self._pending:
-            self._pending.pop(key, None)
+            self._pending.pop(job.key, None)
 
     async def run(self) -> None:
         """Write until cancelled."""

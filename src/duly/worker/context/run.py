@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -26,16 +28,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("duly.worker")
 _MAX_CHUNK_FAILURES = 100
+_NO_COUNTS: Mapping[str, float] = MappingProxyType({})
 
 
-@dataclass(slots=True, eq=False)
 class JobRun:
-    """One attempt from its claim to its end. Handlers see it through their context."""
+    """One attempt from its claim to its end. Handlers see it through their context.
 
-    job: ClaimedJob
-    kind: Job[..., Any]
-    policy: JobPolicy
-    worker_id: UUID
+    Nearly all attempts change few of the fields: the others are attributes of the class, which cost nothing.
+    """
+
     deadline: float = float("inf")
     """By the monotonic clock; set when the handler starts."""
     started_at: float | None = None
@@ -52,13 +53,12 @@ class JobRun:
     abandoned: bool = False
     """The handler ignored its cancellation and still runs."""
     draining: bool = False
-    percent: float = 0.0
     partials: int = 0
     checkpoint: Any = None
-    chunk_keys: set[str] = field(default_factory=set)
+    chunk_keys: frozenset[str] = frozenset()
     """The keys of all chunks offered so far."""
-    counts: dict[str, float] = field(default_factory=dict)
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    counts: Mapping[str, float] = _NO_COUNTS
+    failures: tuple[dict[str, Any], ...] = ()
     first_failure: ErrorInfo | None = None
     chunks_offered: int = 0
     chunks_entered: int = 0
@@ -69,15 +69,17 @@ class JobRun:
     span: OpenSpan | None = None
     """The trace span, if tracing is on."""
 
-    @classmethod
-    def of(cls, job: ClaimedJob, kind: Job[..., Any], worker_id: UUID) -> JobRun:
-        """Return the run of a claimed job."""
-        return cls(job, kind, parse_stored_policy(job.policy), worker_id, percent=job.progress_percent)
+    def __init__(self, job: ClaimedJob, kind: Job[..., Any], worker_id: UUID) -> None:
+        self.job = job
+        self.kind = kind
+        self.policy: JobPolicy = parse_stored_policy(job.policy)
+        self.worker_id = worker_id
+        self.percent = job.progress_percent
 
     def start_clock(self) -> None:
         """Start the time-out: the handler starts now."""
-        self.started_at = time.monotonic()
-        self.deadline = self.started_at + self.policy.timeout.total_seconds()
+        self.started_at = now = time.monotonic()
+        self.deadline = now + self.policy.timeout_seconds
 
     def stop_clock(self) -> None:
         """Suspend the time-out while the handler waits for a thread."""
@@ -102,14 +104,13 @@ class JobRun:
         if len(self.failures) < _MAX_CHUNK_FAILURES:
             info = describe_error(error, job_type=self.job.job_type)
             self.first_failure = self.first_failure or info
-            self.failures.append(
-                {
-                    "chunk": chunk_key,
-                    "error_code": info.code,
-                    "error_class": info.error_class,
-                    "error_message": info.message,
-                }
-            )
+            failure = {
+                "chunk": chunk_key,
+                "error_code": info.code,
+                "error_class": info.error_class,
+                "error_message": info.message,
+            }
+            self.failures = (*self.failures, failure)
 
     @property
     def is_plain(self) -> bool:
@@ -119,8 +120,14 @@ class JobRun:
     @property
     def hold(self) -> JobState:
         """The state of the held job, as `decide` needs it."""
-        status = Status.PARTIAL if self.partials else Status.RUNNING
-        return JobState(status, self.job.attempt, self.job.returned, self.cancel)
+        job = self.job
+        return _hold(job.attempt, job.returned, bool(self.partials), self.cancel)
+
+
+@lru_cache(maxsize=256)
+def _hold(attempt: int, returned: int, is_partial: bool, cancel: Canceled | None) -> JobState:
+    """Return the state of a held job; cached, because nearly all are at their first attempt."""
+    return JobState(Status.PARTIAL if is_partial else Status.RUNNING, attempt, returned, cancel)
 
 
 def begin_span(run: JobRun, traces: Traces) -> None:

@@ -163,7 +163,7 @@ class _Child:
                 result_max=self._setup.result_max,
                 traces=resources.traces,
             )
-            run = JobRun.of(message.job, kind, message.worker_id)
+            run = JobRun(message.job, kind, message.worker_id)
             self._send(await self._perform(run, services, message))
 
     def _send(self, message: ChildReady | AttemptReport | LoggedLines) -> None:
@@ -200,7 +200,7 @@ class _Child:
             self._run = None
         if run.log is not None:
             run.log.close()
-        return AttemptReport(remaining, run.partials, run.percent, run.counts, tuple(run.failures))
+        return AttemptReport(remaining, run.partials, run.percent, dict(run.counts), run.failures)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         """Receive messages on a thread: a handler that blocks the loop must not outlive the worker."""

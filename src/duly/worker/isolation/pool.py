@@ -161,7 +161,7 @@ class ProcessPool:
         if report is None:
             return _died(run, await child.reap())
         run.partials, run.percent = report.partials, report.percent
-        run.counts, run.failures = report.counts, list(report.failures)
+        run.counts, run.failures = report.counts, report.failures
         return report.ending
 
     async def _next(self) -> IsolatedProcess:

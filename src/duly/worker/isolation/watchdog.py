@@ -55,8 +55,7 @@ class Watchdog:
             return self._stuck
         blocked = now - max(self._executor.ticked_at, self._awake_since)
         late = blocked >= _BLOCKED_AFTER and (
-            bool(self._executor.abandoned)
-            or any(map(self._executor.is_late, list(self._executor.runs.values())))
+            bool(self._executor.abandoned) or any(map(self._executor.is_late, list(self._executor.runs)))
         )
         if late and blocked > self._timeout:
             self._give_up(blocked)
@@ -77,7 +76,7 @@ class Watchdog:
         """Raise in the late handler; runs on the loop's thread, inside the code that blocks it."""
         # The request context names the job, also in a task that a handler has started.
         job_id = current_context().parent_id
-        for run in list(self._executor.runs.values()):
+        for run in list(self._executor.runs):
             if run.job.job_id == job_id and self._executor.is_late(run):
                 self._executor.force_late(run)
                 raise LoopBlocked(f"job {run.job.job_id} blocked the event loop")

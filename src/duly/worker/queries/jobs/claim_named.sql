@@ -42,4 +42,5 @@ select h.org_id, h.job_id, h.attempt, h.returned, h.progress_percent, h.partial_
        extract(epoch from duly.now() - case h.attempt when 1 then r.run_at else h.run_at end)::float8, r.policy::text,
        h.org_id, false
 from held h
-join duly.job_records r on r.org_id = h.org_id and r.job_id = h.job_id
+-- By the given key, so that other partitions are pruned before they are opened.
+join duly.job_records r on r.org_id = %(org_id)s and r.job_id = %(job_id)s
