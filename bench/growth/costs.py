@@ -69,8 +69,8 @@ SIZES = {
     "small": (CostPoint(1_000, 1_000), CostPoint(3_000, 1_000), CostPoint(1_000, 3_000)),
 }
 COUNTS = {
-    "full": Counts(3, 4_000, 200, 300),
-    "medium": Counts(3, 4_000, 200, 300),
+    "full": Counts(3, 4_000, 500, 300),
+    "medium": Counts(3, 4_000, 500, 300),
     "small": Counts(1, 1_000, 20, 20),
 }
 
