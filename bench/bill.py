@@ -16,14 +16,15 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.figures.meter import Cost, Meter
 from bench.figures.server import open_bench_server
-from bench.peers.processes import cpu_seconds
+from bench.growth.fill import fill_history
 
 from duly import Actor, Duly, context
 from duly.cli.garbage_collector import tune_for_worker
@@ -32,59 +33,13 @@ from duly.db.pool import PoolSize
 from duly.worker import claim as claims
 from duly.worker import settle_store
 
+_DISK = "disk: "
+_HISTORY = 15
+"""Ended jobs in the database of `history`, for each job of a round."""
+_LONE, _HISTORY_BATCH = 20, 100
+"""Parts of a round that are measured one at a time, and with a history."""
+REFERENCE = Path(__file__).parents[1] / "src/duly/features/doctor/reference.json"
 ORGS = [uuid.UUID(int=number) for number in range(1, 21)]
-SIZE = """
-select sum(pg_total_relation_size(c.oid)) from pg_class c
-where c.relnamespace = 'duly'::regnamespace and c.relkind = 'r'
-"""
-
-
-class Cost(NamedTuple):
-    """What one step costs for one job."""
-
-    client: float
-    server: float
-    wal: float
-
-
-class Meter:
-    """Reads CPU time of this process and of the server, and the WAL position."""
-
-    def __init__(self, url: str) -> None:
-        self._conn = psycopg.connect(url, autocommit=True)
-        row = self._conn.execute("show data_directory").fetchone()
-        assert row
-        self._postmaster = int(Path(row[0], "postmaster.pid").read_text().split()[0])
-        self._start = self._read()
-
-    def start(self) -> None:
-        """Begin to count."""
-        self._start = self._read()
-
-    def cost(self, jobs: int, client: float | None = None) -> Cost:
-        """Return the cost since the start, for one job."""
-        used = [now - before for now, before in zip(self._read(), self._start, strict=True)]
-        return Cost((used[0] if client is None else client) / jobs, used[1] / jobs, used[2] / jobs)
-
-    def checkpoint(self) -> None:
-        """Write a checkpoint now, so that none falls into a measurement."""
-        self._conn.execute("vacuum analyze")
-        self._conn.execute("checkpoint")
-
-    def size(self) -> int:
-        """Return the bytes of all tables with their indexes."""
-        row = self._conn.execute(SIZE).fetchone()
-        assert row
-        return int(row[0])
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._conn.close()
-
-    def _read(self) -> tuple[float, float, float]:
-        row = self._conn.execute("select (pg_current_wal_insert_lsn() - '0/0')::bigint").fetchone()
-        assert row
-        return time.process_time() * 1e6, cpu_seconds(self._postmaster) * 1e6, float(row[0])
 
 
 def make_app(url: str, home: str) -> Duly:
@@ -111,13 +66,17 @@ async def bulk(url: str, home: str, meter: Meter, jobs: int) -> dict[str, Cost]:
     async with make_app(url, home) as app:
         await enqueue(app, 2_000, 1_000, 1_000_000_000)
         meter.checkpoint()
-        before = meter.size()
+        before = meter.table_bytes()
         meter.start()
         await enqueue(app, jobs, 1_000, 0)
         costs["enqueue, batches of 1,000"] = meter.cost(jobs)
     costs |= await steps(url, meter, jobs, 500, "batches of 500")
-    costs["bytes on disk"] = Cost(0, 0, (meter.size() - before) / jobs)
-    return costs
+    sizes = {
+        table: tuple((now - then) / jobs for now, then in zip(size, before[table], strict=True))
+        for table, size in meter.table_bytes().items()
+    }
+    costs["bytes on disk"] = Cost(0, 0, sum(total for total, _ in sizes.values()))
+    return costs | {f"{_DISK}{table}": Cost(0, 0, *size) for table, size in sizes.items() if any(size)}
 
 
 async def steps(url: str, meter: Meter, jobs: int, batch: int, name: str) -> dict[str, Cost]:
@@ -176,6 +135,17 @@ async def lone(url: str, home: str, meter: Meter, jobs: int) -> dict[str, Cost]:
     return costs | await steps(url, meter, jobs, 1, "one")
 
 
+async def history(url: str, home: str, meter: Meter, jobs: int) -> dict[str, Cost]:
+    """Measure enqueue with large indexes after a checkpoint: nearly every random key is on another page."""
+    fill_history(url, ORGS, jobs * _HISTORY_BATCH * _HISTORY)
+    async with make_app(url, home) as app:
+        await enqueue(app, 100, 10, 5_000_000_000)
+        meter.checkpoint()
+        meter.start()
+        await enqueue(app, jobs, max(jobs // len(ORGS), 1), 6_000_000_000)
+    return {"enqueue into history": meter.cost(jobs)}
+
+
 async def drain(url: str, home: str, meter: Meter, jobs: int) -> dict[str, Cost]:
     """Measure a whole worker in a process of its own, from its start until the last job is done."""
     async with make_app(url, home) as app:
@@ -203,7 +173,8 @@ def run(jobs: int, rounds: int) -> dict[str, list[Cost]]:
     costs: dict[str, list[Cost]] = {}
     measures: dict[str, tuple[Callable[..., Any], int]] = {
         "bulk": (bulk, jobs),
-        "lone": (lone, max(jobs // 20, 100)),
+        "lone": (lone, max(jobs // _LONE, 100)),
+        "history": (history, max(jobs // _HISTORY_BATCH, 1)),
         "drain": (drain, jobs),
     }
     with open_bench_server() as server:
@@ -229,6 +200,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=20_000, help="jobs a round")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median of each figure is printed")
     parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument(
+        "--reference", metavar="MACHINE", help="write the reference figures of `duly doctor --capacity`"
+    )
     parser.add_argument("--work", nargs=3, metavar=("URL", "HOME", "JOBS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
@@ -238,13 +212,19 @@ def main() -> None:
         step: Cost(*(statistics.median(column) for column in zip(*costs, strict=True)))
         for step, costs in run(options.jobs, options.rounds).items()
     }
-    print(f"{'for one job':<30}{'client, us':>12}{'server, us':>12}{'WAL, bytes':>12}")
+    print(f"{'for one job':<30}{'client, us':>12}{'server, us':>12}{'WAL, bytes':>12}{'images of it':>14}")
     for step, cost in medians.items():
-        print(f"{step:<30}{cost.client:>12.1f}{cost.server:>12.1f}{cost.wal:>12,.0f}")
+        if not step.startswith(_DISK):
+            print(f"{step:<30}" + "{:>12.1f}{:>12.1f}{:>12,.0f}{:>14,.0f}".format(*cost))
+    steps = {step: cost._asdict() for step, cost in medians.items() if not step.startswith(_DISK)}
     if options.json:
-        options.json.write_text(
-            json.dumps({step: cost._asdict() for step, cost in medians.items()}, indent=2)
-        )
+        options.json.write_text(json.dumps(steps, indent=2))
+    if options.reference:
+        disk = {
+            step.removeprefix(_DISK): cost[2:] for step, cost in medians.items() if step.startswith(_DISK)
+        }
+        document = {"machine": options.reference, "jobs": options.jobs, "rounds": options.rounds}
+        REFERENCE.write_text(json.dumps({**document, "steps": steps, "disk": disk}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

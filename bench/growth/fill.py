@@ -1,21 +1,26 @@
 """Fill a database with set-based statements: millions of jobs in about a minute.
 
-They write what enqueueing, claiming and completing leave behind in every table that claims and completions
-read or write. The ledger, which neither uses, stays empty.
+They write what enqueueing, claiming and completing leave behind: half of the ended jobs with a state, as the
+jobs of 0.9 and those that leave the plain path, half on the plain path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
 
-_CHUNK = 50_000
+_CHUNK = 1_000
+"""Jobs of one transaction: feeds read transactions of the size that clients and workers write."""
 _SESSIONS = 2
 _DAYS = 30
+_LEDGER_DAYS = 7
+_SAY_EVERY = 250_000
+Say = Callable[[str], None]
 _POLICY = '{"queue": "q:default", "retry": {"max_attempts": 5}}'
 _SET = "set synchronous_commit = off; set work_mem = '256MB'; set jit = off"
 
@@ -23,31 +28,40 @@ _RECORD = """
     insert into duly.job_records (
         org_id, job_id, result_id, job_type, category, queue, priority, max_attempts, actor_type, actor_id,
         request_id, correlation_id, idempotency_key, payload, payload_hash, policy, run_at, created_at)
-    select org_id, job_id, job_id, 'bench.noop', 'default', 'q:default', 0, 5, 'system', 'bench', 'r', 'r',
-           job_id::text, '{"number": 1}', 'h', %(policy)s, at, at
+    select org_id, job_id, gen_random_uuid(), 'bench.noop', 'default', 'q:default', 0, 5, 'system', 'bench',
+           'r', 'r', 'bench.noop:' || org_id || '::' || hash, '{"number": 1}', hash, %(policy)s, at, at
     from job
 """
+_LEDGER = f"""
+    insert into duly.ledger (org_id, idempotency_key, job_id, first_seen_at, last_seen_at, expires_at)
+    select org_id, 'bench.noop:' || org_id || '::' || hash, job_id, at, at,
+           at + interval '{_LEDGER_DAYS} days'
+    from job where at > now() - interval '{_LEDGER_DAYS} days'
+"""
+_HASH = "encode(sha256(convert_to(%(salt)s || n::text, 'UTF8')), 'hex') as hash"
 _READY = f"""
 with job as materialized (
     select (%(orgs)s::uuid[])[1 + n %% cardinality(%(orgs)s::uuid[])] as org_id, duly.uuid7() as job_id,
-           now() as at
-    from generate_series(%(start)s::bigint, %(start)s + %(count)s - 1) n
-), record as ({_RECORD}), event as (
+           now() as at, {_HASH}
+    from generate_series(%(start)s::bigint, %(start)s::bigint + %(count)s - 1) n
+), record as ({_RECORD}), key as ({_LEDGER}), event as (
     insert into duly.event_log (
         org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
     select org_id, job_id, 1, 'job.queued', 'queued', 0, at, 'system', 'bench' from job
 )
-insert into duly.ready (queue, org_id, rank, job_id) select 'q:default', org_id, 0, job_id from job
+insert into duly.ready (queue, org_id, rank, job_id, fresh)
+select 'q:default', org_id, 0, job_id, true from job
 """
-_HISTORY = f"""
+_ENDED = f"""
 with job as materialized (
-    select (%(orgs)s::uuid[])[1 + n %% cardinality(%(orgs)s::uuid[])] as org_id, t.at,
+    select (%(orgs)s::uuid[])[1 + n %% cardinality(%(orgs)s::uuid[])] as org_id, t.at, {_HASH},
            overlay(overlay(gen_random_uuid()::text placing '7' from 15)
                    placing left(duly.uuid7_floor(t.at)::text, 13) from 1)::uuid as job_id
-    from generate_series(%(start)s::bigint, %(start)s + %(count)s - 1) n
+    from generate_series(%(start)s::bigint, %(start)s::bigint + %(count)s - 1) n
     cross join lateral (
-        select now() - {_DAYS} * interval '1 day' * (1 - n::double precision / %(total)s) as at) t
-), record as ({_RECORD}), state as (
+        select now() - {_DAYS} * interval '1 day' * (1 - n::double precision / %(total)s::bigint) as at) t
+), record as ({_RECORD}), key as ({_LEDGER})"""
+_WITH_STATE = f"""{_ENDED}, state as (
     insert into duly.job_states (
         org_id, job_id, status, outcome, attempt, event_seq, result_seq, progress_percent, run_at, worker_id,
         attempt_started_at, started_at, finished_at, updated_at)
@@ -66,6 +80,19 @@ cross join (values
     (1, 'job.queued', 'queued', 0, 'system'), (2, 'job.started', 'running', 1, 'worker'),
     (3, 'job.completed', 'completed', 1, 'worker')) e(seq, event_type, status, attempt, actor_type)
 """
+_PLAIN = f"""{_ENDED}, event as (
+    insert into duly.event_log (
+        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
+    select org_id, job_id, 1, 'job.queued', 'queued', 0, at, 'system', 'bench' from job
+), ended as (
+    insert into duly.job_ends (org_id, job_id, worker_id, started_at, finished_at, start_xid, has_result)
+    select org_id, job_id, %(worker)s::uuid, at, at, pg_current_xact_id(), false from job
+)
+insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, job_count, job_ids)
+select j.org_id, max(j.at), e.event_type, e.seq, count(*), array_agg(j.job_id)
+from job j cross join (values ('job.started', 2), ('job.completed', 3)) e(event_type, seq)
+group by j.org_id, e.event_type, e.seq
+"""
 _PAST = f"""
 select duly.make_partition(p.parent, f.at at time zone 'UTC', (f.at + s.step) at time zone 'UTC')
 from duly.partitioned_tables p
@@ -73,7 +100,6 @@ cross join lateral (select ('1 ' || p.step)::interval as step) s
 cross join lateral generate_series(
     date_trunc(p.step, (now() - interval '{_DAYS} days') at time zone 'UTC'),
     date_trunc(p.step, now() at time zone 'UTC'), s.step) f(at)
-where p.key_kind = 'uuid7'
 """
 
 
@@ -88,24 +114,22 @@ def make_orgs(url: str, count: int) -> list[UUID]:
     return orgs
 
 
-def fill_ready(url: str, orgs: Sequence[UUID], jobs: int) -> None:
+def fill_ready(url: str, orgs: Sequence[UUID], jobs: int, say: Say = str) -> None:
     """Create this many runnable jobs, distributed over these orgs."""
-    _in_chunks(url, _READY, jobs, {"orgs": list(orgs), "policy": _POLICY})
+    _in_chunks(url, [_READY], jobs, _values(orgs), say)
 
 
-def fill_history(url: str, orgs: Sequence[UUID], events: int) -> int:
-    """Create finished jobs with this many events within the retention; return the number of jobs."""
-    jobs = events // 3
+def fill_history(url: str, orgs: Sequence[UUID], jobs: int, say: Say = str) -> None:
+    """Create this many ended jobs within the retention of their events, half of them on the plain path."""
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(_PAST)
-    values = {"orgs": list(orgs), "policy": _POLICY, "total": jobs, "worker": uuid4()}
-    _in_chunks(url, _HISTORY, jobs, values)
-    return jobs
+    values = {**_values(orgs), "total": jobs, "worker": uuid4()}
+    _in_chunks(url, [_WITH_STATE, _PLAIN], jobs, values, say)
 
 
 def refill(conn: psycopg.Connection[Any], orgs: Sequence[UUID]) -> None:
     """Create one new job for each of these orgs."""
-    conn.execute(_READY, {"orgs": list(orgs), "policy": _POLICY, "start": 0, "count": len(orgs)})
+    conn.execute(_READY, {**_values(orgs), "start": 0, "count": len(orgs)})
 
 
 def tidy(url: str) -> None:
@@ -115,13 +139,25 @@ def tidy(url: str) -> None:
         conn.execute("checkpoint")
 
 
-def _in_chunks(url: str, command: str, jobs: int, values: dict[str, Any]) -> None:
-    """Run and commit in chunks over several connections, to use all cores."""
+def _values(orgs: Sequence[UUID]) -> dict[str, Any]:
+    # Every fill has payloads of its own: no key is used twice.
+    return {"orgs": list(orgs), "policy": _POLICY, "salt": uuid4().hex}
 
-    def write(start: int) -> None:
+
+def _in_chunks(url: str, commands: Sequence[str], jobs: int, values: dict[str, Any], say: Say) -> None:
+    """Commit in chunks, each by the next of the commands, over several connections, to use all cores."""
+    began, step = time.monotonic(), _CHUNK * _SESSIONS
+
+    def write(session: int) -> None:
         with psycopg.connect(url, autocommit=True) as conn:
             conn.execute(_SET)
-            conn.execute(command, {**values, "start": start, "count": min(_CHUNK, jobs - start)})
+            for start in range(session * _CHUNK, jobs, step):
+                command = commands[start // step % len(commands)]
+                count = min(_CHUNK, jobs - start)
+                conn.execute(command, {**values, "start": start, "count": count}, prepare=True)
+                if session == 0 and start and start // _SAY_EVERY > (start - step) // _SAY_EVERY:
+                    left = (time.monotonic() - began) * (jobs - start) / start
+                    say(f"  {start:,} of {jobs:,} jobs, about {left / 60:.1f} minutes left")
 
     with ThreadPoolExecutor(_SESSIONS) as sessions:
-        list(sessions.map(write, range(0, jobs, _CHUNK)))
+        list(sessions.map(write, range(_SESSIONS)))

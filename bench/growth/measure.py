@@ -90,7 +90,7 @@ class Subject:
             for job in taken.jobs
         ]
         begun = time.perf_counter()
-        written = await self.writer.write(ended, [claim_id])
+        written = await self.writer.write(ended, {job.claim_id for job in taken.jobs})
         done = time.perf_counter()
         assert not written.lost, f"{len(written.lost)} jobs were not finished"
         refill(self.aside, [job.org_id for job in taken.jobs])
@@ -128,13 +128,11 @@ async def _subject(server: BenchServer, name: str, point: Point, say: Say) -> As
     try:
         orgs = make_orgs(url, point.orgs)
         if point.history:
-            fill_history(url, orgs, point.history)
-        fill_ready(url, orgs, point.backlog)
+            fill_history(url, orgs, point.history, say)
+        fill_ready(url, orgs, point.backlog, say)
         tidy(url)
         seconds = time.perf_counter() - start
-        say(
-            f"{name}: {point.backlog:,} ready, {point.orgs:,} orgs, {point.history:,} events: {seconds:.0f} s"
-        )
+        say(f"{name}: {point.backlog:,} ready, {point.orgs:,} orgs, {point.history:,} ended: {seconds:.0f} s")
         async with Database(url, engine_only=True) as database:
             with psycopg.connect(url, autocommit=True) as aside:
                 writer = SettleWriter(Duly(database_url=url), database, Clock(), RetryBudget(1.0, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,12 @@ from duly.apps.documents.engines import CODES, WARNINGS
 from duly.cli.exit_codes import MEANINGS
 from duly.cli.program import built
 from duly.core import errors
+from duly.core.policy import Retention
 from duly.core.states import state_diagram
+from duly.features.doctor.capacity import MAX_DISK_USE, Load, compute_need, retention_days, whole_cores
+from duly.features.doctor.capacity_report import GIB
+from duly.features.doctor.reference import read_reference
+from duly.features.doctor.server_checks import format_bytes
 from duly.features.metrics import service as database_metrics
 from duly.http import problems
 from duly.http.problems import status_of
@@ -136,6 +142,52 @@ def _codes(codes: Mapping[str, str]) -> str:
     return "\n".join(["| code | meaning |", "|---|---|", *(f"| `{one}` | {codes[one]} |" for one in codes)])
 
 
+def capacity_loads() -> str:
+    """Return the machine that each load needs, by the reference figures."""
+    reference, month = read_reference(), timedelta(days=30)
+    variants = (reference.batches, reference.one_by_one)
+    lines = [
+        "| jobs a day | per second, busiest hour | server cores, batches | single | worker cores, batches "
+        "| single | WAL a day, batches | single | disk | disk, jobs kept for 30 days |",
+        "|---" * 10 + "|",
+    ]
+    for jobs in (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000):
+        load = Load(jobs)
+        needs = [compute_need(load, cost, retention_days(Retention())) for cost in variants]
+        short = compute_need(load, variants[0], retention_days(Retention(jobs=month, final_results=month)))
+        cells = [
+            f"{jobs:,}",
+            f"{load.jobs_per_second:,.1f}",
+            *(str(whole_cores(need.server_cores)) for need in needs),
+            *(str(whole_cores(need.worker_cores)) for need in needs),
+            *(format_bytes(need.wal_bytes_per_day) for need in needs),
+            *(format_bytes((need.disk_bytes + GIB) / MAX_DISK_USE) for need in (needs[0], short)),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def capacity_reference() -> str:
+    """Return the reference figures of a job."""
+    reference = read_reference()
+    batches, single = reference.batches, reference.one_by_one
+    lines = [
+        f"On {reference.machine}, for one job:\n",
+        "| | batches | single |",
+        "|---|---|---|",
+        f"| CPU time of the server, µs | {batches.server_us:,.0f} | {single.server_us:,.0f} |",
+        f"| CPU time of the worker, µs | {batches.worker_us:,.0f} | {single.worker_us:,.0f} |",
+        f"| WAL, bytes | {batches.wal_bytes:,.0f} | {single.wal_bytes:,.0f} |",
+        "",
+        "| on disk | bytes of a job | of them indexes | days kept by default |",
+        "|---|---|---|---|",
+    ]
+    for group, days in retention_days(Retention()).items():
+        if size := batches.disk.get(group):
+            lines.append(f"| {group} | {size.all:,.0f} | {size.indexes:,.0f} | {days:g} |")
+    return "\n".join(lines)
+
+
 def layers() -> str:
     """Return the import rules as a diagram: an arrow points to what a package may import."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -152,6 +204,7 @@ PAGES = {
     "CONTRIBUTING.md": {"layers": layers},
     "docs/guides/documents.md": {"codes": extraction_codes, "warnings": extraction_warnings},
     "docs/concepts/states.md": {"states": states},
+    "docs/operate/capacity.md": {"loads": capacity_loads, "reference": capacity_reference},
     "docs/operate/metrics.md": {"counted": process_metrics, "asked": scraped_metrics},
     "docs/reference/settings.md": {"settings": settings},
     "docs/reference/errors.md": {"errors": tree},

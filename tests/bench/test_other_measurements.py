@@ -29,6 +29,21 @@ def test_growth_has_a_figure_for_every_size(tmp_path: Path) -> None:
         assert 0 < point["finish_ms"]["p50"] <= point["finish_ms"]["p99"]
 
 
+def test_growth_has_the_cost_of_every_step_for_every_history(tmp_path: Path) -> None:
+    found = run_benchmark("growth", tmp_path, "--sizes", "small", "--axis", "costs", "--out", str(tmp_path))
+    points = found["costs"]
+    assert [(point["history"], point["waiting"]) for point in points] == [
+        (1_000, 1_000),
+        (3_000, 1_000),
+        (1_000, 3_000),
+    ]
+    for point in points:
+        assert {"enqueue, one", "status poll", "list page of 50", "feed page of 100"} < point["steps"].keys()
+        assert all(cost["server"] > 0 and cost["images"] <= cost["wal"] for cost in point["steps"].values())
+    page = (tmp_path / "growth-costs.md").read_text(encoding="utf-8")
+    assert "| ended + waiting | 1k + 1k | 3k + 1k | 1k + 3k |" in page
+
+
 def test_the_cost_of_logs_metrics_and_events_is_measured_in_one_run(tmp_path: Path) -> None:
     found = run_benchmark("observe", tmp_path, "--jobs", "200", "--rounds", "1", "--warm-ups", "0")
     assert found["rates"].keys() == {"bare", "events", "all", "talking"}

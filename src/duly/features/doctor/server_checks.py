@@ -40,14 +40,15 @@ async def check_durability(target: Target) -> CheckOutcome:
 async def check_disk(target: Target) -> CheckOutcome:
     """Check the free space, if the database is on this machine."""
     [row] = await target.read("read_disk")
-    size, free = int(row["bytes"]), await asyncio.to_thread(_free_bytes, row)
-    database = f"the database has {_format_bytes(size)}"
+    size, free = int(row["bytes"]), await asyncio.to_thread(free_bytes, row)
+    database = f"the database has {format_bytes(size)}"
     if free is None:
         return passed(f"{database}; its free space is not visible from here")
-    return result_of(_disk_problems(size, free), f"{database}, {_format_bytes(free)} are free")
+    return result_of(_disk_problems(size, free), f"{database}, {format_bytes(free)} are free")
 
 
-def _free_bytes(row: Row) -> int | None:
+def free_bytes(row: Row) -> int | None:
+    """Return the free space of a row of `read_disk`; None if it is not visible from here."""
     if not row["same_machine"] or row["directory"] is None:
         return None
     try:
@@ -59,7 +60,7 @@ def _free_bytes(row: Row) -> int | None:
 def _disk_problems(size: int, free: int) -> Iterator[CheckProblem]:
     if free < max(_WARN_FREE_BYTES, size // 10):
         yield CheckProblem(
-            f"only {_format_bytes(free)} are free beside {_format_bytes(size)} of data",
+            f"only {format_bytes(free)} are free beside {format_bytes(size)} of data",
             "free space on the disk of the data directory, or shorten the retention (DULY_KEEP_...)",
             fails=free < max(_FAIL_FREE_BYTES, size // 50),
         )
@@ -69,7 +70,7 @@ async def check_wal(target: Target) -> CheckOutcome:
     """Check that WAL is archived, and not retained for replication slots without a reader."""
     slots = await target.read("list_replication_slots")
     problems = [*_slot_problems(slots), *_archiver_problems(await target.read("read_archiver"))]
-    retained = _format_bytes(sum(slot["bytes"] for slot in slots))
+    retained = format_bytes(sum(slot["bytes"] for slot in slots))
     return result_of(problems, f"{len(slots)} replication slots, {retained} retained")
 
 
@@ -83,7 +84,7 @@ def _slot_problems(slots: Sequence[Row]) -> Iterator[CheckProblem]:
         elif size > _WARN_WAL_BYTES:
             idle = "" if slot["active"] else ", which has no reader"
             yield CheckProblem(
-                f"{_format_bytes(size)} of WAL are retained for the slot {name}{idle}",
+                f"{format_bytes(size)} of WAL are retained for the slot {name}{idle}",
                 f"start its reader, or drop it: {drop}",
                 fails=size > _FAIL_WAL_BYTES,
             )
@@ -147,9 +148,10 @@ def _transaction_problem(row: Row) -> CheckProblem:
     return CheckProblem(message, end, fails=age > _FAIL_TRANSACTION_AGE)
 
 
-def _format_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
+    """Return a size for people."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
-            return f"{count:.0f} {unit}"
+            return f"{count:.2g} {unit}" if count < 10 else f"{count:.0f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"

@@ -10,6 +10,8 @@ import psycopg
 
 from duly.core.errors import DulyError
 from duly.features.doctor import connection_checks, isolation_checks, server_checks, work_checks
+from duly.features.doctor.capacity_reader import observe
+from duly.features.doctor.capacity_report import CapacityPlan, CapacityReport, assess
 from duly.features.doctor.models import CheckOutcome, CheckVerdict, DoctorReport, failed, skipped
 from duly.features.doctor.target import DoctorSettings, Target
 from duly.jobs.application import App
@@ -77,6 +79,16 @@ class Doctor:
                     causes["connection"] = check.name
                 lines.append(replace(result, check=check.name))
         return DoctorReport(tuple(lines))
+
+    async def capacity(self, plan: CapacityPlan | None = None) -> CapacityReport:
+        """Compute what the present or a planned load needs, and what the machine could take.
+
+        Raise for a value of the plan that is out of range, and if the database cannot be read.
+        """
+        plan = plan or CapacityPlan()
+        plan.check()
+        async with Target(self._app, self._settings) as target:
+            return assess(await observe(target), plan)
 
 
 async def _run(check: Check, target: Target) -> CheckOutcome:

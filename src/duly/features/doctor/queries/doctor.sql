@@ -126,6 +126,17 @@ from pg_catalog.pg_replication_slots s order by 4 desc, 1
 select r.rolname::text as role, r.rolsuper as superuser, r.rolbypassrls as bypassrls
 from pg_catalog.pg_roles r where r.rolname = any (%(roles)s)
 
+-- name: list_table_sizes
+-- Purpose: list the tables of the schema and their partitions with their sizes and estimated rows: reads no row of them.
+-- The statistics of inserts are more recent than those of vacuum, but lost when the server crashes.
+select coalesce(p.parent, c.relname)::text as table_name, p.starts_at, p.ends_at,
+       greatest(c.reltuples, pg_stat_get_live_tuples(c.oid), 0)::double precision as row_count,
+       pg_total_relation_size(c.oid) as bytes, pg_indexes_size(c.oid) as index_bytes
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace and n.nspname = 'duly'
+left join duly.partitions p on p.partition = c.relname
+where c.relkind = 'r'
+
 -- name: list_tenant_tables
 -- Purpose: list every table with rows of orgs, its row level security and its policies.
 select c.relname::text as table_name, c.relispartition as is_partition, c.relrowsecurity as enabled,
@@ -159,6 +170,24 @@ from duly.workers w
 where w.stopped_at is null and w.lost_at is null and w.heartbeat_at + w.lease >= duly.now()
 order by w.name, w.worker_id
 
+-- name: read_activity
+-- Purpose: read the ended jobs and run times of the last day, and its busiest hour and minute.
+-- Index: the primary key of queue_minutes, from its end; no more than max_rows rows.
+with recent as materialized (
+    select m.minute, m.completed + m.failed + m.canceled as ended, m.run_seconds,
+           m.completed + m.failed + m.canceled + m.retried as runs
+    from duly.queue_minutes m where m.minute > duly.now() - interval '1 day' order by m.minute desc limit %(max_rows)s
+), minutes as (
+    select r.minute, sum(r.ended) as ended from recent r group by 1
+)
+select coalesce(sum(r.ended), 0)::bigint as ended, coalesce(sum(r.runs), 0)::bigint as runs,
+       coalesce(sum(r.run_seconds), 0) as run_seconds,
+       case when count(*) = %(max_rows)s then min(r.minute) else duly.now() - interval '1 day' end as since,
+       coalesce((select max(m.ended) from minutes m), 0)::bigint as busiest_minute,
+       coalesce((select max(h.ended) from (select sum(m.ended) as ended from minutes m group by date_trunc('hour', m.minute)) h),
+           0)::bigint as busiest_hour
+from recent r
+
 -- name: read_archiver
 -- Purpose: read whether archiving fails, if it is on. The times are of the server's own clock.
 select coalesce(a.last_failed_time > coalesce(a.last_archived_time, '-infinity'), false) as failing,
@@ -191,6 +220,18 @@ select c.oid::regclass::text as relation, age(c.relfrozenxid) as age,
        current_setting('autovacuum_freeze_max_age')::integer as max_age
 from pg_catalog.pg_class c where c.relkind in ('r', 'm', 't') and c.relfrozenxid <> '0'
 order by 2 desc, 1 limit 1
+
+-- name: read_load
+-- Purpose: read since when the server counts its WAL, and what the live workers have.
+-- The times of the server are of its own clock. Index: workers are few.
+select duly.now() as now, (select min(v.applied_at) from duly.schema_versions v) as installed_at,
+       pg_postmaster_start_time() as started_at, pg_backend_pid() as pid, w.wal_bytes::bigint as wal_bytes,
+       w.stats_reset as wal_since, pg_size_bytes(current_setting('max_wal_size')) as max_wal_bytes, l.slots, l.hosts
+from pg_catalog.pg_stat_wal w
+cross join (
+    select coalesce(sum(x.slots), 0)::integer as slots, coalesce(array_agg(distinct x.host), '{}') as hosts
+    from duly.workers x
+    where x.stopped_at is null and x.lost_at is null and x.heartbeat_at + x.lease >= duly.now()) l
 
 -- name: read_server
 -- Purpose: read the server and the process that answers: behind a pooler, another one each time.
