@@ -63,13 +63,13 @@ with org as (
     select now() + interval '1 second' * n, org_id, job_id, queue, 0 from job where what = 'later'
 ), worker as (
     insert into duly.workers (worker_id, name, host, pid, version, layout, queues, slots, lease)
-    select distinct worker_id, 'host-' || left(worker_id::text, 4), 'host', 1, '1', 2, array['q:default'],
+    select distinct worker_id, 'host-' || left(worker_id::text, 4), 'host', 1, '1', 4, array['q:default'],
            500, interval '1 hour' from job
 ), gone as (
     insert into duly.workers (
         worker_id, name, host, pid, version, layout, queues, slots, lease, started_at, heartbeat_at,
         stopped_at)
-    select gen_random_uuid(), 'gone-' || n, 'host', n, '1', 2, array['q:default'], 100, interval '30 seconds',
+    select gen_random_uuid(), 'gone-' || n, 'host', n, '1', 4, array['q:default'], 100, interval '30 seconds',
            t.at, t.at, t.at
     from generate_series(1, 2000) n cross join lateral (select now() - interval '1 hour' * n as at) t
 ), claim as (

@@ -32,11 +32,24 @@ _RECORD = """
            'r', 'r', 'bench.noop:' || org_id || '::' || hash, '{"number": 1}', hash, %(policy)s, at, at
     from job
 """
+_LEAN_RECORD = """
+    insert into duly.job_records (
+        org_id, job_id, result_id, job_type, category, queue, priority, max_attempts, actor_type, actor_id,
+        request_id, correlation_id, payload, policy_hash, run_at, created_at, queued_xid)
+    select org_id, job_id, gen_random_uuid(), 'bench.noop', 'default', 'q:default', 0, 5, 'system', 'bench',
+           'r', 'r', '{"number": 1}', duly.policy_hash(%(policy)s), at, at, pg_current_xact_id()
+    from job
+"""
 _LEDGER = f"""
-    insert into duly.ledger (org_id, idempotency_key, job_id, first_seen_at, last_seen_at, expires_at)
-    select org_id, 'bench.noop:' || org_id || '::' || hash, job_id, at, at,
+    insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
+    select org_id, duly.key_hash('bench.noop:' || org_id || '::' || hash), job_id, at,
            at + interval '{_LEDGER_DAYS} days'
     from job where at > now() - interval '{_LEDGER_DAYS} days'
+"""
+_POLICIES = """
+    insert into duly.policies (policy_hash, policy, queue, priority, category, max_attempts, ledger_ttl)
+    values (duly.policy_hash(%(policy)s), %(policy)s::jsonb, 'q:default', 0, 'default', 5, interval '7 days')
+    on conflict do nothing
 """
 _HASH = "encode(sha256(convert_to(%(salt)s || n::text, 'UTF8')), 'hex') as hash"
 _READY = f"""
@@ -44,10 +57,10 @@ with job as materialized (
     select (%(orgs)s::uuid[])[1 + n %% cardinality(%(orgs)s::uuid[])] as org_id, duly.uuid7() as job_id,
            now() as at, {_HASH}
     from generate_series(%(start)s::bigint, %(start)s::bigint + %(count)s - 1) n
-), record as ({_RECORD}), key as ({_LEDGER}), event as (
-    insert into duly.event_log (
-        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
-    select org_id, job_id, 1, 'job.queued', 'queued', 0, at, 'system', 'bench' from job
+), record as ({_LEAN_RECORD}), key as ({_LEDGER}), event as (
+    insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, first_job, job_count, job_ids)
+    select b.org_id, b.at, 'job.queued', 1, b.job_ids[1], cardinality(b.job_ids), b.job_ids
+    from (select org_id, at, array_agg(job_id) as job_ids from job group by org_id, at) b
 )
 insert into duly.ready (queue, org_id, rank, job_id, fresh)
 select 'q:default', org_id, 0, job_id, true from job
@@ -60,8 +73,8 @@ with job as materialized (
     from generate_series(%(start)s::bigint, %(start)s::bigint + %(count)s - 1) n
     cross join lateral (
         select now() - {_DAYS} * interval '1 day' * (1 - n::double precision / %(total)s::bigint) as at) t
-), record as ({_RECORD}), key as ({_LEDGER})"""
-_WITH_STATE = f"""{_ENDED}, state as (
+)"""
+_WITH_STATE = f"""{_ENDED}, record as ({_RECORD}), key as ({_LEDGER}), state as (
     insert into duly.job_states (
         org_id, job_id, status, outcome, attempt, event_seq, result_seq, progress_percent, run_at, worker_id,
         attempt_started_at, started_at, finished_at, updated_at)
@@ -80,18 +93,14 @@ cross join (values
     (1, 'job.queued', 'queued', 0, 'system'), (2, 'job.started', 'running', 1, 'worker'),
     (3, 'job.completed', 'completed', 1, 'worker')) e(seq, event_type, status, attempt, actor_type)
 """
-_PLAIN = f"""{_ENDED}, event as (
-    insert into duly.event_log (
-        org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
-    select org_id, job_id, 1, 'job.queued', 'queued', 0, at, 'system', 'bench' from job
-), ended as (
+_PLAIN = f"""{_ENDED}, record as ({_LEAN_RECORD}), key as ({_LEDGER}), ended as (
     insert into duly.job_ends (org_id, job_id, worker_id, started_at, finished_at, start_xid, has_result)
     select org_id, job_id, %(worker)s::uuid, at, at, pg_current_xact_id(), false from job
 )
-insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, job_count, job_ids)
-select j.org_id, max(j.at), e.event_type, e.seq, count(*), array_agg(j.job_id)
-from job j cross join (values ('job.started', 2), ('job.completed', 3)) e(event_type, seq)
-group by j.org_id, e.event_type, e.seq
+insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, first_job, job_count, job_ids)
+select j.org_id, j.at, e.event_type, e.seq, j.job_ids[1], cardinality(j.job_ids), j.job_ids
+from (select org_id, max(at) as at, array_agg(job_id) as job_ids from job group by org_id) j
+cross join (values ('job.queued', 1), ('job.started', 2), ('job.completed', 3)) e(event_type, seq)
 """
 _PAST = f"""
 select duly.make_partition(p.parent, f.at at time zone 'UTC', (f.at + s.step) at time zone 'UTC')
@@ -147,6 +156,8 @@ def _values(orgs: Sequence[UUID]) -> dict[str, Any]:
 def _in_chunks(url: str, commands: Sequence[str], jobs: int, values: dict[str, Any], say: Say) -> None:
     """Commit in chunks, each by the next of the commands, over several connections, to use all cores."""
     began, step = time.monotonic(), _CHUNK * _SESSIONS
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(_POLICIES, values)
 
     def write(session: int) -> None:
         with psycopg.connect(url, autocommit=True) as conn:

@@ -20,7 +20,7 @@ _TABLES = (
     "ready",
     "claims",
     "scheduled",
-    "ledger",
+    "key_ledger",
     "job_records",
     "job_states",
     "job_ends",

@@ -15,7 +15,7 @@ GROWING = (
     "job_records",
     "event_log",
     "result_snapshots",
-    "ledger",
+    "key_ledger",
 )
 """Tables that grow with the jobs: the bytes per job should stay constant."""
 

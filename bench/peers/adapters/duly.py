@@ -18,7 +18,7 @@ ORGS = [UUID(int=number) for number in range(1, 21)]
 LARGEST, SMALLEST = 1_000, 500
 IN_A_ROW = 250
 TABLES = (
-    *("ready", "claims", "scheduled", "ledger", "job_records", "job_states", "job_ends"),
+    *("ready", "claims", "scheduled", "key_ledger", "job_records", "job_states", "job_ends"),
     *("event_log", "event_batches", "active_runs"),
 )
 
