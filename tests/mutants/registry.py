@@ -105,8 +105,24 @@ _key_forgotten = in_database(
     """create function duly.forget() returns trigger language plpgsql as $$
        begin new.expires_at := new.first_seen_at; return new; end $$""",
     "grant execute on function duly.forget to public",
-    "create trigger forgets before insert or update on duly.ledger"
+    "create trigger forgets before insert or update on duly.key_ledger"
     " for each row execute function duly.forget()",
+)
+_key_freed_early = in_database(
+    """create function duly.free_key() returns trigger language plpgsql security definer as $$
+       begin
+           delete from duly.key_ledger l where l.org_id = new.org_id and l.job_id = new.job_id;
+           return null;
+       end $$""",
+    "create trigger frees after update on duly.job_states"
+    " for each row when (new.finished_at is not null) execute function duly.free_key()",
+)
+_queued_untold = in_database(
+    """create function duly.skip_batch() returns trigger language plpgsql as $$
+       begin return case when new.event_type = 'job.queued' then null else new end; end $$""",
+    "grant execute on function duly.skip_batch to public",
+    "create trigger skips before insert on duly.event_batches"
+    " for each row execute function duly.skip_batch()",
 )
 _letter_lost = edited(
     jobs__settle=[("from settled s where s.outcome = 'dead'", "from settled s where false")]
@@ -229,6 +245,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("one more retry than the maximum", "I8", scenarios.mixture, _beyond_the_maximum),
     Mutant("what goes back to the queue may run at once", "I9", scenarios.mixture, _starts_early),
     Mutant("the ledger forgets a key at once", "I10", scenarios.mixture, _key_forgotten),
+    Mutant("an ended job frees its explicit key", "I10", scenarios.mixture, _key_freed_early),
+    Mutant("a new job is in no batch", "I15", scenarios.mixture, _queued_untold),
     Mutant("a dead letter is lost", "I11", scenarios.mixture, _letter_lost),
     Mutant("partial results are deleted on failure", "I12", scenarios.mixture, _partials_deleted),
     Mutant("a tick is neither locked nor unique", "I13", scenarios.two_schedulers, _tick_not_unique),

@@ -77,11 +77,11 @@ async def mixture(stage: Stage) -> None:
     jobs = [chunks, backward, breaks, refused, later]
     handles = [await stage.ask(job, key=job.name) for job in jobs for _ in range(2)]
     handles += await stage.ask_many(refused, (), keys=["bulk-1", "bulk-2", "bulk-3"])
-    withdrawn = await stage.ask(chunks, key="withdrawn")
-    await stage.cancel(withdrawn)
+    await stage.cancel(withdrawn := await stage.ask(chunks, key="withdrawn"))
     stage.observe()
     async with working(app, **QUICK) as worker:
         await stage.rest(worker)
+    handles += [await stage.ask(job, key=job.name) for job in jobs]  # the key outlives the job
     stage.observe()
     for handle in (*handles[: 2 * len(jobs) : 2], withdrawn):
         await stage.read_stream(handle)
@@ -208,7 +208,7 @@ async def two_schedulers(stage: Stage) -> None:
     clock.advance(MINUTE)
     with psycopg.connect(app.database_urls.direct_url) as door:
         # Both reach the ledger and stop there, unless one leaves the tick to the other.
-        door.execute("lock table duly.ledger in exclusive mode")
+        door.execute("lock table duly.key_ledger in exclusive mode")
         rounds = [asyncio.create_task(Scheduler(app).once()) for _ in range(2)]
         while _waiting_at_a_lock(stage) + sum(task.done() for task in rounds) < 2:
             await asyncio.to_thread(lambda: None)
