@@ -24,7 +24,7 @@ from tests.worker.working import seconds, until, working
 
 WORKER = """
     insert into duly.workers (worker_id, name, host, pid, version, layout, queues, slots, lease, clock_offset)
-    values (gen_random_uuid(), %s, 'mill', 1, '0', 2, '{q:default}', 1, '30 s', %s)
+    values (gen_random_uuid(), %s, 'mill', 1, '0', 4, '{q:default}', 1, '30 s', %s)
 """
 
 
@@ -61,6 +61,34 @@ async def test_a_missing_default_partition_fails(app: Duly, sql: psycopg.Connect
     sql.execute(f"set role duly_owner; {str(lines['partitions'].fix).removeprefix('as duly_owner: ')}")
     sql.execute("reset role")
     assert red(await examined(app)) == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ("update duly.job_records set actor_id = ''", "no actor, request or correlation"),
+        ("update duly.job_records set payload = '[]'", "its payload is not an object"),
+        ("delete from duly.policies", "its policy is not stored"),
+        ("update duly.job_states set outcome = 'succeeded'", "its state contradicts itself"),
+        ("update duly.job_states set progress_percent = 101", "its progress is not between 0 and 100"),
+        ("update duly.event_log set event_seq = 0", "an event of it has no number"),
+    ],
+)
+async def test_rows_that_break_a_rule_are_named(
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, change: str, rule: str
+) -> None:
+    @app.job("report.build")
+    async def build() -> None: ...
+
+    handle = await build.enqueue()
+    insert(sql, "job_states", acting, job_id=handle.job_id)
+    insert(sql, "event_log", acting, job_id=handle.job_id, event_seq=2)
+    assert (await examined(app))["rows"].verdict is CheckVerdict.OK
+    sql.execute(change)
+    lines = await examined(app)
+    assert lines["rows"].verdict is CheckVerdict.FAIL
+    assert f"job {handle.job_id} of org {acting}: " in lines["rows"].message
+    assert rule in lines["rows"].message
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ CHECKS = (
     Check("views", isolation_checks.check_views, needs=_SCHEMA),
     Check("owners", isolation_checks.check_owners, needs=_SCHEMA),
     Check("partitions", work_checks.check_partitions, needs=_SCHEMA),
+    Check("rows", work_checks.check_rows, needs=_SCHEMA),
     Check("clock", work_checks.check_clocks, needs=_SCHEMA),
     Check("durability", server_checks.check_durability),
     Check("disk", server_checks.check_disk),

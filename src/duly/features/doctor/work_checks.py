@@ -22,6 +22,7 @@ from duly.features.queues import service as queues
 from duly.features.queues.models import QueueStats, WorkerSnapshot, WorkerState
 
 _MAX_COUNT = 1_000
+_MAX_CHECKED_JOBS = 20
 _DEAD_STATES = (WorkerState.SILENT, WorkerState.LOST)
 _WARN_CLOCK_OFFSET, _FAIL_CLOCK_OFFSET = timedelta(seconds=5), timedelta(seconds=30)
 _WARN_QUEUE_AGE = timedelta(minutes=15)
@@ -179,6 +180,21 @@ def _overdue_callbacks(row: Row) -> CheckProblem:
         )
     message = f"{count} callbacks of {job_type} keep failing, for {age}: {row['last_error']}"
     return CheckProblem(message, f"correct on_failed or on_dead of {job_type}", fails=False)
+
+
+async def check_rows(target: Target) -> CheckOutcome:
+    """Check that the newest rows of jobs keep the rules that no constraint checks."""
+    broken = await target.read_as_engine("list_broken_rows", limit=_MAX_CHECKED_JOBS)
+    return result_of(
+        (
+            CheckProblem(
+                f"job {row['job_id']} of org {row['org_id']}: {row['rule']}",
+                "Duly never writes this: look for other writers, and restore the rows from a backup",
+            )
+            for row in broken
+        ),
+        f"the newest {_MAX_CHECKED_JOBS} jobs of up to a hundred orgs are consistent",
+    )
 
 
 async def check_invariants(target: Target) -> CheckOutcome:

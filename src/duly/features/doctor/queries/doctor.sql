@@ -67,6 +67,46 @@ order by 1
 -- Purpose: list the published job types with their policies.
 select t.job_type, t.policy::text as policy from duly.job_types t order by 1
 
+-- name: list_broken_rows
+-- Purpose: list jobs whose rows break the rules that statements keep: the newest jobs of up to a hundred orgs.
+-- As constraints they would be compiled for every statement. Index: the primary keys of orgs, records, states and events.
+with org as (
+    (select o.org_id from duly.organizations o order by o.org_id limit 50)
+    union
+    (select o.org_id from duly.organizations o order by o.org_id desc limit 50)
+), job as materialized (
+    select r.* from org o cross join lateral (
+        select * from duly.job_records r where r.org_id = o.org_id order by r.job_id desc limit %(limit)s) r
+)
+select j.org_id, j.job_id, b.rule
+from job j
+left join lateral (
+    select * from duly.job_states s where s.org_id = j.org_id and s.job_id = j.job_id limit 1) s on true
+cross join lateral (values
+    ('its record has no job type', j.job_type = ''),
+    ('its record allows no attempt', j.max_attempts <= 0),
+    ('its record has no actor, request or correlation', '' in (j.actor_id, j.request_id, j.correlation_id)),
+    ('its record has an unknown type of actor',
+     j.actor_type not in ('user', 'api_key', 'system', 'worker', 'operator')),
+    ('its record has an empty idempotency key', j.idempotency_key = ''),
+    ('its payload is not an object', jsonb_typeof(j.payload) <> 'object'),
+    ('its policy is not stored', duly.policy_of(j.policy, j.policy_hash) is null),
+    ('its progress is not between 0 and 100', s.progress_percent not between 0 and 100),
+    ('its state contradicts itself', not (
+        (s.status in ('queued', 'running', 'partial') and s.outcome = 'pending' and s.finished_at is null)
+        or (s.status = 'completed' and s.outcome in ('succeeded', 'partially_succeeded') and s.finished_at is not null
+            and s.progress_percent = 100)
+        or (s.status = 'failed' and s.outcome in ('failed', 'blocked', 'dead') and s.finished_at is not null
+            and s.error_code is not null and s.error_message is not null and s.retryable is not null)
+        or (s.status = 'canceled' and s.outcome = 'canceled' and s.finished_at is not null
+            and s.canceled_by in ('user', 'system', 'worker') and s.cancel_reason is not null))),
+    ('an event of it has no number', exists (
+        select from duly.event_log e where e.org_id = j.org_id and e.job_id = j.job_id and e.event_seq < 1))
+) b(rule, broken)
+where b.broken
+order by j.job_id, b.rule
+limit %(limit)s
+
 -- name: list_memberships
 -- Purpose: list every role that the named ones may become, directly or through others.
 with recursive held as (
