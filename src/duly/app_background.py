@@ -20,8 +20,8 @@ from duly.features.webhooks.deliverer import Deliverer, DeliveryOptions
 from duly.jobs.application import App
 from duly.maintenance.adapter_sync import AdapterSync
 from duly.maintenance.failure_callbacks import FailureCallbackRetrier
+from duly.maintenance.layouts import LayoutSwitch
 from duly.maintenance.loop import Chore
-from duly.maintenance.plain_path import PlainPathSwitch
 from duly.maintenance.reaper import Reaper
 from duly.maintenance.reconciler import Reconciler
 from duly.maintenance.retention import MAINTENANCE_SCHEDULES
@@ -41,7 +41,7 @@ def background_services(app: App, settings: Settings) -> list[Chore]:
         Relay(app),
         *alerting_services(app, settings),
         QueueVacuum(app),
-        PlainPathSwitch(app),
+        LayoutSwitch(app),
         _MaintenancePlanner(Schedules(app)),
     ]
 

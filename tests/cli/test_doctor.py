@@ -36,12 +36,12 @@ async def test_a_healthy_installation_exits_with_zero(duly: Run) -> None:
 
 
 async def test_a_failed_check_exits_with_one_and_names_the_fix(duly: Run, sql: psycopg.Connection) -> None:
-    sql.execute("drop policy tenant_isolation on duly.ledger")
+    sql.execute("drop policy tenant_isolation on duly.key_ledger")
     result = await duly("doctor")
     assert (result.code, result.err) == (1, "")
     [line] = [line for line in result.out.splitlines() if line.startswith("isolation")]
     assert "fail" in line
-    assert "create policy tenant_isolation on duly.ledger to duly_tenant" in line
+    assert "create policy tenant_isolation on duly.key_ledger to duly_tenant" in line
     assert result.out.splitlines()[-1].startswith("1 failed")
     report = await duly("doctor", "--json")
     assert (report.code, report.document["ok"]) == (1, False)

@@ -19,7 +19,8 @@ _PARTS = {
         select r.rolname, r.rolsuper, r.rolinherit, r.rolcreaterole, r.rolcreatedb, r.rolcanlogin,
                r.rolbypassrls,
                array(select m.roleid::regrole::text from pg_auth_members m where m.member = r.oid order by 1)
-        from pg_roles r where r.rolname like 'duly\\_%'
+        from pg_roles r
+        where r.rolname in ('duly_owner', 'duly_engine', 'duly_tenant', 'duly_operator', 'duly_auditor')
     """,
     "default privileges": f"""
         select d.defaclrole::regrole, d.defaclobjtype, {_ACL.format("d.defaclacl")} from pg_default_acl d

@@ -44,6 +44,7 @@ ROWS: dict[str, Callable[[], Row]] = {
     "ledger": lambda: {
         "idempotency_key": "k", "job_id": _JOB, "first_seen_at": _AT, "last_seen_at": _AT, "expires_at": _AT
     },
+    "key_ledger": lambda: {"key_hash": b"k", "job_id": _JOB, "first_seen_at": _AT, "expires_at": _AT},
     "event_log": lambda: {
         "job_id": _JOB, "event_seq": 1, "event_type": "job.queued", "status": "queued", "attempt": 0,
         "occurred_at": _AT, "actor_type": "user", "actor_id": "u1",
@@ -53,7 +54,7 @@ ROWS: dict[str, Callable[[], Row]] = {
         "start_xid": "1", "has_result": False,
     },
     "event_batches": lambda: {
-        "occurred_at": _AT, "event_type": "job.started", "event_seq": 2, "job_count": 1,
+        "occurred_at": _AT, "event_type": "job.started", "event_seq": 2, "first_job": _JOB, "job_count": 1,
         "job_ids": [_JOB],
     },
     "result_snapshots": lambda: {

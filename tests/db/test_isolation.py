@@ -162,7 +162,13 @@ def test_functions_are_executable_only_by_the_listed_roles(filled: Conn) -> None
     assert set(granted) <= {"duly_engine", "duly_tenant", "duly_operator", "duly_auditor"}
     names = ("now", "current_org", "uuid7_floor", "uuid7", "uuid7_time", "random_id")
     harmless = {f"duly.{name}" for name in names}
-    reading = {"duly.state_of", "duly.events_of", "duly.find_plain_claim"}
+    computed = ("policy_of", "payload_hash", "generated_key", "key_hash", "canonical", "stable_hash")
+    reading = {
+        "duly.state_of",
+        "duly.events_of",
+        "duly.find_plain_claim",
+        *(f"duly.{name}" for name in computed),
+    }
     assert granted["duly_tenant"] == harmless | {
         "duly.enqueue",
         "duly.enqueue_jobs",

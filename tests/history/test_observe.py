@@ -94,7 +94,7 @@ def _worker(sql: psycopg.Connection[Any], silent_for: float) -> uuid.UUID:
     sql.execute(
         """insert into duly.workers
            (worker_id, name, host, pid, version, layout, queues, slots, lease, heartbeat_at)
-           values (%s, 'w', 'h', 1, '0', 2, '{q:default}', 1, '5 s', now() - make_interval(secs => %s))""",
+           values (%s, 'w', 'h', 1, '0', 4, '{q:default}', 1, '5 s', now() - make_interval(secs => %s))""",
         [worker_id, silent_for],
     )
     return worker_id

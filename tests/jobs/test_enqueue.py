@@ -44,7 +44,7 @@ async def test_enqueue_writes_record_event_ledger_and_queue_row_together(
     app: Duly, acting: uuid.UUID, sql: psycopg.Connection
 ) -> None:
     handle = await declare(app).enqueue("DE")
-    for table in ("job_records", "event_log", "ledger", "ready"):
+    for table in ("job_records", "all_events", "key_ledger", "ready"):
         row = sql.execute(f"select count(*) from duly.{table} where job_id = %s", [handle.job_id]).fetchone()
         assert row == (1,), table
     [event] = [e async for e in _first_events(handle)]
@@ -109,7 +109,7 @@ def declare_again(job):
 async def test_an_expired_key_can_be_reused(app: Duly, acting: uuid.UUID, sql: psycopg.Connection) -> None:
     build = declare(app)
     first = await build.enqueue("DE")
-    sql.execute("update duly.ledger set expires_at = now() - interval '1 second'")
+    sql.execute("update duly.key_ledger set expires_at = now() - interval '1 second'")
     second = await build.enqueue("DE")
     assert second.created
     assert second.job_id != first.job_id
@@ -136,7 +136,7 @@ async def test_fifty_clients_with_one_key_get_one_job(
     await asyncio.gather(*(each.close() for each in apps))
     assert len({h.job_id for h in handles}) == 1
     assert sum(h.created for h in handles) == 1
-    for table in ("job_records", "event_log", "ledger", "ready"):
+    for table in ("job_records", "all_events", "key_ledger", "ready"):
         assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (1,), table
 
 
@@ -270,7 +270,7 @@ async def test_nothing_is_written_when_one_job_of_a_batch_is_refused(
     calls = [build.call("DE"), build.options(project_id=uuid.uuid4()).call("FR")]
     with pytest.raises(errors.UnknownProject):
         await app.enqueue_many(calls)
-    for table in ("job_records", "event_log", "ledger", "ready"):
+    for table in ("job_records", "all_events", "key_ledger", "ready"):
         assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (0,), table
 
 
@@ -310,10 +310,10 @@ async def test_a_reused_key_drops_the_references_of_its_first_job(
 ) -> None:
     await declare(app).enqueue("DE")
     sql.execute(
-        "update duly.ledger set result_ref = 'r', error_ref = 'e', expires_at = now() - interval '1 s'"
+        "update duly.key_ledger set result_ref = 'r', error_ref = 'e', expires_at = now() - interval '1 s'"
     )
     await declare_again(app.registry.get("report.build")).enqueue("DE")
-    assert sql.execute("select result_ref, error_ref from duly.ledger").fetchone() == (None, None)
+    assert sql.execute("select result_ref, error_ref from duly.key_ledger").fetchone() == (None, None)
 
 
 async def test_resending_a_job_returns_the_stored_one(

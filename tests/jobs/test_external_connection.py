@@ -158,7 +158,7 @@ def notes(sql: psycopg.Connection) -> int:
 
 
 def stored(sql: psycopg.Connection) -> list[int]:
-    tables = ("job_records", "event_log", "ledger", "ready")
+    tables = ("job_records", "all_events", "key_ledger", "ready")
     return [len(sql.execute(f"select from duly.{table}").fetchall()) for table in tables]
 
 

@@ -82,7 +82,8 @@ async def test_sql_writes_the_same_rows_as_the_client(
         "commit_xid",
     }
     generated |= {"first_seen_at", "last_seen_at", "expires_at"}
-    for table in ("job_records", "event_log", "ledger", "ready"):
+    generated |= {"event_id", "queued_at", "updated_at", "key_hash"}
+    for table in ("jobs", "job_events", "idempotency_keys", "ready"):
         rows = [
             sql.execute(f"select to_jsonb(t) from duly.{table} t where job_id = %s", [job_id]).fetchone()
             for job_id in (by_client.job_id, by_sql)
@@ -186,7 +187,7 @@ async def test_a_refused_job_writes_nothing(
     refusal(sql, org_id=acting, **{**_VALID, "payload": "[]"})
     with pytest.raises(psycopg.errors.ForeignKeyViolation):
         call(sql, org_id=acting, project_id=uuid.uuid4(), **_VALID)
-    for table in ("job_records", "event_log", "ledger", "ready"):
+    for table in ("job_records", "all_events", "key_ledger", "ready"):
         assert sql.execute(f"select count(*) from duly.{table}").fetchone() == (0,), table
 
 
@@ -240,7 +241,7 @@ async def test_a_tenant_writes_through_the_functions_only(
     with sql.transaction(force_rollback=True):
         bind(sql, acting)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            sql.execute("delete from duly.ledger")
+            sql.execute("delete from duly.key_ledger")
 
 
 async def test_canceling_an_unknown_job_returns_null(acting: uuid.UUID, sql: psycopg.Connection) -> None:

@@ -47,7 +47,7 @@ BOOKS = {
         select r.job_id from duly.jobs r left join duly.result_finals f using (org_id, job_id)
         group by r.job_id, r.status having count(f.job_id) <> (r.status = 'completed')::integer
     """,
-    "a job is in no ledger": "select job_id from duly.job_records except select job_id from duly.ledger",
+    "a job is in no ledger": "select job_id from duly.job_records except select job_id from duly.key_ledger",
     "a dead letter too few or too many": """
         select r.job_id from duly.jobs r full join duly.dead_letters d using (org_id, job_id)
         where (d.job_id is not null) <> (r.outcome = 'dead')

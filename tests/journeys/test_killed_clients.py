@@ -15,16 +15,16 @@ from duly import Duly
 from duly.testing import FreshDatabase
 
 HALF_WRITTEN = """
-    select r.job_id from duly.job_records r
-    left join duly.event_log e on e.org_id = r.org_id and e.job_id = r.job_id and e.event_seq = 1
-    left join duly.ledger l on l.org_id = r.org_id and l.idempotency_key = r.idempotency_key
+    select r.job_id from duly.jobs r
+    left join duly.all_events e on e.org_id = r.org_id and e.job_id = r.job_id and e.event_seq = 1
+    left join duly.key_ledger l on l.org_id = r.org_id and l.key_hash = duly.key_hash(r.idempotency_key)
         and l.job_id = r.job_id
     left join duly.active_runs a on a.org_id = r.org_id and a.job_id = r.job_id
     left join duly.ready q on q.org_id = r.org_id and q.job_id = r.job_id
     where e.job_id is null or l.job_id is null or a.job_id is null or q.job_id is null
 """
 ORPHANS = """
-    select 'ledger', job_id from duly.ledger union all select 'event', job_id from duly.event_log
+    select 'ledger', job_id from duly.key_ledger union all select 'event', job_id from duly.all_events
     union all select 'ready', job_id from duly.ready union all select 'run', job_id from duly.active_runs
     except all select w, r.job_id from duly.job_records r, unnest(array['ledger', 'event', 'ready', 'run']) w
 """

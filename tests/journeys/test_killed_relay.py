@@ -33,7 +33,7 @@ KINDS = (*ENDS, "job.started", "job.progressed", "job.retried")
 EVENT = (
     "insert into duly.event_log (org_id, job_id, event_seq, event_type, status, attempt, occurred_at, "
     "actor_type, actor_id) select %(org)s, %(job)s, max(event_seq) + 1, %(kind)s, 'running', %(mark)s, "
-    "duly.now(), 'user', 'u1' from duly.event_log where org_id = %(org)s and job_id = %(job)s"
+    "duly.now(), 'user', 'u1' from duly.all_events where org_id = %(org)s and job_id = %(job)s"
 )
 LOCK = "select pg_advisory_xact_lock(hashtext(%s::text))"
 Event = tuple[str, int, int]
@@ -126,7 +126,7 @@ async def _killed(fresh: FreshDatabase, tmp_path: Path, seed: int) -> Counter[st
 async def _drain(app: Duly, sql: psycopg.Connection[Any]) -> None:
     """Relay and deliver everything that is left, without kills."""
     wait_for_transactions(sql)
-    last = "select max(commit_xid::text::bigint) from duly.event_log"
+    last = "select max(commit_xid::text::bigint) from duly.all_events"
     left = (
         f"select (select commit_xid::text::bigint from duly.relay_mark) < ({last}) "
         "or exists (select from duly.webhook_deliveries where status = 'pending')"
@@ -141,7 +141,7 @@ async def _drain(app: Duly, sql: psycopg.Connection[Any]) -> None:
 
 
 def _committed(sql: psycopg.Connection[Any], org: uuid.UUID, kinds: Any) -> set[Event]:
-    query = "select job_id::text, event_seq, attempt from duly.event_log where org_id = %s"
+    query = "select job_id::text, event_seq, attempt from duly.job_events where org_id = %s"
     return set(sql.execute(f"{query} and event_type = any (%s)", [org, list(kinds)]).fetchall())
 
 

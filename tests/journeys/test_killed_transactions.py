@@ -24,6 +24,12 @@ COUNTS = """
     from duly.jobs j
     left join (select job_id, count(*) as n from public.effects group by job_id) e using (job_id)
 """
+OTHERS = """
+    select job_id, status, outcome, attempt, error_message, e.event_seq, e.event_type, e.occurred_at
+    from duly.jobs join duly.job_events e using (org_id, job_id)
+    where status <> 'completed' or (select count(*) from public.effects f where f.job_id = e.job_id) <> 1
+    order by job_id, e.event_seq
+"""
 VICTIMS = "select count(distinct worker_id) from duly.job_attempts where ended_by = 'job.lease_lost'"
 
 
@@ -42,7 +48,7 @@ async def test_every_completed_job_has_its_effect_exactly_once(
     assert [lines.count("killed") for lines in output] == [KILLS] * KILLERS
     await _finish(app, sql)
     jobs, exactly_once = sql.execute(COUNTS).fetchone() or ()
-    assert (jobs, exactly_once) == (JOBS, JOBS)
+    assert (jobs, exactly_once) == (JOBS, JOBS), sql.execute(OTHERS).fetchall()
     assert sql.execute("select count(*) from public.effects").fetchone() == (JOBS,), "no effect without a job"
     victims = sql.execute(VICTIMS).fetchone() or (0,)
     assert victims[0] > 0.75 * KILLERS * KILLS, "the kills came while jobs were running"

@@ -106,12 +106,12 @@ async def test_all_tables_are_consistent_after_concurrent_changes(
 
 
 TAMPERING = {
-    "events have gaps, or the state miscounts them": "delete from duly.event_log where event_seq = 1",
+    "events have gaps, or the state miscounts them": "delete from duly.event_log where event_seq = 2",
     "the last event is not the end, or there are two ends": (
         "update duly.event_log set event_type = 'job.progressed' where event_type = 'job.completed'"
     ),
     "an event is missing in the order of commits, or is there twice": (
-        "update duly.event_log set batched = true where event_seq = 1"
+        "update duly.event_log set batched = true where event_seq = 2"
     ),
     "a job has a state, and an end of the plain path": (
         "insert into duly.job_ends select org_id, job_id, org_id, updated_at, updated_at, '1', '1', false "
@@ -125,7 +125,7 @@ TAMPERING = {
         "from duly.job_records"
     ),
     "a result is missing or too many": "delete from duly.result_finals",
-    "a job is in no ledger": "delete from duly.ledger",
+    "a job is in no ledger": "delete from duly.key_ledger",
     "a dead letter too few or too many": (
         "update duly.job_states set outcome = 'dead' where status = 'failed'"
     ),

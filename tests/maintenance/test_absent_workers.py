@@ -60,7 +60,7 @@ def silent_worker(sql: psycopg.Connection[Any], silence: str | None = NONE, **ch
     sql.execute(
         """insert into duly.workers
            (worker_id, name, host, pid, version, layout, queues, slots, lease, silence)
-           values (%s, 'w', 'h', 1, '0', 2, '{q:default}', 1, '30 s', %s)""",
+           values (%s, 'w', 'h', 1, '0', 4, '{q:default}', 1, '30 s', %s)""",
         [worker_id, silence],
     )
     for column, value in changes.items():

@@ -42,8 +42,14 @@ def age(sql: psycopg.Connection[Any], job_id: uuid.UUID, hours: float) -> uuid.U
     old = sql.execute("select duly.uuid7_floor(now() - %s)", [hours * HOUR]).fetchone()[0]  # type: ignore[index]
     new = uuid.UUID(int=old.int | (job_id.int & (1 << 62) - 1) | 2 << 62)
     sql.execute("select duly.ensure_partitions()")
-    for table in ("job_records", "job_states", "event_log", "ready", "scheduled", "ledger", "active_runs"):
+    waiting = ("ready", "scheduled", "active_runs")
+    for table in ("job_records", "job_states", "event_log", "key_ledger", *waiting):
         sql.execute(f"update duly.{table} set job_id = %s where job_id = %s", [new, job_id])
+    sql.execute(
+        "update duly.event_batches set first_job = %(new)s, job_ids = array[%(new)s] "
+        "where first_job = %(old)s",
+        {"new": new, "old": job_id},
+    )
     sql.execute("update duly.job_records set run_at = now() - %s where job_id = %s", [hours * HOUR, new])
     return new
 
@@ -356,7 +362,8 @@ async def test_one_job_that_cannot_be_reconciled_stops_no_other(
     broken = sql.execute("select min(job_id::text)::uuid from duly.ready").fetchone()[0]  # type: ignore[index]
     sql.execute("insert into duly.bridge_debts values (%s, %s, 'x', now(), now())", [acting, broken])
     sql.execute(
-        "update duly.job_records set policy = jsonb_set(policy, '{lifecycle,requires_failed_bridge}', 'true')"
+        "update duly.job_records set policy = jsonb_set("
+        "duly.policy_of(policy, policy_hash), '{lifecycle,requires_failed_bridge}', 'true')"
     )
     found = await Reconciler(app).sweep()
     assert sorted(finding.healed for finding in found) == [False, True, True]
@@ -368,7 +375,8 @@ async def test_absurd_policies_stop_no_sweep(
     take = declare(app)
     for n in range(2):
         age(sql, (await take.enqueue(n)).job_id, 2)
-    odd = """update duly.job_records set policy = jsonb_set(policy, '{lifecycle,queued_stale_after}', %s)
+    odd = """update duly.job_records
+             set policy = jsonb_set(duly.policy_of(policy, policy_hash), '{lifecycle,queued_stale_after}', %s)
              where job_id = (select min(job_id::text)::uuid from duly.job_records)"""
     for value in ("1e300", '"soon"', "null", "[]"):
         sql.execute(odd, [value])

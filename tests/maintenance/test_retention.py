@@ -71,7 +71,7 @@ def test_every_table_with_jobs_is_covered_by_retention(sql: Conn) -> None:
         where c.relnamespace = 'duly'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
           and a.attname in ('job_id', 'job_ids') and not a.attisdropped
     """
-    keeps = {"ready", "scheduled", "job_states", "claims", "ledger"}
+    keeps = {"ready", "scheduled", "job_states", "claims", "key_ledger", "ledger"}
     history = {
         "job_records", "event_log", "result_snapshots", "schedule_ticks", "job_logs", "webhook_deliveries",
         "job_ends", "event_batches",
@@ -236,13 +236,14 @@ def test_old_rows_of_the_default_partition_are_deleted_in_batches(sql: Conn) -> 
     assert one(sql, "select count(*) from duly.partitions where partition = 'event_log_default'") == 1
 
 
-def test_rows_of_active_jobs_stay_in_the_default_partition(sql: Conn) -> None:
+@pytest.mark.parametrize("ledger", ["key_ledger", "ledger"])
+def test_rows_of_active_jobs_stay_in_the_default_partition(sql: Conn, ledger: str) -> None:
     insert(sql, "organizations", ORG)
     old, lately = ended(sql, ORG), ended(sql, ORG, ended_at=str(one(sql, "select now()")))
     running, answering = record(sql, ORG), ended(sql, ORG)
     insert(sql, "job_states", ORG, job_id=running)
     insert(sql, "event_log", ORG, job_id=running)
-    insert(sql, "ledger", ORG, job_id=answering, expires_at="infinity")
+    insert(sql, ledger, ORG, job_id=answering, expires_at="infinity")
     for parent in JOB_TABLES:
         for _ in range(3):
             drop(sql, parent)
@@ -268,7 +269,7 @@ async def test_a_live_key_answers_the_same_after_its_job_was_dropped(
     aged: Conn, database: Database, how: str
 ) -> None:
     job = ended(aged, ORG, how=how)
-    insert(aged, "ledger", ORG, idempotency_key="k", job_id=job, expires_at="infinity")
+    insert(aged, "key_ledger", ORG, job_id=job, expires_at="infinity")
     answer = "select job_id, status, result_ref, error_ref from duly.idempotency_keys"
     before = aged.execute(answer).fetchall()
     for _ in range(9):
@@ -291,19 +292,20 @@ async def test_a_live_key_answers_the_same_after_its_job_was_dropped(
 async def test_only_old_ended_jobs_of_live_keys_are_written_to_the_ledger(
     aged: Conn, database: Database
 ) -> None:
-    insert(aged, "ledger", ORG, idempotency_key="young", job_id=record(aged, ORG, "2099-01-01T00:00:00Z"),
+    insert(aged, "key_ledger", ORG, key_hash=b"young", job_id=record(aged, ORG, "2099-01-01T00:00:00Z"),
            expires_at="infinity")  # fmt: skip
-    insert(aged, "ledger", ORG, idempotency_key="expired", job_id=ended(aged, ORG), expires_at=LONG_AGO)
+    insert(aged, "key_ledger", ORG, key_hash=b"expired", job_id=ended(aged, ORG), expires_at=LONG_AGO)
     running = record(aged, ORG)
     insert(aged, "job_states", ORG, job_id=running)
-    insert(aged, "ledger", ORG, idempotency_key="running", job_id=running, expires_at="infinity")
+    insert(aged, "key_ledger", ORG, key_hash=b"running", job_id=running, expires_at="infinity")
     async with database.engine() as conn:
         assert await retention.run_batch(conn, "store_key_answers", timedelta(days=30)) == 0
-    assert one(aged, "select count(final_status) from duly.ledger") == 0
+    assert one(aged, "select count(final_status) from duly.key_ledger") == 0
 
 
-def test_an_expired_key_holds_nothing_back(aged: Conn) -> None:
-    insert(aged, "ledger", ORG, job_id=ended(aged, ORG), expires_at=LONG_AGO)
+@pytest.mark.parametrize("ledger", ["key_ledger", "ledger"])
+def test_an_expired_key_holds_nothing_back(aged: Conn, ledger: str) -> None:
+    insert(aged, ledger, ORG, job_id=ended(aged, ORG), expires_at=LONG_AGO)
     while partitions(aged, "job_records"):
         assert drop(aged, "job_records")
 
@@ -361,29 +363,29 @@ async def test_a_blob_is_looked_up_by_index(database: Database) -> None:
 async def test_expired_keys_are_found_by_their_block_ranges(database: Database, sql: Conn) -> None:
     sql.execute(
         """
-        insert into duly.ledger (org_id, idempotency_key, job_id, first_seen_at, last_seen_at, expires_at)
-        select %s, 'k' || n, duly.uuid7(), now(), now(), now() + (n - 1000) * interval '1 minute'
+        insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
+        select %s, duly.key_hash('k' || n), duly.uuid7(), now(), now() + (n - 1000) * interval '1 minute'
         from generate_series(1, 20000) n
         """,
         [ORG],
     )
-    sql.execute("vacuum analyze duly.ledger")
+    sql.execute("vacuum analyze duly.key_ledger")
     async with database.engine() as conn:
         plan = await conn.execute(f"explain {statement('retention/delete_expired_ledger')}", {"limit": 500})
-        assert "ledger_expiry" in str(await plan.fetchall())
+        assert "key_ledger_expiry" in str(await plan.fetchall())
         counts = [await retention.run_batch(conn, "delete_expired_ledger") for _ in range(3)]
     assert counts == [500, 500, 0]
-    assert one(sql, "select count(*) from duly.ledger where expires_at <= now()") == 0
-    assert one(sql, "select count(*) from duly.ledger") == 19_000
+    assert one(sql, "select count(*) from duly.key_ledger where expires_at <= now()") == 0
+    assert one(sql, "select count(*) from duly.key_ledger") == 19_000
 
 
 async def test_an_expired_key_that_is_being_reused_is_not_deleted(
     database: Database, sql: Conn, fresh: FreshDatabase
 ) -> None:
-    for key in ("a", "b"):
-        insert(sql, "ledger", ORG, idempotency_key=key, expires_at=LONG_AGO)
+    for key in (b"a", b"b"):
+        insert(sql, "key_ledger", ORG, key_hash=key, expires_at=LONG_AGO)
     with psycopg.connect(fresh.direct_url) as enqueuing:
-        enqueuing.execute("update duly.ledger set expires_at = 'infinity' where idempotency_key = 'a'")
+        enqueuing.execute("update duly.key_ledger set expires_at = 'infinity' where key_hash = 'a'")
         async with database.engine() as conn:
             assert await retention.run_batch(conn, "delete_expired_ledger") == 1
-    assert one(sql, "select idempotency_key from duly.ledger") == "a"
+    assert one(sql, "select key_hash from duly.key_ledger") == b"a"

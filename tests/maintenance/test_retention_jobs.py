@@ -96,7 +96,7 @@ async def test_the_answers_of_live_keys_are_stored_so_that_their_jobs_can_be_dro
 
     asked = await build.options(idempotency_key="k").enqueue("DE")
     job = ended(aged, acting)
-    aged.execute("update duly.ledger set job_id = %s", [job])
+    aged.execute("update duly.key_ledger set job_id = %s", [job])
     aged.execute("delete from duly.ready")
     counts = await retention.run_partitions(database, KEEP, FAST)
     assert (counts["answers"], counts["kept"]) == (1, 0)
@@ -177,8 +177,8 @@ async def test_jobs_are_enqueued_and_claimed_while_partitions_are_dropped(
 def fill_ledger(sql: Conn, org: uuid.UUID, count: int) -> None:
     sql.execute(
         """
-        insert into duly.ledger (org_id, idempotency_key, job_id, first_seen_at, last_seen_at, expires_at)
-        select %s, 'k' || n, duly.uuid7(), now(), now(), now() - interval '1 second'
+        insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
+        select %s, duly.key_hash('k' || n), duly.uuid7(), now(), now() - interval '1 second'
         from generate_series(1, %s) n
         """,
         [org, count],
@@ -187,10 +187,10 @@ def fill_ledger(sql: Conn, org: uuid.UUID, count: int) -> None:
 
 async def test_expired_keys_are_deleted_in_batches(sql: Conn, database: Database, org: uuid.UUID) -> None:
     fill_ledger(sql, org, 1200)
-    insert(sql, "ledger", org, idempotency_key="alive", expires_at="infinity")
+    insert(sql, "key_ledger", org, key_hash=b"alive", expires_at="infinity")
     assert await retention.run_expire_ledger(database, Pace(2, 1e6)) == {"deleted": 1000}
     assert await retention.run_expire_ledger(database, Pace(2, 1e6)) == {"deleted": 200}
-    assert sql.execute("select idempotency_key from duly.ledger").fetchall() == [("alive",)]
+    assert sql.execute("select key_hash from duly.key_ledger").fetchall() == [(b"alive",)]
 
 
 async def test_a_deleted_key_can_be_used_again(
@@ -200,7 +200,7 @@ async def test_a_deleted_key_can_be_used_again(
     def take(n: int) -> None: ...
 
     first = await take.enqueue(1)
-    sql.execute("update duly.ledger set expires_at = now() - interval '1 second'")
+    sql.execute("update duly.key_ledger set expires_at = now() - interval '1 second'")
     await retention.run_expire_ledger(database, FAST)
     assert (await first.status()).status == "queued"
     second = await take.enqueue(1)
@@ -225,7 +225,7 @@ async def test_workers_that_stopped_long_ago_are_deleted(
     query = """
         insert into duly.workers
             (worker_id, name, host, pid, version, layout, queues, slots, lease, stopped_at, lost_at)
-        values (gen_random_uuid(), %s, 'h', 1, '1', 2, '{}', 1, '1 minute', %s, %s) returning worker_id
+        values (gen_random_uuid(), %s, 'h', 1, '1', 4, '{}', 1, '1 minute', %s, %s) returning worker_id
     """
     ago = {days: one(sql, "select now() - %s * interval '1 day'", days) for days in (6, 8)}
     one(sql, query, "stopped long ago", ago[8], None)

@@ -81,7 +81,7 @@ def declare(app: Duly, tag: str) -> list[Any]:
 def count_events(sql: psycopg.Connection[Any], tag: str) -> Counter[tuple[str, str, str]]:
     """Count the events by event type, job type and queue."""
     rows = sql.execute(
-        "select e.event_type, r.job_type, r.queue, count(*) from duly.event_log e "
+        "select e.event_type, r.job_type, r.queue, count(*) from duly.all_events e "
         "join duly.job_records r using (org_id, job_id) where r.job_type like %s group by 1, 2, 3",
         [f"{tag}.%"],
     ).fetchall()

@@ -16,7 +16,15 @@ import psycopg
 from tests.plans.test_listing import nodes
 
 GROWING = (
-    *("job_records", "job_states", "event_log", "result_partials", "result_finals", "ledger", "active_runs"),
+    *(
+        "job_records",
+        "job_states",
+        "event_log",
+        "result_partials",
+        "result_finals",
+        "key_ledger",
+        "active_runs",
+    ),
     *("ready", "scheduled", "claims", "workers", "gates", "organizations", "dead_letters"),
     "queue_minutes",
 )

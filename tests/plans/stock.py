@@ -47,8 +47,8 @@ with job as materialized (
     insert into duly.active_runs (org_id, job_type, run_identity_hash, job_id)
     select org_id, 'plans.noop', job_id::text, job_id from job where n %% 10 = 0 and what <> 'ended'
 ), ledger as (
-    insert into duly.ledger (org_id, idempotency_key, job_id, first_seen_at, last_seen_at, expires_at)
-    select org_id, job_id::text, job_id, now(), now(), now() + interval '1 day' from job
+    insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
+    select org_id, duly.key_hash(job_id::text), job_id, now(), now() + interval '1 day' from job
 ), event as (
     insert into duly.event_log (
         org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
@@ -70,7 +70,7 @@ with job as materialized (
     from job where what = 'held' group by worker_id, n / 10
 ), worker as (
     insert into duly.workers (worker_id, name, host, pid, version, layout, queues, slots, lease)
-    select distinct worker_id, 'w', 'h', 1, '0', 2, array['q:default'], 20, interval '1 hour'
+    select distinct worker_id, 'w', 'h', 1, '0', 4, array['q:default'], 20, interval '1 hour'
     from job where what = 'held' on conflict do nothing
 )
 insert into duly.job_states (

@@ -336,20 +336,21 @@ async def test_the_detail_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
     [[events]] = rich.sql.execute("select count(*) from duly.event_log where job_id = %s", [job]).fetchall()
     rich.sql.execute("update duly.job_states set partial_count = 99 where job_id = %s", [job])
     rich.sql.execute(
-        """insert into duly.ledger
-           select org_id, job_id::text, job_id, now(), now(), now() from duly.job_records
+        """insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
+           select org_id, duly.key_hash(job_id::text), job_id, now(), now() from duly.job_records
            union all
-           select %s, 'replay:' || %s || ':' || n, %s, now(), now(), now() from generate_series(1, 2) n""",
+           select %s, duly.key_hash('replay:' || %s || ':' || n), %s, now(), now()
+           from generate_series(1, 2) n""",
         [org, job, job],
     )
-    rich.sql.execute("analyze duly.ledger")
+    rich.sql.execute("analyze duly.key_ledger")
     async with recorded(rich.url) as (database, trace), database.tenant(org) as conn:
         for _ in range(8):  # until the plan is cached
             trace.plans.clear()
             found = await job_detail_store.read_job_record(conn, org, job, compared=[])
         check(
             trace,
-            job_records=1,
+            job_records=2,  # once more for its first event
             job_states=1,
             event_log=events,
             result_partials=50,
@@ -360,7 +361,7 @@ async def test_the_detail_of_a_job_is_read_by_its_keys(rich: Rich) -> None:
         for _ in range(8):
             trace.plans.clear()
             await job_detail_store.list_relatives(conn, *found[:2], NOW)
-        check(trace, job_records=1_000 + 20, job_states=20, ledger=2)
+        check(trace, job_records=1_000 + 20, job_states=20, key_ledger=2)
 
 
 async def test_failure_groups_are_found_in_steps_and_counted_up_to_the_limit(rich: Rich) -> None:

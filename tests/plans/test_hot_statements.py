@@ -63,16 +63,19 @@ BOUNDS: dict[Verb, Bound] = {
         {"scheduled_pkey", "scheduled_by_org", "job_records_pkey"},
     ),
     operations.enqueue: Bound(
-        {"organizations": 1, "gates": 1}, {"organizations_pkey", "queues_pkey", "gates_pkey"}
+        {"organizations": 1, "gates": 1},
+        {"organizations_pkey", "queues_pkey", "gates_pkey", "layouts_pkey", "policies_pkey"},
     ),
     operations.enqueue_runs: Bound(
-        {"organizations": 1, "gates": 1, "active_runs": BATCH, "ledger": BATCH, "job_records": BATCH},
+        {"organizations": 1, "gates": 1, "active_runs": BATCH, "key_ledger": BATCH, "job_records": BATCH},
         {
             "organizations_pkey",
             "queues_pkey",
             "gates_pkey",
+            "layouts_pkey",
+            "policies_pkey",
             "active_runs_pkey",
-            "ledger_pkey",
+            "key_ledger_pkey",
             "job_records_pkey",
         },
     ),

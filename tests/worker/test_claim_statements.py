@@ -47,7 +47,8 @@ async def test_a_named_job_is_claimed_before_older_ones_and_only_once(
     assert await claim_named(database, org, second.job_id) == []
     row = sql.execute("select worker_id, job_ids from duly.claims").fetchone()
     assert row == (WORKER, [second.job_id])
-    events = sql.execute("select event_type from duly.job_events where job_id = %s", [second.job_id])
+    query = "select event_type from duly.job_events where job_id = %s order by event_seq"
+    events = sql.execute(query, [second.job_id])
     assert [event for (event,) in events.fetchall()] == ["job.queued", "job.started"]
 
 

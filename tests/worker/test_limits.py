@@ -172,7 +172,7 @@ async def test_an_org_cannot_enqueue_beyond_its_quota_of_waiting_jobs(
         await enqueue(blocking.build, org, [0, 7])
     [again] = await enqueue(blocking.build, org, [0])
     assert (again.job_id, again.created) == (first.job_id, False)
-    for table in ("job_records", "ready", "ledger", "event_log"):
+    for table in ("job_records", "ready", "key_ledger", "all_events"):
         assert fetch_value(sql, f"select count(*) from duly.{table}") == 3
     [other] = await create_orgs(app, 1)
     assert (await enqueue(blocking.build, other, [7]))[0].created

@@ -150,6 +150,6 @@ def dump_job_tables(sql: psycopg.Connection[Any]) -> list[Any]:
         "artifacts",
         "dead_letters",
         "active_runs",
-        "ledger",
+        "key_ledger",
     )
     return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables]

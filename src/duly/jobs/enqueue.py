@@ -141,7 +141,7 @@ def _handles(app: App, org_id: UUID, specs: Sequence[JobSpec], jobs: Differing) 
 # The notification is part of the caller's transaction: it is sent when, and only if, that commits.
 _ARGUMENTS = {
     "org_id": "uuid",
-    "policies": "jsonb",
+    "policies": "json",
     "heads": "json",
     "job_ids": "uuid[]",
     "result_ids": "uuid[]",

@@ -214,7 +214,7 @@ async def test_a_failing_webhook_and_late_events_fire(
     await alerter.once()
     assert read_alerts(sql) == [], "the circuit breaker is still closed"
     sql.execute("update duly.webhook_endpoints set failing_since = now(), shut_until = now()")
-    sql.execute("update duly.event_log set occurred_at = now() - interval '2 minutes'")
+    sql.execute("update duly.event_batches set occurred_at = now() - interval '2 minutes'")
     await alerter.once()
     [endpoint] = (await app.alerts.list(org)).alerts
     assert (endpoint.kind, endpoint.severity) == ("webhook_failing", "warning")
@@ -253,7 +253,7 @@ async def test_a_service_without_any_worker_fires_and_notifies(fresh: FreshDatab
     sql.execute(
         "insert into duly.workers "
         "(worker_id, name, host, pid, version, layout, queues, slots, lease, heartbeat_at) values "
-        "(gen_random_uuid(), 'w', 'h', 1, '0', 2, '{q:default}', 1, '30 s', now() - interval '6 minutes')"
+        "(gen_random_uuid(), 'w', 'h', 1, '0', 4, '{q:default}', 1, '30 s', now() - interval '6 minutes')"
     )
     app = Duly(
         database_url=fresh.url, database_direct_url=fresh.direct_url, alert_recipients=("in_app:anna",)

@@ -59,7 +59,7 @@ def clone_letter(sql: psycopg.Connection, job_id: uuid.UUID, copies: int) -> Non
     ids = [uuid.UUID(int=job_id.int + n) for n in range(1, copies + 1)]
     names = {
         "job_records": "result_id job_type category queue priority max_attempts actor_type actor_id "
-        "request_id correlation_id payload payload_hash policy run_at created_at",
+        "request_id correlation_id payload payload_hash policy policy_hash run_at created_at",
         "job_states": "status outcome attempt event_seq run_at finished_at updated_at retryable error_code "
         "error_message",
         "dead_letters": "job_type queue attempts fingerprint error_code error_class error_message dead_at",
@@ -92,8 +92,9 @@ def audited(sql: psycopg.Connection) -> list[tuple[Any, ...]]:
 
 def dump_resolution_rows(sql: psycopg.Connection) -> list[Any]:
     """Return every row that a resolution could change."""
-    tables = "job_records job_states event_log ledger ready scheduled active_runs dead_letters audit_entries"
-    return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables.split()]
+    jobs = "job_records job_states event_log event_batches key_ledger ready scheduled active_runs"
+    tables = [*jobs.split(), "dead_letters", "audit_entries"]
+    return [sql.execute(f"select * from duly.{t} order by 1, 2, 3").fetchall() for t in tables]
 
 
 async def wait_for_lock_waiter(sql: psycopg.Connection) -> None:

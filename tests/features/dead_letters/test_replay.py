@@ -45,8 +45,10 @@ async def test_a_replay_is_a_new_job_with_the_attributes_of_the_dead_one(
     assert (new.subject_id, new.project_id, new.correlation_id) == ("mail/7", project, "req-1")
     assert (new.actor_type, new.actor_id, new.request_id) == ("user", "ops-1", "req-ops")
     assert new.idempotency_key == f"replay:{old}:1"
-    same = "job_type, category, queue, priority, max_attempts, payload, payload_hash, policy, metadata"
-    rows = sql.execute(f"select {same} from duly.job_records").fetchall()
+    same = (
+        "job_type, category, queue, priority, max_attempts, payload, request_payload_hash, policy, metadata"
+    )
+    rows = sql.execute(f"select {same} from duly.jobs").fetchall()
     assert rows[0] == rows[1]
     assert rows[0][3] == 7
     ids = sql.execute("select count(distinct result_id), max(traceparent) from duly.job_records").fetchone()

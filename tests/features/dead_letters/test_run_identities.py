@@ -55,10 +55,8 @@ async def test_a_replay_and_a_new_run_of_one_identity_at_once_make_one_run(
         else:
             assert isinstance(replayed, errors.Conflict)
             assert letter.resolution is None
-            assert sql.execute(
-                "select count(*) from duly.ledger where idempotency_key like 'replay:' || %s || '%%'",
-                [str(old)],
-            ).fetchone() == (0,)
+            keys = "select count(*) from duly.idempotency_keys where idempotency_key like %s"
+            assert sql.execute(keys, [f"replay:{old}%"]).fetchone() == (0,)
         await joined.cancel("next round")
 
 
@@ -88,6 +86,8 @@ async def test_a_run_identity_taken_after_the_plan_leaves_no_ledger_entry(
     else:
         with pytest.raises(errors.Conflict, match=f"held by {active.job_id}"):
             await replaying
-    keys = sql.execute("select idempotency_key from duly.ledger where idempotency_key like 'replay:%'")
+    keys = sql.execute(
+        "select idempotency_key from duly.idempotency_keys where idempotency_key like 'replay:%'"
+    )
     assert keys.fetchall() == []
     assert (await dead_letters.get(acting, old)).resolution is None

@@ -11,7 +11,7 @@ from duly import Duly
 from duly.testing import FreshDatabase
 from tests.features.doctor.report_lines import examined, red, skipped
 
-LEDGER, NEXT = "duly.ledger", "duly.event_log_default"
+LEDGER, NEXT = "duly.key_ledger", "duly.event_log_default"
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ async def test_every_event_of_the_org_comes_once_with_its_job(
             await app.handle(job_id, org_id=org).wait(timeout=30)
     wait_for_transactions(sql)
     events = await whole(app.feed, org, size=2)
-    stored = sql.execute("select job_id, event_seq from duly.event_log where org_id = %s", [org]).fetchall()
+    stored = sql.execute("select job_id, event_seq from duly.all_events where org_id = %s", [org]).fetchall()
     assert sorted(keys(events)) == sorted(stored)
     assert len(stored) == 9
     for job_id in jobs:
@@ -123,13 +123,13 @@ async def test_an_event_that_commits_late_is_never_missed_where_a_cursor_of_ids_
     with context(org_id=org, actor=Actor.user("u1")):
         [early] = await app.enqueue_many([step.call(1)], conn=slow)
         late = await step.enqueue(2)
-    committed = sql.execute("select job_id from duly.event_log order by job_id").fetchall()
+    committed = sql.execute("select job_id from duly.all_events order by job_id").fetchall()
     assert committed == [(late.job_id,)]
     page = await app.feed.read(org)
     assert keys(page.events) == []  # not yet: an earlier transaction is still open
     await open_sessions.aclose()
     wait_for_transactions(sql)
-    by_id = sql.execute("select job_id from duly.event_log where job_id > %s", [late.job_id]).fetchall()
+    by_id = sql.execute("select job_id from duly.all_events where job_id > %s", [late.job_id]).fetchall()
     assert by_id == []  # and so it would be missed for ever
     assert keys((await app.feed.read(org, page.after)).events) == [(early.job_id, 1), (late.job_id, 1)]
 
@@ -189,14 +189,14 @@ async def test_under_concurrent_writers_the_feed_misses_nothing_and_a_cursor_of_
         page = await feed.read(orgs[0], after, 5)
         read, after = [*read, *page.events], page.after
         async with database.tenant(orgs[0]) as conn:
-            query = "select event_seq from duly.event_log where org_id = %s and event_seq > %s order by 1"
+            query = "select event_seq from duly.all_events where org_id = %s and event_seq > %s order by 1"
             rows = await (await conn.execute(query, [orgs[0], number])).fetchall()
         numbered += [seq for (seq,) in rows]
         number = max([number, *numbered])
     await writing
     wait_for_transactions(sql)
     read += await whole(feed, orgs[0], after)
-    rows = sql.execute("select event_seq from duly.event_log where event_seq > %s", [number]).fetchall()
+    rows = sql.execute("select event_seq from duly.all_events where event_seq > %s", [number]).fetchall()
     numbered += [seq for (seq,) in rows]
     assert len(keys(read)) == len(set(keys(read))) == 41
     assert set(keys(read)) == {*writers.written, (jobs[orgs[0]], 1)}
@@ -272,7 +272,7 @@ async def test_a_cursor_never_goes_beyond_what_was_committed(
         with sql.transaction(force_rollback=True):
             sql.execute("select pg_current_xact_id()")
     wait_for_transactions(sql)
-    [last] = sql.execute("select max(commit_xid::text::bigint) from duly.event_log").fetchone() or [0]
+    [last] = sql.execute("select max(commit_xid::text::bigint) from duly.all_events").fetchone() or [0]
     end = encode_cursor(0, last + 1, uuid.UUID(int=0), 0)
     assert (await app.feed.read(org)).after == end
     assert (await app.feed.read(org, end)).after == end
@@ -361,7 +361,7 @@ async def test_a_feed_started_after_a_partition_drop_still_reads_older_partition
     old_events(sql, aged, "2024-02-14T00:00:00Z")
     stale = (await app.feed.read(aged, limit=1)).after
     forget(sql, "2024-06-01T00:00:00Z")
-    assert sql.execute("select count(*) from duly.event_log").fetchone() == (3,)
+    assert sql.execute("select count(*) from duly.all_events").fetchone() == (3,)
     assert keys(await whole(app.feed, aged, size=1)) == held
     with pytest.raises(errors.CursorExpired):
         await app.feed.read(aged, stale)

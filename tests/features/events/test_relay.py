@@ -84,7 +84,7 @@ async def test_without_listeners_the_mark_skips_to_the_tip_and_a_new_listener_ge
     assert sql.execute(mark).fetchone() == before, "it moved a moment ago: that is near enough"
     sql.execute("update duly.relay_mark set moved_at = now() - interval '11 seconds'")
     assert NOW < await relay.once() <= SECOND
-    row = sql.execute("select commit_xid::text::bigint + 1 from duly.event_log").fetchone()
+    row = sql.execute("select commit_xid::text::bigint + 1 from duly.all_events").fetchone()
     [moved] = sql.execute(mark).fetchall()
     assert row == moved[:1], "never beyond what was read"
     endpoint(sql, org, "https://a")
@@ -143,7 +143,7 @@ async def test_concurrent_relays_and_writers_lose_no_event_and_invent_none(
     endpoint(sql, org, "https://a")
     jobs, dice = [await job(app, org) for _ in range(4)], random.Random(11)
     lock = "select pg_advisory_xact_lock(hashtext(%s::text))"
-    follows = "select max(event_seq) + 1 from duly.event_log where org_id = %s and job_id = %s"
+    follows = "select max(event_seq) + 1 from duly.all_events where org_id = %s and job_id = %s"
 
     async def write() -> None:
         """Events of two jobs: the transaction is as old as the first; the second comes when it is free."""
@@ -163,7 +163,7 @@ async def test_concurrent_relays_and_writers_lose_no_event_and_invent_none(
         await asyncio.gather(*(Relay(app, batch_size=5).once() for _ in range(2)))
     await writing
     await relay_all(app, sql, Relay(app, batch_size=5))
-    written = sql.execute("select job_id, event_seq from duly.event_log order by 1, 2").fetchall()
+    written = sql.execute("select job_id, event_seq from duly.all_events order by 1, 2").fetchall()
     assert len(written) > 50
     assert messages(sql) == written
     heads = sql.execute("select job_id, event_seq from duly.webhook_deliveries where not follows").fetchall()
@@ -239,7 +239,7 @@ async def test_a_batch_that_is_too_large_shrinks_until_it_succeeds_and_grows_aga
     assert failed >= 2, "400 and 200 were too many"
     assert 100 <= max(grown) <= 120
     assert (
-        messages(sql) == sql.execute("select job_id, event_seq from duly.event_log order by 1, 2").fetchall()
+        messages(sql) == sql.execute("select job_id, event_seq from duly.all_events order by 1, 2").fetchall()
     )
     sql.execute("drop trigger too_much on duly.webhook_deliveries")
     for _ in range(3):

@@ -125,7 +125,7 @@ async def test_the_head_is_the_last_event_of_a_job_in_every_status(
         await cancel(await odd.enqueue("cancel"))
         await odd.enqueue("wait")
         await DeadLetters(app).rerun(org, dead.job_id, ANNA, "again")
-    found = sql.execute("select org_id, job_id, max(event_seq) from duly.event_log group by 1, 2").fetchall()
+    found = sql.execute("select org_id, job_id, max(event_seq) from duly.all_events group by 1, 2").fetchall()
     keys = [(row[0], row[1]) for row in found]
     async with (await app.resources()).database.engine() as conn:
         heads = await job_store.read_event_heads(conn, keys)

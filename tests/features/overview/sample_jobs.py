@@ -69,7 +69,7 @@ with job as materialized (
     select org_id, job_id, 1, 'job.queued', 'queued', 0, at, 'user', 'u1' from job
 ), worker as (
     insert into duly.workers (worker_id, name, host, pid, version, layout, queues, slots, lease)
-    values (%(worker)s, 'w', 'h', 1, '0', 2, array['q:default'], 20, interval '1 hour')
+    values (%(worker)s, 'w', 'h', 1, '0', 4, array['q:default'], 20, interval '1 hour')
 )
 insert into duly.claims (claim_id, worker_id, claimed_at, org_ids, job_ids)
 select gen_random_uuid(), %(worker)s, at, array_agg(org_id), array_agg(job_id)

@@ -258,5 +258,5 @@ def insert_lost(sql: psycopg.Connection) -> None:
     sql.execute(
         """insert into duly.workers
            (worker_id, name, host, pid, version, layout, queues, slots, lease, lost_at)
-           values (gen_random_uuid(), 'w2', 'h', 1, '1', 2, '{q:default}', 1, interval '30 s', now())"""
+           values (gen_random_uuid(), 'w2', 'h', 1, '1', 4, '{q:default}', 1, interval '30 s', now())"""
     )

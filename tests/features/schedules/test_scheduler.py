@@ -89,7 +89,7 @@ async def test_a_schedule_that_was_set_back_does_not_run_recorded_ticks_again(
     await schedule(app, org, missed="all")
     clock.set(NOON + 3 * MINUTE)
     await catch_up(scheduler)
-    sql.execute("delete from duly.ledger")
+    sql.execute("delete from duly.key_ledger")
     sql.execute("update duly.schedules set counted_until = %s, next_tick_at = %s", [NOON, NOON])
     clock.set(NOON + 4 * MINUTE)
     await catch_up(scheduler)

@@ -44,13 +44,13 @@ async def test_a_crash_in_between_leaves_neither_tick_nor_job(
     clock.set(NOON + MINUTE)
     with pytest.raises(StoreUnavailable):
         await scheduler.once()
-    assert (ticks(sql, org), count(sql, "jobs"), count(sql, "ledger")) == ({}, 0, 0)
+    assert (ticks(sql, org), count(sql, "jobs"), count(sql, "key_ledger")) == ({}, 0, 0)
     _live_again(sql, step)
     await catch_up(scheduler)
     assert (ticks(sql, org), count(sql, "jobs")) == ({NOON + MINUTE: "enqueued"}, 1)
 
 
-_VICTIMS = {"enqueue_jobs": "ledger", "schedule_ticks": "schedule_ticks", "schedules": "schedules"}
+_VICTIMS = {"enqueue_jobs": "key_ledger", "schedule_ticks": "schedule_ticks", "schedules": "schedules"}
 
 
 def _die_at(sql: psycopg.Connection, step: str) -> None:

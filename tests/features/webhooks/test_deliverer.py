@@ -229,7 +229,7 @@ async def test_a_delivery_without_secrets_is_retried_and_one_without_its_event_f
     at = endpoint(sql, org, receiver.url())
     one, other = await job(app, org), await job(app, org)
     await relay_all(app, sql)
-    sql.execute("delete from duly.event_log where job_id = %s", [one])
+    sql.execute("update duly.job_records set queued_xid = null where job_id = %s", [one])
     sql.execute("update duly.webhook_secrets set expires_at = now() where endpoint_id = %s", [at])
     chore = make()
     await deliver(sql, app, chore)

@@ -224,8 +224,7 @@ left join lateral (select x.* from duly.state_of(r.org_id, r.job_id) x limit 1) 
 create or replace view duly.job_events with (security_invoker = true) as
 select
     e.job_id || ':' || e.event_seq as event_id,
-    -- The org and the id of the record: a condition on those of the events would not reach the records.
-    r.org_id, r.job_id, e.event_seq, e.event_type, e.status, e.attempt, e.occurred_at,
+    e.org_id, e.job_id, e.event_seq, e.event_type, e.status, e.attempt, e.occurred_at,
     e.actor_type, e.actor_id, coalesce(e.payload, '{}') as payload_json, e.commit_xid,
     r.job_type, r.project_id, r.request_id, r.correlation_id, split_part(r.traceparent, '-', 2) as trace_id, r.result_id
 from duly.job_records r
@@ -257,13 +256,13 @@ left join duly.job_records r on r.org_id = l.org_id and r.job_id = l.job_id;
 
 create or replace view duly.job_attempts with (security_invoker = true) as
 select
-    r.org_id, r.job_id, b.attempt, b.actor_id as worker_id, b.occurred_at as started_at,
+    b.org_id, b.job_id, b.attempt, b.actor_id as worker_id, b.occurred_at as started_at,
     e.occurred_at as ended_at, e.event_type as ended_by, coalesce(e.payload, '{}') as detail
 from duly.job_records r
 cross join lateral duly.events_of(r.org_id, r.job_id) b
 left join lateral (
     select x.occurred_at, x.event_type, x.payload
-    from duly.events_of(r.org_id, r.job_id) x
+    from duly.events_of(b.org_id, b.job_id) x
     where x.attempt = b.attempt and x.event_seq > b.event_seq
       and x.event_type not in ('job.progressed', 'job.partial', 'job.cancel_requested')
     order by x.event_seq limit 1

@@ -51,6 +51,7 @@ _GROUPS = {
     "webhook_deliveries": DiskGroup.EVENTS,
     "result_finals": DiskGroup.RESULTS,
     "result_partials": DiskGroup.PARTIAL_RESULTS,
+    "key_ledger": DiskGroup.LEDGER,
     "ledger": DiskGroup.LEDGER,
     "ready": DiskGroup.QUEUES,
     "scheduled": DiskGroup.QUEUES,
@@ -242,6 +243,6 @@ def disk_per_job(history: JobTimeline) -> dict[DiskGroup, DiskBytes] | None:
         for one in parts if jobs >= 1 else ():
             found[group_of(table)] = found[group_of(table)].plus(one.size.times(1 / jobs))
     for one in history.tables:
-        if one.table == "ledger" and one.rows >= MIN_JOBS:
+        if one.table == "key_ledger" and one.rows >= MIN_JOBS:
             found[DiskGroup.LEDGER] = one.size.times(1 / one.rows)
     return found

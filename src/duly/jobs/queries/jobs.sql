@@ -5,7 +5,7 @@
 -- Foreign connections and plain SQL call the same function, with its notification.
 -- Returns the jobs that are not as specified: duplicates, and jobs that got another id.
 select ord, job_id, created from duly.enqueue_batch(
-    %(org_id)s, %(policies)s::jsonb, %(heads)s::json, %(job_ids)s::uuid[], %(result_ids)s::uuid[], %(payloads)s::json,
+    %(org_id)s, %(policies)s::json, %(heads)s::json, %(job_ids)s::uuid[], %(result_ids)s::uuid[], %(payloads)s::json,
     %(head_of)s::integer[], %(keys)s::text[], %(options)s::json, %(wake)s)
 
 -- name: cancel

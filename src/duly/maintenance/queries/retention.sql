@@ -11,31 +11,33 @@ select * from duly.drop_expired_partitions(%(parent)s, %(keep)s)
 
 -- name: store_key_answers
 -- Write the final status of old jobs to the live idempotency keys that point to them, so that the jobs can be dropped.
--- The view derives what a key answers; afterwards the key stores it. An ended job never changes.
+-- The view derives what a key answers; afterwards the key stores it, and itself. An ended job never changes.
 -- Locks: rows of the ledger, skipping those that an enqueue locks. Index: primary keys, one lookup per key.
 with due as materialized (
-    select l.org_id, l.idempotency_key, k.status, k.result_ref, k.error_ref
-    from duly.ledger l
+    select l.org_id, l.key_hash from duly.key_ledger l
     cross join lateral (
         select from duly.state_of(l.org_id, l.job_id) s where s.finished_at is not null limit 1) s
-    join duly.idempotency_keys k on k.org_id = l.org_id and k.idempotency_key = l.idempotency_key
     where l.job_id < duly.uuid7_floor(duly.now() - %(keep)s::interval)
       and l.final_status is null and l.expires_at > duly.now()
     limit %(limit)s
     for update of l skip locked
 )
-update duly.ledger l set final_status = d.status, result_ref = d.result_ref, error_ref = d.error_ref
-from due d where l.org_id = d.org_id and l.idempotency_key = d.idempotency_key
+update duly.key_ledger l
+set final_status = k.status, result_ref = k.result_ref, error_ref = k.error_ref, idempotency_key = k.idempotency_key
+from due d
+cross join lateral (
+    select k.* from duly.idempotency_keys k where k.org_id = d.org_id and k.key_hash = d.key_hash limit 1) k
+where l.org_id = d.org_id and l.key_hash = d.key_hash
 
 -- name: delete_expired_ledger
 -- Delete expired idempotency keys, whatever the status of their job: such a key is free again.
--- Locks: the rows, skipping those that an enqueue takes over. Index: ledger_expiry, then the primary key.
+-- Locks: the rows, skipping those that an enqueue takes over. Index: key_ledger_expiry, then the primary key.
 with old as materialized (
-    select l.org_id, l.idempotency_key from duly.ledger l
+    select l.org_id, l.key_hash from duly.key_ledger l
     where l.expires_at <= duly.now() limit %(limit)s for update skip locked
 )
-delete from duly.ledger l using old o
-where l.org_id = o.org_id and l.idempotency_key = o.idempotency_key
+delete from duly.key_ledger l using old o
+where l.org_id = o.org_id and l.key_hash = o.key_hash
 
 -- name: expire_orphaned_artifacts
 -- Expire the artifacts of deleted jobs: an artifact lives no longer than its job.

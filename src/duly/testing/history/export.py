@@ -27,7 +27,7 @@ _JOB_TABLES = {
     "dead_letters": "select * from duly.dead_letters",
     "alerts": "select org_id, target::uuid as job_id from duly.alerts where kind = 'dead_letter'",
 }
-_LEDGER = "select * from duly.ledger"
+_LEDGER = "select * from duly.idempotency_keys"
 _TABLES = {
     **_JOB_TABLES,
     "ledger": _LEDGER,

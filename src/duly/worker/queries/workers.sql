@@ -4,7 +4,7 @@
 -- Register a worker; its id is new at every boot. A second time changes nothing: the first answer may have been lost.
 -- Index: the primary key.
 insert into duly.workers (worker_id, name, host, pid, version, queues, slots, lease, layout)
-values (%(worker_id)s, %(name)s, %(host)s, %(pid)s, %(version)s, %(queues)s, %(slots)s, %(lease)s, 2)
+values (%(worker_id)s, %(name)s, %(host)s, %(pid)s, %(version)s, %(queues)s, %(slots)s, %(lease)s, 4)
 on conflict (worker_id) do nothing
 
 -- name: beat

@@ -1,5 +1,5 @@
 -- Purpose: list the jobs around a job: its parent, the jobs that it replays and that replay it, and its children.
--- Index: primary keys of records and states; of the ledger for replays, whose keys name the replayed job; for children the
+-- Index: primary keys of records and states; of both ledgers for replays, whose keys name the replayed job; for children the
 -- primary key of the records between two ids, up to `scanned` rows.
 with recursive before(job_id, depth) as (
     select %(replay_of)s::uuid, 1
@@ -13,8 +13,13 @@ with recursive before(job_id, depth) as (
     select r.job_id, a.depth + 1
     from after a
     -- `offset` separates it: behind row level security, a key that is still to be computed is not looked up in an index.
-    cross join lateral (select format('replay:%%s:%%s', a.job_id, n) as key from generate_series(1, 5) n offset 0) k
-    join duly.ledger l on l.org_id = %(org_id)s and l.idempotency_key = k.key
+    cross join lateral (
+        select k.key, duly.key_hash(k.key) as key_hash
+        from generate_series(1, 5) n cross join lateral format('replay:%%s:%%s', a.job_id, n) k(key) offset 0) k
+    cross join lateral (
+        select l.job_id from duly.key_ledger l where l.org_id = %(org_id)s and l.key_hash = k.key_hash
+        union all
+        select l.job_id from duly.ledger l where l.org_id = %(org_id)s and l.idempotency_key = k.key) l
     join duly.job_records r on r.org_id = %(org_id)s and r.job_id = l.job_id and r.replay_of = a.job_id
     where a.depth < %(depth)s
 ), child as (

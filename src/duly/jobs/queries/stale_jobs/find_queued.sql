@@ -26,12 +26,13 @@ with recursive part as (
     select o.org_id, o.job_id
     from old o
     cross join lateral (
-        select * from duly.job_records r where r.org_id = o.org_id and r.job_id = o.job_id limit 1) r
+        select r.*, duly.policy_of(r.policy, r.policy_hash) as its_policy from duly.job_records r
+        where r.org_id = o.org_id and r.job_id = o.job_id limit 1) r
     left join lateral (
         select s.run_at from duly.job_states s where s.org_id = o.org_id and s.job_id = o.job_id limit 1) s on true
     where greatest(coalesce(s.run_at, r.run_at), duly.resumed_at(r.org_id, r.queue, r.job_type))
-          < duly.now() - duly.stale_after(r.policy, 'queued_stale_after', %(usual)s)
-      and duly.is_judged(r.policy) and not duly.is_paused(r.org_id, r.queue, r.job_type)
+          < duly.now() - duly.stale_after(r.its_policy, 'queued_stale_after', %(usual)s)
+      and duly.is_judged(r.its_policy) and not duly.is_paused(r.org_id, r.queue, r.job_type)
     limit %(limit)s
 )
 select l.queue, l.org_id, l.rank, l.steps, s.org_id, s.job_id from last l left join stale s on true

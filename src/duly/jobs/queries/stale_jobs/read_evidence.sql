@@ -2,7 +2,7 @@
 -- claims of one worker, which are few.
 select r.org_id, r.job_id, coalesce(s.status, 'queued') as status, coalesce(s.attempt, 0) as attempt,
        coalesce(s.returned, 0) as returned, r.job_type, r.queue, r.priority, r.run_identity_hash,
-       r.policy::text as policy, coalesce(s.run_at, r.run_at) as run_at, s.attempt_started_at,
+       duly.policy_of(r.policy, r.policy_hash)::text as policy, coalesce(s.run_at, r.run_at) as run_at, s.attempt_started_at,
        s.cancel_requested_at is not null as cancel_requested, s.canceled_by, s.cancel_reason,
        s.worker_id, w.name as worker_name, w.heartbeat_at, w.heartbeat_at + w.lease as lease_ends_at,
        coalesce(w.lost_at, w.stopped_at) as worker_gone_at,

@@ -14,10 +14,13 @@ with stretch as materialized (
     where s.status is null or s.status in ('queued', 'running', 'partial')
 ), suspect as (
     select a.org_id, a.job_id
-    from active a join duly.job_records r using (org_id, job_id)
-    where duly.is_judged(r.policy) and case when a.held then
-            a.attempt_started_at < duly.now() - duly.stale_after(r.policy, 'running_stale_after', %(usual_held)s)
-        else coalesce(a.run_at, r.run_at) < duly.now() - duly.stale_after(r.policy, 'queued_stale_after', %(usual_queued)s)
+    from active a
+    cross join lateral (
+        select r.*, duly.policy_of(r.policy, r.policy_hash) as its_policy from duly.job_records r
+        where r.org_id = a.org_id and r.job_id = a.job_id limit 1) r
+    where duly.is_judged(r.its_policy) and case when a.held then
+            a.attempt_started_at < duly.now() - duly.stale_after(r.its_policy, 'running_stale_after', %(usual_held)s)
+        else coalesce(a.run_at, r.run_at) < duly.now() - duly.stale_after(r.its_policy, 'queued_stale_after', %(usual_queued)s)
             or not (
                 exists (select from duly.ready q where q.queue in (r.queue, r.queue || '#' || r.job_type)
                           and q.org_id = r.org_id and q.rank = -r.priority and q.job_id = r.job_id)

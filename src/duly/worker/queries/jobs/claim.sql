@@ -131,7 +131,7 @@ left join (
            r.job_type, r.queue, r.priority, r.project_id, r.subject_id, r.actor_type, r.actor_id, r.request_id,
            r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.metadata, false,
            extract(epoch from (select duly.now()) - case h.attempt when 1 then r.run_at else h.run_at end)::float8,
-           case when r.policy_hash is null or r.policy_hash is distinct from lag(r.policy_hash) over claim_order then r.policy::text end
+           case when r.policy_hash is null or r.policy_hash is distinct from lag(r.policy_hash) over claim_order then duly.policy_of(r.policy, r.policy_hash)::text end
     from held h
     cross join lateral (
         select * from duly.job_records r where r.org_id = h.org_id and r.job_id = h.job_id limit 1) r

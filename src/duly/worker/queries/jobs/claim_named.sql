@@ -39,7 +39,7 @@ with picked as materialized (
 select h.org_id, h.job_id, h.attempt, h.returned, h.progress_percent, h.partial_count, h.context -> 'checkpoint',
        r.job_type, r.queue, r.priority, r.project_id, r.subject_id, r.actor_type, r.actor_id, r.request_id,
        r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.metadata, false,
-       extract(epoch from duly.now() - case h.attempt when 1 then r.run_at else h.run_at end)::float8, r.policy::text,
+       extract(epoch from duly.now() - case h.attempt when 1 then r.run_at else h.run_at end)::float8, duly.policy_of(r.policy, r.policy_hash)::text,
        h.org_id, false
 from held h
 -- By the given key, so that other partitions are pruned before they are opened.

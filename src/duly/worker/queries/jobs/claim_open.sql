@@ -86,8 +86,9 @@ with recursive walk as (
            c.job_ids[cardinality(c.job_ids)], pg_current_xact_id()
     from (select array_agg(p.org_id) as org_ids, array_agg(p.job_id) as job_ids from plain p having count(*) > 0) c
 ), batch as (
-    insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, job_count, job_ids)
-    select p.org_id, (select duly.now()), 'job.started', 2, count(*), array_agg(p.job_id) from plain p group by p.org_id
+    insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, first_job, job_count, job_ids)
+    select b.org_id, (select duly.now()), 'job.started', 2, b.job_ids[1], cardinality(b.job_ids), b.job_ids
+    from (select p.org_id, array_agg(p.job_id) as job_ids from plain p group by p.org_id) b
 )
 select j.*, last.org_id as last_org, (select gated from gated) as more
 from (select org_id from orgs order by position desc limit 1) last
@@ -96,7 +97,7 @@ left join (
            r.job_type, r.queue, r.priority, r.project_id, r.subject_id, r.actor_type, r.actor_id, r.request_id,
            r.correlation_id, r.traceparent, r.run_identity_hash, r.payload::text, r.payload_ref, r.metadata, h.plain,
            extract(epoch from (select duly.now()) - case h.attempt when 1 then r.run_at else h.run_at end)::float8,
-           case when r.policy_hash is null or r.policy_hash is distinct from lag(r.policy_hash) over claim_order then r.policy::text end
+           case when r.policy_hash is null or r.policy_hash is distinct from lag(r.policy_hash) over claim_order then duly.policy_of(r.policy, r.policy_hash)::text end
     from (
         select h.org_id, h.job_id, h.attempt, h.returned, h.progress_percent, h.partial_count,
                h.context -> 'checkpoint' as checkpoint, h.run_at, false as plain

@@ -23,8 +23,9 @@ with claim as materialized (
     on conflict (org_id, job_id) do nothing
     returning org_id, job_id
 ), batch as (
-    insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, job_count, job_ids)
-    select e.org_id, (select duly.now()), 'job.completed', 3, count(*), array_agg(e.job_id) from ended e group by e.org_id
+    insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, first_job, job_count, job_ids)
+    select b.org_id, (select duly.now()), 'job.completed', 3, b.job_ids[1], cardinality(b.job_ids), b.job_ids
+    from (select e.org_id, array_agg(e.job_id) as job_ids from ended e group by e.org_id) b
 ), final as (
     insert into duly.result_snapshots (org_id, job_id, result_kind, result_seq, payload, created_at)
     select t.org_id, t.job_id, 'final', 1, t.result::jsonb, (select duly.now()) from t

@@ -1,7 +1,7 @@
 -- Purpose: read the jobs of locked claims that still hold them, with what is known of their worker.
 -- Index: the primary keys. Lateral, with a limit: each job is looked up by its key, whatever the planner estimates.
 select c.claim_id, c.worker_id, duly.now(), s.org_id, s.job_id, s.attempt, s.returned, s.status, s.cancel_requested_at is not null,
-       s.canceled_by, s.cancel_reason, r.job_type, r.queue, r.priority, r.run_identity_hash, r.policy::text,
+       s.canceled_by, s.cancel_reason, r.job_type, r.queue, r.priority, r.run_identity_hash, duly.policy_of(r.policy, r.policy_hash)::text,
        w.name, w.heartbeat_at, w.lease, w.silence, w.absent_since
 from duly.claims c
 left join duly.workers w using (worker_id)
