@@ -712,26 +712,33 @@ create function duly.write_lean_job(
 as $$
 declare
     v_policy duly.policies;
+    v_gated boolean;
     v_lane text;
     v_subject text := p_options ->> 'subject_id';
     v_ref text := p_options ->> 'payload_ref';
     v_hash text := coalesce(p_options ->> 'payload_hash', duly.payload_hash(p_payload));
 begin
     for i in 1..2 loop
-        select p.policy_hash, p.queue, p.priority, p.category, p.max_attempts, p.ledger_ttl, duly.lane(p.queue, p_head.job_type)
+        select p.policy_hash, p.queue, p.priority, p.category, p.max_attempts, p.ledger_ttl, exists (select from duly.gates)
         into v_policy.policy_hash, v_policy.queue, v_policy.priority, v_policy.category, v_policy.max_attempts,
-             v_policy.ledger_ttl, v_lane
+             v_policy.ledger_ttl, v_gated
         from duly.policies p
         join duly.queues q on q.queue = p.queue
         where p.policy_hash = duly.policy_hash(p_policy)
-          and exists (select from duly.organizations o where o.org_id = p_org and o.status = 'active')
-          and not exists (select from duly.gates g where g.org_id = p_org and g.job_type = '' and g.max_waiting is not null);
+          and exists (select from duly.organizations o where o.org_id = p_org and o.status = 'active');
         exit when found;
         if i = 2 then
             return false;
         end if;
         perform duly.find_policies(array[p_policy]); -- the first job of a policy
     end loop;
+    v_lane := v_policy.queue;
+    if v_gated then
+        if exists (select from duly.gates g where g.org_id = p_org and g.job_type = '' and g.max_waiting is not null) then
+            return false;
+        end if;
+        v_lane := duly.lane(v_policy.queue, p_head.job_type);
+    end if;
     insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
     values (p_org,
         duly.key_hash(coalesce(
