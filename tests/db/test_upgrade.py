@@ -10,7 +10,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from duly import Actor, Duly, Status
+from duly import Actor, Duly, Status, context
 from duly.apps.documents.folders.access import DocumentPrincipal
 from duly.apps.documents.schema import SCHEMA
 from duly.core.errors import SchemaMismatch
@@ -19,6 +19,7 @@ from duly.db.migrate import ENGINE, Migration, check, migrate, migrations
 from duly.features.audit.sealer import Sealer
 from duly.features.events.relay import Relay
 from duly.features.notifications.channels import Message
+from duly.maintenance.layouts import LayoutSwitch
 from duly.maintenance.reaper import Reaper
 from duly.testing import DatabaseCluster, FreshDatabase
 from tests.db.catalog import catalog
@@ -130,6 +131,31 @@ def test_an_upgrade_keeps_every_row(fresh: FreshDatabase, sql: psycopg.Connectio
     # Later releases have more partitioned tables.
     assert set(after["duly.partitioned_tables"]) > set(before.pop("duly.partitioned_tables"))
     assert {table: after[table] for table in before} == before
+
+
+async def test_keys_return_their_jobs_after_an_upgrade_without_workers(
+    fresh: FreshDatabase, sql: psycopg.Connection, app: Duly
+) -> None:
+    sql.execute("delete from duly.workers")
+    sql.execute("update duly.ledger set expires_at = duly.now() + interval '1 day'")
+    keys = sql.execute("select org_id, idempotency_key, job_id from duly.ledger order by 2").fetchall()
+    upgrade(fresh)
+    declare(app)
+    report = app.registry.get("report.build")
+
+    async def answered() -> list[tuple[object, ...]]:
+        jobs = []
+        for org, key, _ in keys:
+            with context(org_id=org, actor=OPS):
+                handle = await report.options(idempotency_key=key).enqueue("north")
+            jobs.append((org, key, handle.job_id))
+        return jobs
+
+    assert await answered() == keys
+    while await LayoutSwitch(app).once() < timedelta(days=1):
+        pass
+    assert sql.execute("select exists (select from duly.ledger)").fetchone() == (False,)
+    assert await answered() == keys
 
 
 def test_a_role_that_could_enqueue_before_an_upgrade_can_enqueue_after_it(

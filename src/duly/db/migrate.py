@@ -3,7 +3,7 @@
 The first file of a schema is its baseline. A baseline that replaces migrations has the number of the last of
 them, and `<release>.sha256` beside it lists them (what `sha256sum *.sql` printed in that release). A database
 that has applied the last of them counts as made by the baseline; an older one has to upgrade to that release
-first. The list also has earlier texts of the baseline that differ in comments only.
+first. The list also has earlier texts of unreleased migrations whose result is the same.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from duly.core.schema import Schema
 
 # Every version of the package must use the same number.
 _LOCK = 4_846_231_970
-_MAX_LOCK_ATTEMPTS = 30
-_LOCK_RETRY_DELAY = 1.0
+_LOCK_TIMEOUT = "500ms"
+"""Shorter than `deadlock_timeout`: if it and a client wait for each other, the migration gives up."""
+_MAX_LOCK_ATTEMPTS = 60
+_LOCK_RETRY_DELAY = 0.5
 
 ENGINE = Schema("duly", "duly.db")
 """The schema of the engine. The schemas of applications build on it."""
@@ -154,7 +156,7 @@ def _apply(conn: Connection, schema: Schema, migration: Migration) -> None:
 
 def _apply_once(conn: Connection, schema: Schema, migration: Migration) -> None:
     with conn.transaction():
-        conn.execute("set local lock_timeout = '2s'")
+        conn.execute(f"set local lock_timeout = '{_LOCK_TIMEOUT}'")
         if migration != migrations(schema)[0]:  # the baseline creates the schema and its owner
             conn.execute("set local role duly_owner")
         conn.execute(sql.SQL(migration.text))

@@ -4,6 +4,18 @@
 -- wherever the fact is stored. A job that does anything else (a failure, a cancel, a partial result, progress, a lost
 -- worker) leaves the plain path before: it gets the state row and the started event that it would have had from the start.
 
+-- Lock all that is changed first: views before tables, and tables in the order of an enqueue, as others lock them. Locks
+-- that are taken one by one, as they are needed, and those of readers and enqueues would wait for each other.
+do $$
+declare
+    v_view text;
+begin
+    foreach v_view in array array['jobs', 'job_events', 'job_results', 'idempotency_keys', 'job_attempts'] loop
+        execute format('alter view duly.%I set (security_invoker = true)', v_view);
+    end loop;
+end $$;
+lock table duly.job_records, duly.event_log, duly.ready, duly.claims, duly.workers in access exclusive mode;
+
 ----------------------------------------------------------------------------------------------------------------------
 -- 1  Tables
 ----------------------------------------------------------------------------------------------------------------------

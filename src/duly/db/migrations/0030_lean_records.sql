@@ -3,6 +3,17 @@
 -- itself, listed in `event_batches`; an idempotency key is found by 16 bytes of its hash. The views show every field as
 -- before. Jobs that are delayed or have an identity, replays and batches with duplicates still have it all in their record.
 
+-- Lock all that is changed first: views before tables, as readers do.
+do $$
+declare
+    v_view text;
+begin
+    foreach v_view in array array['jobs', 'job_events', 'job_attempts', 'idempotency_keys'] loop
+        execute format('alter view duly.%I set (security_invoker = true)', v_view);
+    end loop;
+end $$;
+lock table duly.job_records, duly.event_log, duly.job_states, duly.event_batches, duly.workers in access exclusive mode;
+
 ----------------------------------------------------------------------------------------------------------------------
 -- 1  Policies
 ----------------------------------------------------------------------------------------------------------------------
@@ -910,5 +921,7 @@ begin
 end $$;
 grant execute on function duly.enable_lean_records to duly_engine;
 
--- At once in a database without workers and keys.
+-- At once in a database without workers and keys. As the engine: no policy shows the owner the keys.
+set local role duly_engine;
 select duly.enable_lean_records(0);
+set local role duly_owner;
