@@ -158,7 +158,7 @@ async def test_a_list_by_ids_contains_only_jobs_of_the_org(
     rows, others = list(all_of(sql, mine))[:6], list(all_of(sql, theirs))[:2]
     named = [row["job_id"] for row in [*rows, *others]]
     assert sorted(ids(await walk(jobs, mine, job_ids=named))) == sorted(row["job_id"] for row in rows)
-    failed = [row["job_id"] for row in rows if row["status"] == "failed"]
+    failed = sorted((row["job_id"] for row in rows if row["status"] == "failed"), reverse=True)
     assert ids(await walk(jobs, mine, job_ids=named, status="failed")) == failed
     keys = [f"{mine}/{rows[0]['job_id']}", f"{theirs}/{others[0]['job_id']}", f"{mine}/{others[1]['job_id']}"]
     found = (await jobs.list_all_orgs(job_ids=keys)).jobs
