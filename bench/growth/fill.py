@@ -46,6 +46,12 @@ _LEDGER = f"""
            at + interval '{_LEDGER_DAYS} days'
     from job where at > now() - interval '{_LEDGER_DAYS} days'
 """
+_LEDGER_OF_0_9 = f"""
+    insert into duly.ledger (org_id, idempotency_key, job_id, first_seen_at, last_seen_at, expires_at)
+    select org_id, 'bench.noop:' || org_id || '::' || hash, job_id, at, at,
+           at + interval '{_LEDGER_DAYS} days'
+    from job where at > now() - interval '{_LEDGER_DAYS} days'
+"""
 _POLICIES = """
     insert into duly.policies (policy_hash, policy, queue, priority, category, max_attempts, ledger_ttl)
     values (duly.policy_hash(%(policy)s), %(policy)s::jsonb, 'q:default', 0, 'default', 5, interval '7 days')
@@ -125,6 +131,7 @@ def make_orgs(url: str, count: int) -> list[UUID]:
 
 def fill_ready(url: str, orgs: Sequence[UUID], jobs: int, say: Say = str) -> None:
     """Create this many runnable jobs, distributed over these orgs."""
+    _store_policy(url)
     _in_chunks(url, [_READY], jobs, _values(orgs), say)
 
 
@@ -132,8 +139,17 @@ def fill_history(url: str, orgs: Sequence[UUID], jobs: int, say: Say = str) -> N
     """Create this many ended jobs within the retention of their events, half of them on the plain path."""
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(_PAST)
+    _store_policy(url)
     values = {**_values(orgs), "total": jobs, "worker": uuid4()}
     _in_chunks(url, [_WITH_STATE, _PLAIN], jobs, values, say)
+
+
+def fill_release_0_9(url: str, orgs: Sequence[UUID], jobs: int, say: Say = str) -> None:
+    """Create this many ended jobs in a database of 0.9."""
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(_PAST)
+    values = {**_values(orgs), "total": jobs, "worker": uuid4()}
+    _in_chunks(url, [_WITH_STATE.replace(_LEDGER, _LEDGER_OF_0_9)], jobs, values, say)
 
 
 def refill(conn: psycopg.Connection[Any], orgs: Sequence[UUID]) -> None:
@@ -148,6 +164,11 @@ def tidy(url: str) -> None:
         conn.execute("checkpoint")
 
 
+def _store_policy(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(_POLICIES, {"policy": _POLICY})
+
+
 def _values(orgs: Sequence[UUID]) -> dict[str, Any]:
     # Every fill has payloads of its own: no key is used twice.
     return {"orgs": list(orgs), "policy": _POLICY, "salt": uuid4().hex}
@@ -156,8 +177,6 @@ def _values(orgs: Sequence[UUID]) -> dict[str, Any]:
 def _in_chunks(url: str, commands: Sequence[str], jobs: int, values: dict[str, Any], say: Say) -> None:
     """Commit in chunks, each by the next of the commands, over several connections, to use all cores."""
     began, step = time.monotonic(), _CHUNK * _SESSIONS
-    with psycopg.connect(url, autocommit=True) as conn:
-        conn.execute(_POLICIES, values)
 
     def write(session: int) -> None:
         with psycopg.connect(url, autocommit=True) as conn:

@@ -44,6 +44,14 @@ def test_growth_has_the_cost_of_every_step_for_every_history(tmp_path: Path) -> 
     assert "| ended + waiting | 1k + 1k | 3k + 1k | 1k + 3k |" in page
 
 
+def test_an_upgrade_is_timed_and_so_are_the_calls_of_its_clients(tmp_path: Path) -> None:
+    found = run_benchmark("upgrade", tmp_path, "--jobs", "500")
+    assert found.keys() == {"upgrade", "keys"}
+    for part in found.values():
+        assert part["seconds"] > 0
+        assert 0 < part["enqueue"]["median_ms"] <= part["enqueue"]["longest_ms"]
+
+
 def test_the_cost_of_logs_metrics_and_events_is_measured_in_one_run(tmp_path: Path) -> None:
     found = run_benchmark("observe", tmp_path, "--jobs", "200", "--rounds", "1", "--warm-ups", "0")
     assert found["rates"].keys() == {"bare", "events", "all", "talking"}

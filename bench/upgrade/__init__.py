@@ -1,0 +1,1 @@
+"""What an upgrade takes, and how long clients wait meanwhile."""
