@@ -108,14 +108,14 @@ async def test_both_releases_work_side_by_side_during_an_upgrade(
             await enqueue(app, org, 3000, 200)
             await until(sql, ENDED)
             assert sql.execute("select count(*) from duly.job_ends").fetchone() == (0,)
-            assert sql.execute("select duly.enable_plain_path()").fetchone() == (False,)
+            assert sql.execute("select duly.enable_lean_records(200)").fetchone() == (None,)
 
             await asyncio.to_thread(old_workers[1].communicate, timeout=WAIT_TIMEOUT)
             for column in ("started_at", "heartbeat_at", "stopped_at", "lost_at"):
                 sql.execute(
                     f"update duly.workers set {column} = {column} - interval '11 minutes' where layout = 1"
                 )
-            assert sql.execute("select duly.enable_plain_path()").fetchone() == (True,)
+            await until(sql, "select duly.enable_lean_records(200)")
             late_worker = stack.enter_context(old.start("work"))
             await asyncio.to_thread(late_worker.wait, WAIT_TIMEOUT)
             assert late_worker.returncode != 0
@@ -127,6 +127,8 @@ async def test_both_releases_work_side_by_side_during_an_upgrade(
         states = sql.execute("select status, count(*) from duly.jobs group by status").fetchall()
         assert states == [("completed", 1400)]
         assert sql.execute("select count(*) > 0 from duly.job_ends").fetchone() == (True,)
+        lean = "select count(*) from duly.job_records where queued_xid is not null"
+        assert sql.execute(lean).fetchone() == (600,)
         once = "select count(*), count(distinct job_id) from public.effects"
         assert sql.execute(once).fetchone() == (700, 700)
         check_consistency(sql)
