@@ -162,7 +162,15 @@ def test_functions_are_executable_only_by_the_listed_roles(filled: Conn) -> None
     assert set(granted) <= {"duly_engine", "duly_tenant", "duly_operator", "duly_auditor"}
     names = ("now", "current_org", "uuid7_floor", "uuid7", "uuid7_time", "random_id")
     harmless = {f"duly.{name}" for name in names}
-    computed = ("policy_of", "payload_hash", "generated_key", "key_hash", "canonical", "stable_hash")
+    computed = (
+        "policy_of",
+        "payload_hash",
+        "key_prefix",
+        "generated_key",
+        "key_hash",
+        "canonical",
+        "stable_hash",
+    )
     reading = {
         "duly.state_of",
         "duly.events_of",
@@ -173,6 +181,7 @@ def test_functions_are_executable_only_by_the_listed_roles(filled: Conn) -> None
         "duly.enqueue",
         "duly.enqueue_jobs",
         "duly.enqueue_batch",
+        "duly.enqueue_one",
         "duly.cancel",
         *reading,
     }

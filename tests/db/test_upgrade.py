@@ -165,7 +165,7 @@ def test_a_role_that_could_enqueue_before_an_upgrade_can_enqueue_after_it(
     try:
         sql.execute("grant execute on function duly.enqueue_jobs to shop_of_upgrade")
         upgrade(fresh)
-        call = "duly.enqueue_batch(uuid,json,json,uuid[],uuid[],json,integer[],text[],json,boolean)"
+        call = "duly.enqueue_batch(uuid,json,json,uuid[],uuid[],jsonb,integer[],text[],json,boolean)"
         allowed = "select has_function_privilege('shop_of_upgrade', %s, 'execute')"
         assert sql.execute(allowed, [call]).fetchone() == (True,)
     finally:

@@ -145,7 +145,7 @@ _ARGUMENTS = {
     "heads": "json",
     "job_ids": "uuid[]",
     "result_ids": "uuid[]",
-    "payloads": "json",
+    "payloads": "jsonb",
     "head_of": "integer[]",
     "keys": "text[]",
     "options": "json",

@@ -19,6 +19,7 @@ from duly.core.outcome import CanceledBy
 from duly.core.states import Status
 from duly.db.database import Database
 from duly.db.pool import Connection
+from duly.db.prepared import Value
 from duly.db.rows import first, rows
 from duly.db.statements import statement
 
@@ -71,12 +72,28 @@ def encode_batch(specs: Sequence[JobSpec]) -> dict[str, str | None]:
     }
 
 
+def _job_values(spec: JobSpec) -> dict[str, Value]:
+    """Return the arguments of `duly.enqueue_one` after the org."""
+    return {
+        "policy": spec.policy.as_json,
+        **_head(spec),
+        "job_id": spec.job_id,
+        "result_id": spec.result_id,
+        "payload": spec.payload,
+        "key": spec.idempotency_key,
+        "options": _encode_options(spec, 1) if spec.has_options else None,
+    }
+
+
 def _encode_head(spec: JobSpec, policy: int) -> str:
+    return to_json({**_head(spec), "policy": policy}).decode()
+
+
+def _head(spec: JobSpec) -> dict[str, Value]:
     """Return the fields that the jobs of one call share."""
     origin = spec.origin
-    head = {
+    return {
         "job_type": spec.job_type,
-        "policy": policy,
         "actor_type": origin.actor.type,
         "actor_id": origin.actor.id,
         "request_id": origin.request_id,
@@ -85,7 +102,6 @@ def _encode_head(spec: JobSpec, policy: int) -> str:
         "traceparent": origin.traceparent,
         "parent_id": origin.parent_id,
     }
-    return to_json(head).decode()
 
 
 def _encode_options(spec: JobSpec, position: int) -> str:
@@ -127,10 +143,13 @@ async def enqueue_and_commit(
     lock_timeout: timedelta | None = None,
 ) -> Differing:
     """Write the jobs of one org in a transaction of their own, which may also wake the workers."""
+    one = len(specs) == 1
+    values: dict[str, Value] = {"org_id": org_id, "wake": wake == "with commit"}
+    values |= _job_values(specs[0]) if one else encode_batch(specs)
     rows = await database.tenant_statement(
         org_id,
-        statement("jobs/enqueue"),
-        {"org_id": org_id, "wake": wake == "with commit", **encode_batch(specs)},
+        statement("jobs/enqueue_one" if one else "jobs/enqueue"),
+        values,
         lock_timeout=lock_timeout,
         notify="duly_ready" if wake == "after commit" else None,
     )

@@ -106,17 +106,24 @@ begin
     end loop;
 end $$;
 
--- The hash of a payload: of its stable text. Most payloads hold no instant and are stable as they are.
+-- The hash of a payload: of its stable text. Most payloads hold no instant and are stable as they are. With the text of the
+-- payload for those who have it: to write it takes longer than to hash it.
+create function duly.payload_hash(p_payload jsonb, p_text text) returns text
+    language sql stable parallel safe
+    return case when p_text like '%T__:__%' then duly.stable_hash(duly.canonical(p_payload))
+        else encode(sha256(convert_to(p_text, 'UTF8')), 'hex') end;
 create function duly.payload_hash(p_payload jsonb) returns text
     language sql stable parallel safe
-    return case when p_payload::text like '%T__:__%' then duly.stable_hash(duly.canonical(p_payload))
-        else encode(sha256(convert_to(p_payload::text, 'UTF8')), 'hex') end;
+    return duly.payload_hash(p_payload, p_payload::text);
 
--- The idempotency key of a job that is not delayed, if its caller names none.
-create function duly.generated_key(p_org uuid, p_job_type text, p_project uuid, p_subject text, p_payload_hash text) returns text
+-- The idempotency key of a job that is not delayed, if its caller names none: what the jobs of a call share, and the rest.
+create function duly.key_prefix(p_org uuid, p_job_type text, p_project uuid) returns text
     language sql stable parallel safe
-    return concat_ws(':', p_job_type, p_org, p_project, case when p_subject is null then p_payload_hash
-        else duly.stable_hash(jsonb_build_array(p_payload_hash, p_subject, null)::text) end);
+    return concat_ws(':', p_job_type, p_org, p_project, '');
+create function duly.generated_key(p_prefix text, p_subject text, p_payload_hash text) returns text
+    language sql stable parallel safe
+    return p_prefix || case when p_subject is null then p_payload_hash
+        else duly.stable_hash(jsonb_build_array(p_payload_hash, p_subject, null)::text) end;
 
 -- The policy of a record.
 create function duly.policy_of(p_policy jsonb, p_hash uuid) returns jsonb
@@ -124,7 +131,7 @@ create function duly.policy_of(p_policy jsonb, p_hash uuid) returns jsonb
     return coalesce(p_policy, (select p.policy from duly.policies p where p.policy_hash = p_hash));
 
 grant execute on function
-    duly.payload_hash, duly.generated_key, duly.policy_of, duly.canonical, duly.stable_hash
+    duly.payload_hash(jsonb, text), duly.payload_hash(jsonb), duly.key_prefix, duly.generated_key, duly.policy_of, duly.canonical, duly.stable_hash
     to duly_tenant, duly_engine, duly_operator;
 
 ----------------------------------------------------------------------------------------------------------------------
@@ -244,7 +251,8 @@ select
     case when r.actor_type = 'api_key' then r.actor_id end as api_key_id,
     r.request_id, r.correlation_id, r.traceparent, split_part(r.traceparent, '-', 2) as trace_id,
     coalesce(r.idempotency_key, duly.generated_key(
-        r.org_id, r.job_type, r.project_id, r.subject_id, coalesce(r.payload_hash, duly.payload_hash(r.payload)))) as idempotency_key,
+        duly.key_prefix(r.org_id, r.job_type, r.project_id), r.subject_id,
+        coalesce(r.payload_hash, duly.payload_hash(r.payload)))) as idempotency_key,
     r.run_identity_hash,
     r.payload, coalesce(r.payload_hash, duly.payload_hash(r.payload)) as request_payload_hash,
     r.payload_ref as request_payload_ref,
@@ -319,7 +327,8 @@ grant select on duly.all_keys to duly_tenant, duly_engine, duly_operator;
 create or replace view duly.idempotency_keys with (security_invoker = true) as
 select
     l.org_id, coalesce(l.idempotency_key, r.idempotency_key, duly.generated_key(
-        r.org_id, r.job_type, r.project_id, r.subject_id, coalesce(r.payload_hash, duly.payload_hash(r.payload)))) as idempotency_key,
+        duly.key_prefix(r.org_id, r.job_type, r.project_id), r.subject_id,
+        coalesce(r.payload_hash, duly.payload_hash(r.payload)))) as idempotency_key,
     l.job_id, l.first_seen_at, l.last_seen_at, l.expires_at,
     coalesce(l.final_status, case
         when s.status in ('running', 'partial') then 'running'
@@ -653,7 +662,7 @@ revoke create on schema duly from duly_engine;
 -- Locks: ledger keys in their order. The ledger first: a duplicate ends the statement before anything else is written.
 create function duly.write_lean_jobs(
     p_org uuid, p_policies duly.policies[], p_heads duly.job_head[], p_head_of integer[], p_job_ids uuid[],
-    p_result_ids uuid[], p_payloads json, p_keys text[], p_options json, p_now timestamptz
+    p_result_ids uuid[], p_payloads jsonb, p_keys text[], p_options json, p_now timestamptz
 ) returns void
     -- A batch meets few heads: a hash of them, whatever size a cached plan was made for.
     language plpgsql set plan_cache_mode = force_generic_plan
@@ -662,28 +671,29 @@ begin
     with head as materialized (
         select h.n::integer - 1 as number, h.job_type, h.actor_type, h.actor_id, h.request_id, h.correlation_id, h.project_id,
                h.traceparent, h.parent_id, p.policy_hash, p.queue, p.priority, p.category, p.max_attempts,
-               p_now + p.ledger_ttl as expires_at, p.queue || coalesce('#' || l.job_type, '') as lane
+               p_now + p.ledger_ttl as expires_at, p.queue || coalesce('#' || l.job_type, '') as lane,
+               duly.key_prefix(p_org, h.job_type, h.project_id) as key_prefix
         from unnest(p_heads) with ordinality h(
             job_type, policy_number, actor_type, actor_id, request_id, correlation_id, project_id, traceparent, parent_id, n)
         cross join lateral (select (p_policies[h.policy_number + 1]).*) p
         left join duly.lanes l on l.job_type = h.job_type
     ), input as materialized (
         -- What differs from job to job.
-        select j.job_id, j.result_id, coalesce(j.head, 0) as head, j.idempotency_key, b.payload, o.subject_id, o.payload_ref,
-               o.metadata, coalesce(o.payload_hash,
-                   case when octet_length(j.payload::text) > 500 then duly.payload_hash(b.payload) end) as payload_hash
+        select j.job_id, j.result_id, coalesce(j.head, 0) as head, j.idempotency_key, j.payload, o.subject_id, o.payload_ref,
+               o.metadata, coalesce(o.payload_hash, duly.payload_hash(j.payload, t.text)) as payload_hash,
+               o.payload_hash is not null or octet_length(t.text) > 500 as stores_hash
         from rows from (
-            unnest(p_job_ids), unnest(p_result_ids), unnest(p_head_of), unnest(p_keys), json_array_elements(p_payloads)
+            unnest(p_job_ids), unnest(p_result_ids), unnest(p_head_of), unnest(p_keys), jsonb_array_elements(p_payloads)
         ) with ordinality as j(job_id, result_id, head, idempotency_key, payload, ord)
         left join json_to_recordset(coalesce(p_options, '[]')) as o(
             ord bigint, subject_id text, payload_ref text, payload_hash text, metadata jsonb) using (ord)
-        cross join lateral (select j.payload::jsonb as payload) b
-        where case when jsonb_typeof(b.payload) = 'object' then true else duly.check_payload(b.payload) end
+        -- Once for all that need it: not merged into them.
+        cross join lateral (select j.payload::text as text offset 0) t
+        where case when jsonb_typeof(j.payload) = 'object' then true else duly.check_payload(j.payload) end
     ), seen as (
         insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
         select p_org, duly.key_hash(coalesce(
-                   i.idempotency_key, duly.generated_key(p_org, h.job_type, h.project_id, i.subject_id,
-                       coalesce(i.payload_hash, duly.payload_hash(i.payload))))) as key_hash,
+                   i.idempotency_key, duly.generated_key(h.key_prefix, i.subject_id, i.payload_hash))) as key_hash,
                i.job_id, p_now, h.expires_at
         from input i join head h on h.number = i.head
         order by key_hash
@@ -705,7 +715,7 @@ begin
         metadata, run_at, parent_id, created_at, queued_xid)
     select p_org, i.job_id, i.result_id, h.job_type, h.category, h.queue, h.priority, h.max_attempts, h.project_id,
            i.subject_id, h.actor_type, h.actor_id, h.request_id, h.correlation_id, h.traceparent, i.idempotency_key,
-           i.payload, i.payload_ref, i.payload_hash, h.policy_hash, i.metadata, p_now, h.parent_id, p_now,
+           i.payload, i.payload_ref, case when i.stores_hash then i.payload_hash end, h.policy_hash, i.metadata, p_now, h.parent_id, p_now,
            pg_current_xact_id()
     from input i join head h on h.number = i.head
     where (select count(*) from seen) > 0;
@@ -713,32 +723,44 @@ end $$;
 grant execute on function duly.write_lean_jobs to duly_engine;
 
 -- Write one new job as a lean record; returns false, and writes nothing, if it may be a duplicate or has to be refused.
--- Lone jobs are enqueued most often: single rows instead of sets, and one look at all that is needed.
+-- Lone jobs are enqueued most often, and mostly by processes that did nothing before: single rows instead of sets, and few
+-- statements, because each has to be started and ended.
 -- Locks: the ledger key.
 create function duly.write_lean_job(
     p_org uuid, p_policy text, p_head duly.job_head, p_job uuid, p_result uuid, p_payload jsonb, p_key text,
-    p_options json, p_now timestamptz, p_wake boolean
+    p_options json, p_wake boolean
 ) returns boolean
     language plpgsql
 as $$
 declare
+    v_now timestamptz := duly.now();
     v_policy duly.policies;
     v_gated boolean;
     v_lane text;
     v_subject text := p_options ->> 'subject_id';
     v_ref text := p_options ->> 'payload_ref';
-    v_hash text := coalesce(p_options ->> 'payload_hash', duly.payload_hash(p_payload));
+    v_text text := p_payload::text;
+    v_hash text := coalesce(p_options ->> 'payload_hash', duly.payload_hash(p_payload, v_text));
 begin
+    -- A caller whose clock is far off would miss the partitions: its jobs get other ids.
+    if p_job not between duly.uuid7_floor(v_now - interval '1 day') and duly.uuid7_floor(v_now + interval '1 day')
+        or p_options ->> 'run_identity_hash' is not null or p_options ->> 'scheduled_for' is not null
+        or not duly.check_payload(p_payload)
+        or not duly.check_origin(p_head.job_type, p_head.actor_type, p_head.actor_id, p_head.request_id, p_head.correlation_id)
+    then
+        return false;
+    end if;
     for i in 1..2 loop
         select p.policy_hash, p.queue, p.priority, p.category, p.max_attempts, p.ledger_ttl, exists (select from duly.gates)
         into v_policy.policy_hash, v_policy.queue, v_policy.priority, v_policy.category, v_policy.max_attempts,
              v_policy.ledger_ttl, v_gated
-        from duly.policies p
-        join duly.queues q on q.queue = p.queue
-        where p.policy_hash = duly.policy_hash(p_policy)
-          and exists (select from duly.organizations o where o.org_id = p_org and o.status = 'active');
-        exit when found;
-        if i = 2 then
+        from duly.layouts l
+        left join (duly.policies p join duly.queues q on q.queue = p.queue)
+            on p.policy_hash = duly.policy_hash(p_policy)
+            and exists (select from duly.organizations o where o.org_id = p_org and o.status = 'active')
+        where l.layout = 4;
+        exit when v_policy.policy_hash is not null;
+        if i = 2 or not found then
             return false;
         end if;
         perform duly.find_policies(array[p_policy]); -- the first job of a policy
@@ -750,40 +772,44 @@ begin
         end if;
         v_lane := duly.lane(v_policy.queue, p_head.job_type);
     end if;
-    insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
-    values (p_org,
-        duly.key_hash(coalesce(
-            p_key, duly.generated_key(p_org, p_head.job_type, p_head.project_id, v_subject, v_hash))),
-        p_job, p_now, p_now + v_policy.ledger_ttl)
-    on conflict do nothing;
-    if not found then
-        return false;
-    end if;
-    insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, first_job, job_count, job_ids)
-    values (p_org, p_now, 'job.queued', 1, p_job, 1, array[p_job]);
-    insert into duly.ready (queue, org_id, rank, job_id, fresh)
-    values (v_lane, p_org, -v_policy.priority, p_job, true);
+    with seen as (
+        insert into duly.key_ledger (org_id, key_hash, job_id, first_seen_at, expires_at)
+        values (
+            p_org, duly.key_hash(coalesce(p_key, duly.generated_key(
+                duly.key_prefix(p_org, p_head.job_type, p_head.project_id), v_subject, v_hash))),
+            p_job, v_now, v_now + v_policy.ledger_ttl)
+        on conflict do nothing
+        returning 1
+    ), event as (
+        insert into duly.event_batches (org_id, occurred_at, event_type, event_seq, first_job, job_count, job_ids)
+        select p_org, v_now, 'job.queued', 1, p_job, 1, array[p_job] from seen
+    ), runnable as (
+        insert into duly.ready (queue, org_id, rank, job_id, fresh)
+        select v_lane, p_org, -v_policy.priority, p_job, true from seen
+    )
     insert into duly.job_records (
         org_id, job_id, result_id, job_type, category, queue, priority, max_attempts, project_id, subject_id, actor_type,
         actor_id, request_id, correlation_id, traceparent, idempotency_key, payload, payload_ref, payload_hash, policy_hash,
         metadata, run_at, parent_id, created_at, queued_xid)
-    values (
+    select
         p_org, p_job, p_result, p_head.job_type, v_policy.category, v_policy.queue, v_policy.priority,
         v_policy.max_attempts, p_head.project_id, v_subject, p_head.actor_type, p_head.actor_id, p_head.request_id,
         p_head.correlation_id, p_head.traceparent, p_key, p_payload, v_ref,
-        case when v_ref is not null or octet_length(p_payload::text) > 500 then v_hash end,
-        v_policy.policy_hash, (p_options ->> 'metadata')::jsonb, p_now, p_head.parent_id, p_now, pg_current_xact_id());
-    if p_wake then
+        case when v_ref is not null or octet_length(v_text) > 500 then v_hash end,
+        v_policy.policy_hash, (p_options ->> 'metadata')::jsonb, v_now, p_head.parent_id, v_now, pg_current_xact_id()
+    from seen;
+    if found and p_wake then
         -- It names itself, so that an idle worker claims it without a search.
         perform pg_notify('duly_ready', concat_ws(' ', v_lane, p_org, -v_policy.priority, p_job));
+        return true;
     end if;
-    return true;
+    return found;
 end $$;
 grant execute on function duly.write_lean_job to duly_engine;
 
 -- As before, but policies are the texts of a JSON array: they are stored once, and found by the hashes of their texts.
 create function duly.enqueue_batch(
-    p_org uuid, p_policies json, p_heads json, p_job_ids uuid[], p_result_ids uuid[], p_payloads json,
+    p_org uuid, p_policies json, p_heads json, p_job_ids uuid[], p_result_ids uuid[], p_payloads jsonb,
     p_head_of integer[] default null, p_keys text[] default null, p_options json default null, p_wake boolean default true
 ) returns setof duly.job_written
     -- A plan that was made while a table was empty would read it from end to end when it is full.
@@ -796,27 +822,20 @@ declare
     v_lean boolean;
     v_policies duly.policies[];
     v_heads duly.job_head[];
-    v_head duly.job_head;
-    v_payload jsonb;
 begin
-    perform duly.check_session(p_org);
-    v_lean := exists (select from duly.layouts l where l.layout = 4) and (p_options is null or not exists (
-        select from json_to_recordset(p_options) as o(run_identity_hash text, scheduled_for text)
-        where o.run_identity_hash is not null or o.scheduled_for is not null));
-    if v_lean and cardinality(p_job_ids) = 1 then
-        v_head := json_populate_record(null::duly.job_head, p_heads -> 0);
-        v_payload := p_payloads -> 0;
-        perform duly.check_origin(v_head.job_type, v_head.actor_type, v_head.actor_id, v_head.request_id, v_head.correlation_id);
-        perform duly.check_payload(v_payload);
-        -- A caller whose clock is far off would miss the partitions: its jobs get other ids.
-        if p_job_ids[1] between v_first and v_last
-            and duly.write_lean_job(p_org, (p_policies -> 0)::text, v_head, p_job_ids[1], p_result_ids[1], v_payload,
-                p_keys[1], p_options -> 0, v_now, p_wake)
-        then
-            return;
-        end if;
-        v_lean := false;
+    if p_org is null or p_org is distinct from duly.current_org() then
+        perform duly.check_session(p_org);
     end if;
+    if cardinality(p_job_ids) = 1 and duly.write_lean_job(
+        p_org, (p_policies -> 0)::text, json_populate_record(null::duly.job_head, p_heads -> 0), p_job_ids[1],
+        p_result_ids[1], p_payloads -> 0, p_keys[1], p_options -> 0, p_wake)
+    then
+        return;
+    end if;
+    v_lean := cardinality(p_job_ids) > 1 and exists (select from duly.layouts l where l.layout = 4)
+        and (p_options is null or not exists (
+            select from json_to_recordset(p_options) as o(run_identity_hash text, scheduled_for text)
+            where o.run_identity_hash is not null or o.scheduled_for is not null));
     v_heads := array(select h from json_populate_recordset(null::duly.job_head, p_heads) h);
     if v_lean and (select bool_and(j between v_first and v_last) from unnest(p_job_ids) j) then
         perform duly.check_org(p_org);
@@ -846,7 +865,7 @@ begin
             'payload_ref', o.payload_ref, 'payload_hash', o.payload_hash, 'metadata', o.metadata,
             'scheduled_for', o.scheduled_for, 'parent_id', h.parent_id) order by j.ord)
         from rows from (
-            unnest(p_job_ids), unnest(p_result_ids), unnest(p_head_of), unnest(p_keys), json_array_elements(p_payloads)
+            unnest(p_job_ids), unnest(p_result_ids), unnest(p_head_of), unnest(p_keys), jsonb_array_elements(p_payloads)
         ) with ordinality as j(job_id, result_id, head, idempotency_key, payload, ord)
         left join json_to_recordset(coalesce(p_options, '[]')) as o(
             ord bigint, subject_id text, run_identity_hash text, payload_ref text, payload_hash text, metadata json,
@@ -865,13 +884,38 @@ begin
           and a.grantee <> 0
     loop
         execute format('grant execute on function duly.enqueue_batch(
-            uuid, json, json, uuid[], uuid[], json, integer[], text[], json, boolean) to %s', v_role);
+            uuid, json, json, uuid[], uuid[], jsonb, integer[], text[], json, boolean) to %s', v_role);
     end loop;
 end $$;
 drop function duly.enqueue_batch(uuid, jsonb, json, uuid[], uuid[], json, integer[], text[], json, boolean);
 drop function duly.write_new_jobs;
+
+-- The same for one job, whose values need no arrays and documents.
+create function duly.enqueue_one(
+    p_org uuid, p_policy text, p_job_type text, p_actor_type text, p_actor_id text, p_request_id text, p_correlation_id text,
+    p_project uuid, p_traceparent text, p_parent uuid, p_job uuid, p_result uuid, p_payload jsonb, p_key text, p_options json,
+    p_wake boolean
+) returns setof duly.job_written
+    language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+as $$
+declare
+    v_head duly.job_head := row(
+        p_job_type, 0, p_actor_type, p_actor_id, p_request_id, p_correlation_id, p_project, p_traceparent, p_parent);
+begin
+    if p_org is null or p_org is distinct from duly.current_org() then
+        perform duly.check_session(p_org);
+    end if;
+    if not duly.write_lean_job(p_org, p_policy, v_head, p_job, p_result, p_payload, p_key, p_options, p_wake) then
+        return query select w.* from duly.enqueue_batch(
+            p_org, json_build_array(p_policy::json), json_build_array(v_head), array[p_job], array[p_result],
+            jsonb_build_array(p_payload), null, array[p_key],
+            case when p_options is not null then json_build_array(p_options) end, p_wake) w;
+    end if;
+end $$;
+grant execute on function duly.enqueue_one to duly_tenant;
 grant create on schema duly to duly_engine;
 alter function duly.enqueue_batch owner to duly_engine;
+alter function duly.enqueue_one owner to duly_engine;
 revoke create on schema duly from duly_engine;
 
 ----------------------------------------------------------------------------------------------------------------------

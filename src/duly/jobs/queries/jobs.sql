@@ -5,8 +5,14 @@
 -- Foreign connections and plain SQL call the same function, with its notification.
 -- Returns the jobs that are not as specified: duplicates, and jobs that got another id.
 select ord, job_id, created from duly.enqueue_batch(
-    %(org_id)s, %(policies)s::json, %(heads)s::json, %(job_ids)s::uuid[], %(result_ids)s::uuid[], %(payloads)s::json,
+    %(org_id)s, %(policies)s::json, %(heads)s::json, %(job_ids)s::uuid[], %(result_ids)s::uuid[], %(payloads)s::jsonb,
     %(head_of)s::integer[], %(keys)s::text[], %(options)s::json, %(wake)s)
+
+-- name: enqueue_one
+-- Purpose: `enqueue` for one job, whose values need no arrays and documents.
+select ord, job_id, created from duly.enqueue_one(
+    %(org_id)s, %(policy)s, %(job_type)s, %(actor_type)s, %(actor_id)s, %(request_id)s, %(correlation_id)s, %(project_id)s,
+    %(traceparent)s, %(parent_id)s, %(job_id)s, %(result_id)s, %(payload)s::jsonb, %(key)s, %(options)s, %(wake)s)
 
 -- name: cancel
 -- Purpose: cancel a queued job at once, or request it from the worker that holds the job.
