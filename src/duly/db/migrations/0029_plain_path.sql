@@ -78,29 +78,6 @@ alter table duly.event_log add column batched boolean not null default false;
 insert into duly.partitioned_tables values
     ('job_ends', 'job_id', 'uuid7', 'month', 3, '', 'job_ends', 'finished_at', false),
     ('event_batches', 'occurred_at', 'time', 'month', 3, '', 'event_batches', 'occurred_at', false);
--- As before, but partitions store columns as their parent does: without a compression of arrays of ids.
-create or replace function duly.make_partition(p_parent text, p_from timestamptz, p_to timestamptz) returns boolean
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
-as $$
-declare
-    t duly.partitioned_tables := (select p from duly.partitioned_tables p where p.parent = p_parent);
-    child text := format('%s_%s', p_parent, to_char(p_from at time zone 'UTC', 'YYYYMMDD'));
-    low text := duly.partition_bound(t.key_kind, p_from);
-    high text := duly.partition_bound(t.key_kind, p_to);
-begin
-    if to_regclass('duly.' || child) is not null then
-        return false;
-    end if;
-    execute format('create table duly.%I (like duly.%I including defaults including constraints including storage) %s',
-        child, p_parent, t.storage);
-    execute format('with moved as (delete from duly.%I where %I >= %s and %I < %s returning *)
-        insert into duly.%I select * from moved', p_parent || '_default', t.key_column, low, t.key_column, high, child);
-    execute format('alter table duly.%I attach partition duly.%I for values from (%s) to (%s)',
-        p_parent, child, low, high);
-    perform duly.lock_partition(child);
-    return true;
-end $$;
-
 do $$
 declare
     v_parent text;
