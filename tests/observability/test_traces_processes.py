@@ -142,7 +142,7 @@ async def test_one_trace_spans_the_request_and_every_attempt_across_processes(
         job_id,
         request.pid,
     )
-    assert spans.only(enqueued.id, "jobs/enqueue").attributes["db.system.name"] == "postgresql"
+    assert spans.only(enqueued.id, "jobs/enqueue_one").attributes["db.system.name"] == "postgresql"
 
     first, second = spans.children(enqueued.id, "attempt shop.async")
     assert (first.kind, first.ok, first.attributes["error.type"]) == ("CONSUMER", False, "shop.later")
