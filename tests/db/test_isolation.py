@@ -70,7 +70,7 @@ def test_opening_any_policy_is_detected(filled: Conn) -> None:
 
 @pytest.mark.parametrize(
     ("table", "reference"),
-    [("job_records", {"job_id": uuid.uuid4(), "project_id": uuid.uuid4()}),
+    [("schedules", {"schedule_id": uuid.uuid4(), "name": "weekly", "project_id": uuid.uuid4()}),
      ("schedule_ticks", {"schedule_id": uuid.uuid4()})],
 )  # fmt: skip
 def test_a_foreign_key_error_does_not_reveal_rows_of_another_org(

@@ -227,8 +227,13 @@ async def test_a_project_of_another_org_is_refused(app: Duly, acting: uuid.UUID)
     other, project = uuid.uuid4(), uuid.uuid4()
     await app.create_org(other, "Other")
     await app.create_project(other, project, "Theirs")
-    with pytest.raises(errors.UnknownProject):
-        await declare(app).options(project_id=project).enqueue("DE")
+    build, refusals = declare(app), []
+    for theirs in (project, uuid.uuid4()):
+        for regions in (["DE"], ["DE", "FR"]):
+            with pytest.raises(errors.UnknownProject) as caught:
+                await app.enqueue_many([build.options(project_id=theirs).call(region) for region in regions])
+            refusals.append((str(caught.value), caught.value.field, caught.value.fix))
+    assert len(set(refusals)) == 1, "it is refused like one that does not exist"
 
 
 async def test_a_batch_of_two_orgs_is_refused(app: Duly, acting: uuid.UUID) -> None:

@@ -140,8 +140,8 @@ async def test_a_status_is_read_with_and_without_prepared_statements(
         await check(pooled)
         await check(direct)
         async with direct.engine() as conn:
-            assert conn.prepared == {"jobs/read_status", "stale_jobs/read_evidence"}
-            conn.prepared = frozenset()  # as if preparing had been interrupted
+            assert set(conn.prepared) == {"jobs/read_status", "stale_jobs/read_evidence"}
+            conn.prepared = {}  # as if preparing had been interrupted
         await check(direct)
         async with direct.engine() as conn:
             await conn.execute("select 1", prepare=True)

@@ -14,8 +14,8 @@ from duly.core.decide import JobState, decide
 from duly.core.outcome import Completed, ErrorInfo, Retried
 from duly.core.policy import RetryPolicy
 from duly.core.states import Status
-from duly.db.database import ENGINE_ROLE_SQL, begin_tenant_sql
 from duly.db.pool import Connection
+from duly.db.session_settings import ENGINE_ROLE_SQL, begin_tenant_sql
 from duly.jobs import stale_jobs as stale_jobs
 from duly.jobs import store as job_store
 from duly.worker import claim as claims

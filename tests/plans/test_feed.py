@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly.db.database import ENGINE_ROLE_SQL
 from duly.db.rows import PREFER_INDEX_ORDER
+from duly.db.session_settings import ENGINE_ROLE_SQL
 from duly.db.statements import statement
 from tests.db.open_transactions import wait_for_transactions
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly.db.database import ENGINE_ROLE_SQL
+from duly.db.session_settings import ENGINE_ROLE_SQL
 from duly.db.statements import statement
 
 ROWS = 20_000

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from duly.core.job import SYSTEM_ORG
-from duly.db.database import ENGINE_ROLE_SQL
 from duly.db.rows import PREFER_INDEX_ORDER
+from duly.db.session_settings import ENGINE_ROLE_SQL
 from duly.db.statements import statement
 from tests.db.open_transactions import wait_for_transactions
 from tests.plans.test_listing import nodes

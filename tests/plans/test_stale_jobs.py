@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from duly import Actor, Duly, context
-from duly.db.database import ENGINE_ROLE_SQL
 from duly.db.pool import Connection
+from duly.db.session_settings import ENGINE_ROLE_SQL
 from duly.db.statements import statement
 from duly.jobs.stale_jobs import QueueScanCursor, find_stale_queued
 from tests.plans.plan_recorder import OPTIONS, PlanRecorder

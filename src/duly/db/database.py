@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import Context
 from datetime import timedelta
-from functools import lru_cache
 from typing import Literal, LiteralString, Self, TypeVar
 from uuid import UUID
 from weakref import WeakSet
@@ -28,36 +27,32 @@ from psycopg_pool import PoolTimeout
 from duly.core.errors import StoreError, StoreUnavailable
 from duly.db.errors import translate_error
 from duly.db.pool import Connection, PoolSize, PoolUsage, make_pool
-from duly.db.prepared import StatementValues, execute_sql, inline_sql, rows_as_json, run_transaction
+from duly.db.prepared import (
+    StatementValues,
+    execute_sql,
+    inline_sql,
+    parameters,
+    rows_as_json,
+    run_transaction,
+)
+from duly.db.session_settings import (
+    BEGIN_AUDITOR,
+    BEGIN_ENGINE,
+    BEGIN_LOGIN,
+    BEGIN_ONE_SNAPSHOT,
+    ENGINE_CONNECTION,
+    SET_PLANNER,
+    begin_tenant_sql,
+    tenant_settings,
+)
 from duly.db.statements import Statement
 from duly.db.traced_cursor import StatementTracer, statement_name
 
 T = TypeVar("T")
 Channel = Literal["duly_ready"]
 
-_TENANT = "begin; set local role duly_tenant; set local duly.org_id = '{}'; set local jit = off"
-_AUDITOR = _TENANT.replace("duly_tenant", "duly_auditor")
-# The engine's statements need nested loops over indexes; with stale statistics the planner prefers hashes, or
-# reads a whole table and materializes it.
-_PLANNER_SETTINGS = {
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "enable_seqscan": "off",
-    "enable_material": "off",
-    "plan_cache_mode": "force_generic_plan",
-}
-_LOGIN = "begin read only; set local statement_timeout = '5s'; set local jit = off"
-_ENGINE_SETTINGS = {"role": "duly_engine", "jit": "off", **_PLANNER_SETTINGS}
-ENGINE_ROLE_SQL = "; ".join(f"set local {name} = {value}" for name, value in _ENGINE_SETTINGS.items())
-_ENGINE = f"begin; {ENGINE_ROLE_SQL}"
-_ENGINE_CONNECTION = "; ".join(f"set {name} = {value}" for name, value in _ENGINE_SETTINGS.items())
-_RESET_SETTINGS = "; ".join(
-    f"set local {name} to default" for name in (*_PLANNER_SETTINGS, "lock_timeout", "statement_timeout")
-)
 # An open transaction of the application may lock a row that a batch needs: the others must not wait for it.
 _LOCK_TIMEOUT = "lock_timeout = '5s'"
-_ONE_SNAPSHOT = "begin isolation level repeatable read"
-_SET_PLANNER = "select " + ", ".join(f"set_config('{n}', '{v}', true)" for n, v in _PLANNER_SETTINGS.items())
 _MAX_TRIES = 5
 _MAX_WARM_CONNECTIONS = 2
 _PLAN_LIFETIME = 5.0
@@ -137,7 +132,7 @@ class Database:
             cursor = await conn.execute("select pg_backend_pid()")
             # Another pid means a pooler that was not configured.
             if await cursor.fetchone() == (conn.info.backend_pid,):
-                await conn.execute(f"{_ENGINE_CONNECTION}; set {_LOCK_TIMEOUT}")
+                await conn.execute(f"{ENGINE_CONNECTION}; set {_LOCK_TIMEOUT}")
                 conn.is_engine = True
         except psycopg.Error as error:
             self._connect_error = str(error).strip()
@@ -152,7 +147,7 @@ class Database:
     @asynccontextmanager
     async def auditor(self, org_id: UUID) -> AsyncIterator[Connection]:
         """Open a transaction that can only read and append to the audit trail of this org."""
-        async with self._session(_AUDITOR.format(UUID(str(org_id)))) as conn:
+        async with self._session(BEGIN_AUDITOR.format(UUID(str(org_id)))) as conn:
             yield conn
 
     async def tenant_statement(
@@ -168,26 +163,35 @@ class Database:
 
         The notification is sent after the commit: as part of it, it would lock out others until that is done.
         """
-        async with self._connection() as conn:
-            begin = self._begin(conn, begin_tenant_sql(org_id))
-            if lock_timeout is not None:
-                begin += f"; set local lock_timeout = {int(lock_timeout.total_seconds() * 1000)}"
-            end = "commit" if notify is None else f"commit; notify {notify}"
+        statements = [tenant_settings(org_id, lock_timeout), (query, parameters(query, values))]
+        conn = await self._take()
+        try:
+            if conn.is_engine:
+                raise _for_engine_alone()
             with self._trace(statement_name(query)):
-                return await run_transaction(conn, f"{begin}; {inline_sql(query, values)}; {end}")
+                try:
+                    return await run_transaction(conn, statements, prepare=self._caches_plans, notify=notify)
+                except psycopg.errors.InvalidSqlStatementName:
+                    conn.prepared = {}  # psycopg has deallocated all prepared statements
+                    return await run_transaction(conn, statements, prepare=self._caches_plans, notify=notify)
+        except BaseException as error:
+            await self._recover(conn, error)
+            raise
+        finally:
+            await self._give_back(conn)
 
     async def read_in_one_snapshot(
         self, org_id: UUID, tenant_query: str, engine_query: str, values: StatementValues
     ) -> tuple[list[str], list[str]]:
         """Return the rows of a statement of the org and one of the engine as JSON, in one round trip."""
         async with self._connection() as conn:
-            begin = self._begin(conn, begin_tenant_sql(org_id)).replace("begin", _ONE_SNAPSHOT, 1)
+            begin = self._begin(conn, begin_tenant_sql(org_id)).replace("begin", BEGIN_ONE_SNAPSHOT, 1)
             try:
                 return await self._read_both(conn, begin, (tenant_query, engine_query), values)
             except psycopg.errors.InvalidSqlStatementName:
                 # After some errors psycopg deallocates all prepared statements, without a notice.
                 await AsyncConnection.rollback(conn)
-                conn.prepared = frozenset()
+                conn.prepared = {}
                 return await self._read_both(conn, begin, (tenant_query, engine_query), values)
 
     async def _read_both(
@@ -200,20 +204,20 @@ class Database:
             for name in names
         ]
         both = f"{first}; set local role duly_engine; {second}"
-        cursor = await conn.execute(Statement(f"{begin}; {_SET_PLANNER}; {both}; commit", names[0]))
+        cursor = await conn.execute(Statement(f"{begin}; {SET_PLANNER}; {both}; commit", names[0]))
         _, tenant_rows, engine_rows = [[row[0] for row in rows] async for rows in _result_sets(cursor)]
         return tenant_rows, engine_rows
 
     @asynccontextmanager
     async def engine(self) -> AsyncIterator[Connection]:
         """Open a transaction of the engine, which works for all orgs."""
-        async with self._in_time(), self._session(_ENGINE) as conn:
+        async with self._in_time(), self._session(BEGIN_ENGINE) as conn:
             yield conn
 
     @asynccontextmanager
     async def login(self) -> AsyncIterator[Connection]:
         """Open a read-only transaction with the login role, which may read more of the server."""
-        async with self._session(_LOGIN) as conn:
+        async with self._session(BEGIN_LOGIN) as conn:
             yield conn
 
     @asynccontextmanager
@@ -272,9 +276,9 @@ class Database:
 
     def _begin(self, conn: Connection, begin: str) -> str:
         """Return the text that opens the transaction on this connection."""
-        engine = begin == _ENGINE
+        engine = begin == BEGIN_ENGINE
         if conn.is_engine and not engine:
-            raise StoreError("the pool is for the engine alone", fix="open another one for tenants")
+            raise _for_engine_alone()
         if conn.is_engine:
             return "begin"
         return f"{begin}; set local {_LOCK_TIMEOUT}" if engine and self.session_timeout is not None else begin
@@ -299,19 +303,24 @@ class Database:
         try:
             yield conn
         except BaseException as error:
-            conn.prepared = frozenset()  # psycopg deallocates all prepared statements with a rollback
+            await self._recover(conn, error)
+            raise
+        finally:
+            await self._give_back(conn)
+
+    async def _recover(self, conn: Connection, error: BaseException) -> None:
+        """Roll back the transaction of a connection after an error, and raise it translated if it can be."""
+        if conn.pgconn.transaction_status != TransactionStatus.IDLE:
+            conn.prepared = {}  # psycopg deallocates all prepared statements with a rollback
             # A connection that does not respond must not block the task that was cancelled because of it.
             with suppress(psycopg.Error, TimeoutError):
                 async with asyncio.timeout(_ROLLBACK_TIMEOUT):
                     await AsyncConnection.rollback(conn)
-            translated = translate_error(error) if isinstance(error, psycopg.Error) else None
-            if translated is None:
-                raise
+        translated = translate_error(error) if isinstance(error, psycopg.Error) else None
+        if translated is not None:
             raise translated from error
-        finally:
-            await self._give_back(conn)
 
-    async def _take(self, use: str) -> Connection:
+    async def _take(self, use: str = "") -> Connection:
         """Take a live connection. One that died while idle is replaced: nothing was sent on it."""
         for _ in range(self._pool.max_size + 1):
             conn = self._pop_warm(use) if self._warm else await self._get()
@@ -362,6 +371,10 @@ class Database:
             await self._pool.putconn(conn)
 
 
+def _for_engine_alone() -> StoreError:
+    return StoreError("the pool is for the engine alone", fix="open another one for tenants")
+
+
 async def _result_sets(cursor: AsyncCursor[TupleRow]) -> AsyncIterator[list[TupleRow]]:
     """Yield the rows of each statement of a text that returns rows."""
     more: bool | None = True
@@ -369,18 +382,6 @@ async def _result_sets(cursor: AsyncCursor[TupleRow]) -> AsyncIterator[list[Tupl
         if cursor.pgresult and cursor.pgresult.nfields:
             yield await cursor.fetchall()
         more = cursor.nextset()
-
-
-def tenant_role_sql(org_id: UUID) -> str:
-    """Return the text that turns the rest of an engine's transaction into a tenant's."""
-    return f"{begin_tenant_sql(org_id).removeprefix('begin; ')}; {_RESET_SETTINGS}"
-
-
-@lru_cache(maxsize=1024)
-def begin_tenant_sql(org_id: UUID) -> str:
-    """Return the text that opens a tenant's transaction."""
-    # A UUID has no characters that could end the literal.
-    return _TENANT.format(UUID(str(org_id)))
 
 
 async def retry_transaction(work: Callable[[], Awaitable[T]]) -> T:

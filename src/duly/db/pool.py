@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import psycopg
@@ -25,8 +26,8 @@ class Connection(AsyncConnection[TupleRow]):
     """The age of its cached plans, by the monotonic clock."""
     use = ""
     """What it was last taken for."""
-    prepared: frozenset[str] = frozenset()
-    """The names of its prepared statements."""
+    prepared: Mapping[str, bytes] = MappingProxyType({})
+    """The names of its prepared statements on the server."""
 
     def has_died(self) -> bool:
         """Return whether the server closed the connection: unrequested input is there, up to its end."""

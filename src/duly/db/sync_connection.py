@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from duly.core.errors import StoreError
-from duly.db.database import begin_tenant_sql
+from duly.db.session_settings import begin_tenant_sql
 from duly.db.traced_cursor import StatementTracer, traced_sync_cursor
 
 AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]

@@ -53,6 +53,8 @@ class EnqueueBatcher:
         self._waker = waker
         self._pending: dict[UUID, list[_PendingEnqueue]] = {}
         """The next batch of each org for which one is being written."""
+        self._met_others = True
+        """Whether others arrived during the last write: the next one waits for those about to arrive."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
 
@@ -91,11 +93,13 @@ class EnqueueBatcher:
         """
         pending = self._pending[org_id] = []
         try:
-            await asyncio.sleep(0)
-            if pending:
-                return None
+            if self._met_others:
+                await asyncio.sleep(0)
+                if pending:
+                    return None
             return await self._write(org_id, specs, lock_timeout=_BATCH_LOCK_TIMEOUT)
         finally:
+            self._met_others = bool(pending)
             if pending:
                 self._start(self._write_pending(org_id), context=Context())
             else:

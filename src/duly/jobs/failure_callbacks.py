@@ -22,8 +22,9 @@ from duly.core.errors import ConfigurationError, DulyError, StoreError
 from duly.core.job import JobSnapshot
 from duly.core.reconciliation import ReconciliationSource
 from duly.core.states import Outcome
-from duly.db.database import ENGINE_ROLE_SQL, retry_transaction, tenant_role_sql
+from duly.db.database import retry_transaction
 from duly.db.pool import Connection
+from duly.db.session_settings import ENGINE_ROLE_SQL, tenant_role_sql
 from duly.db.statements import statement
 from duly.jobs import store as job_store
 from duly.observability.logs import ids_of

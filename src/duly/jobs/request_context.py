@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -49,7 +49,7 @@ class RequestContext:
     def origin(self) -> Origin:
         """Return the origin of a job enqueued here; a missing org or actor raises."""
         if self.request_id is None:
-            return replace(self, request_id=f"req-{uuid.uuid4().hex}").origin()
+            return replace(self, request_id=f"req-{os.urandom(16).hex()}").origin()
         return self._origin
 
     @cached_property
@@ -130,7 +130,9 @@ def context(
         org_id=as_uuid("org_id", org_id),
         actor=checked_actor(actor),
         project_id=as_uuid("project_id", project_id),
-        request_id=checked_text("request_id", request_id) or outer.request_id or f"req-{uuid.uuid4().hex}",
+        request_id=checked_text("request_id", request_id)
+        or outer.request_id
+        or f"req-{os.urandom(16).hex()}",
         correlation_id=checked_text("correlation_id", correlation_id),
         traceparent=checked_traceparent(traceparent),
     )

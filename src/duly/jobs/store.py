@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 
@@ -19,7 +20,7 @@ from duly.core.outcome import CanceledBy
 from duly.core.states import Status
 from duly.db.database import Database
 from duly.db.pool import Connection
-from duly.db.prepared import Value
+from duly.db.prepared import Value, binary_uuid_array
 from duly.db.rows import first, rows
 from duly.db.statements import statement
 
@@ -63,13 +64,20 @@ def encode_batch(specs: Sequence[JobSpec]) -> dict[str, str | None]:
     return {
         "policies": f"[{','.join(policies)}]",
         "heads": f"[{','.join(heads)}]",
-        "job_ids": f"{{{','.join(job_ids)}}}",
-        "result_ids": f"{{{','.join(result_ids)}}}",
+        "job_ids": _text_array(job_ids),
+        "result_ids": _text_array(result_ids),
         "payloads": f"[{','.join(payloads)}]",
         "head_of": f"{{{','.join([numbers[head] for head in head_of])}}}" if len(heads) > 1 else None,
         "keys": f"{{{','.join(map(_array_element, keys))}}}" if any(keys) else None,
         "options": f"[{','.join(options)}]" if options else None,
     }
+
+
+def _batch_values(specs: Sequence[JobSpec]) -> dict[str, Value]:
+    """Return the arguments of `duly.enqueue_batch` after the org, with ids that need no parsing."""
+    ids = [spec[:2] for spec in specs]
+    job_ids, result_ids = map(binary_uuid_array, zip(*ids, strict=True))
+    return {**encode_batch(specs), "job_ids": job_ids, "result_ids": result_ids}
 
 
 def _job_values(spec: JobSpec) -> dict[str, Value]:
@@ -118,6 +126,10 @@ def _encode_options(spec: JobSpec, position: int) -> str:
     return json.dumps({name: value for name, value in options.items() if value is not None})
 
 
+def _text_array(elements: Iterable[str]) -> str:
+    return f"{{{','.join(elements)}}}"
+
+
 def _array_element(text: str | None) -> str:
     """Return an element of a text array in PostgreSQL's notation."""
     if text is None:
@@ -143,17 +155,17 @@ async def enqueue_and_commit(
     lock_timeout: timedelta | None = None,
 ) -> Differing:
     """Write the jobs of one org in a transaction of their own, which may also wake the workers."""
-    one = len(specs) == 1
-    values: dict[str, Value] = {"org_id": org_id, "wake": wake == "with commit"}
-    values |= _job_values(specs[0]) if one else encode_batch(specs)
-    rows = await database.tenant_statement(
+    run = partial(
+        database.tenant_statement,
         org_id,
-        statement("jobs/enqueue_one" if one else "jobs/enqueue"),
-        values,
         lock_timeout=lock_timeout,
         notify="duly_ready" if wake == "after commit" else None,
     )
-    return differing_jobs(len(specs), rows)
+    values: dict[str, Value] = {"org_id": org_id, "wake": wake == "with commit"}
+    if len(specs) > 1:
+        return differing_jobs(len(specs), await run(statement("jobs/enqueue"), values | _batch_values(specs)))
+    [(other,)] = await run(statement("jobs/enqueue_one"), values | _job_values(specs[0]))
+    return [other and EnqueuedJob(UUID(other["job_id"]), other["created"])]
 
 
 async def enqueue_jobs(conn: Connection, org_id: UUID, specs: Sequence[JobSpec]) -> list[EnqueuedJob]:

@@ -15,8 +15,8 @@ from duly.core.errors import ContractError
 from duly.core.job import SYSTEM_ORG, Actor, JobSnapshot
 from duly.core.reconciliation import ReconciliationKind, ReconciliationRecord, ReconciliationSource
 from duly.core.states import Status
-from duly.db.database import ENGINE_ROLE_SQL
 from duly.db.pool import Connection
+from duly.db.session_settings import ENGINE_ROLE_SQL
 from duly.jobs import stale_jobs
 from duly.jobs import store as job_store
 from duly.jobs.application import App

@@ -69,6 +69,11 @@ async def test_a_missing_default_partition_fails(app: Duly, sql: psycopg.Connect
         ("update duly.job_records set actor_id = ''", "no actor, request or correlation"),
         ("update duly.job_records set payload = '[]'", "its payload is not an object"),
         ("delete from duly.policies", "its policy is not stored"),
+        ("update duly.job_records set project_id = org_id", "its project does not exist"),
+        (
+            "update duly.key_ledger set final_status = 'lost'",
+            "its idempotency key has an unknown final status",
+        ),
         ("update duly.job_states set outcome = 'succeeded'", "its state contradicts itself"),
         ("update duly.job_states set progress_percent = 101", "its progress is not between 0 and 100"),
         ("update duly.event_log set event_seq = 0", "an event of it has no number"),

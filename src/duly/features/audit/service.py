@@ -12,7 +12,7 @@ from uuid import UUID
 from duly.core.errors import ContractError, MissingField, UnknownJob
 from duly.core.job import Actor
 from duly.core.states import AUDITED, EventType, Status, audit_event_name
-from duly.db.database import ENGINE_ROLE_SQL, tenant_role_sql
+from duly.db.session_settings import ENGINE_ROLE_SQL, tenant_role_sql
 from duly.features.arguments import check_org_exists, org_uuid, required_text
 from duly.features.audit import store, verification
 from duly.features.audit.chain import GENESIS, Chain, ChainProblem, entry_position, seal_position

@@ -17,9 +17,9 @@ import psycopg
 from psycopg import sql
 
 from duly.core.errors import StoreUnavailable
-from duly.db.database import ENGINE_ROLE_SQL
 from duly.db.pool import Connection
 from duly.db.rows import rows
+from duly.db.session_settings import ENGINE_ROLE_SQL
 
 Row = dict[str, Any]
 

@@ -10,7 +10,8 @@ select ord, job_id, created from duly.enqueue_batch(
 
 -- name: enqueue_one
 -- Purpose: `enqueue` for one job, whose values need no arrays and documents.
-select ord, job_id, created from duly.enqueue_one(
+-- Returns null, or the job that is stored instead.
+select duly.enqueue_one(
     %(org_id)s, %(policy)s, %(job_type)s, %(actor_type)s, %(actor_id)s, %(request_id)s, %(correlation_id)s, %(project_id)s,
     %(traceparent)s, %(parent_id)s, %(job_id)s, %(result_id)s, %(payload)s::jsonb, %(key)s, %(options)s, %(wake)s)
 

@@ -15,8 +15,9 @@ from duly.core.decide import Transition, finish
 from duly.core.error_report import describe_error
 from duly.core.errors import LeaseLost, StoreError
 from duly.core.outcome import AttemptOutcome, Completed, ErrorInfo, Failed, Lost, Retried
-from duly.db.database import ENGINE_ROLE_SQL, Database
+from duly.db.database import Database
 from duly.db.pool import Connection
+from duly.db.session_settings import ENGINE_ROLE_SQL
 from duly.db.statements import statement
 from duly.db.sync_connection import SyncConnection, open_sync_tenant
 from duly.db.sync_connection import abort_connection as cut_connection

@@ -91,6 +91,14 @@ cross join lateral (values
     ('its record has an empty idempotency key', j.idempotency_key = ''),
     ('its payload is not an object', jsonb_typeof(j.payload) <> 'object'),
     ('its policy is not stored', duly.policy_of(j.policy, j.policy_hash) is null),
+    ('its project does not exist', j.project_id is not null and not exists (
+        select from duly.projects p where p.org_id = j.org_id and p.project_id = j.project_id)),
+    ('its idempotency key has an unknown final status', exists (
+        select from duly.key_ledger l
+        where l.org_id = j.org_id and l.final_status not in ('succeeded', 'failed', 'dead')
+          and l.key_hash = duly.key_hash(coalesce(j.idempotency_key, duly.generated_key(
+              duly.key_prefix(j.org_id, j.job_type, j.project_id), j.subject_id,
+              coalesce(j.payload_hash, duly.payload_hash(j.payload))))))),
     ('its progress is not between 0 and 100', s.progress_percent not between 0 and 100),
     ('its state contradicts itself', not (
         (s.status in ('queued', 'running', 'partial') and s.outcome = 'pending' and s.finished_at is null)
