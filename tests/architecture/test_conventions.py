@@ -35,6 +35,13 @@ TRACKED = _files()
 SOURCES = [path for path in TRACKED if path.suffix == ".py"]
 
 
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    # Before Python 3.11.5 such a group consumes what it does not match; `(?>(?:...)*)` means the same.
+    possessive = re.compile(r"\)(?:[*+?]|\{[\d,{}]+\})\+")
+    package = [path for path in SOURCES if ROOT / "src" in path.parents]
+    assert [path.name for path in package if possessive.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_the_public_names_are_these() -> None:
     assert duly.__all__ == [
         *("Actor", "AsyncClient", "Cancel", "Client", "Context", "DomainRecord", "Duly"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from duly.core.redaction import printable
 
-WORD = re.compile(r"[^\W\d_]++(?:[-'\u2019][^\W\d_]++)*+")
+WORD = re.compile(r"[^\W\d_]++(?>(?:[-'\u2019][^\W\d_]++)*)")
 """Letters, with hyphens and apostrophes inside: Müller-Straße, don't."""
 
 _BLANK_LINE = re.compile(r"\n[ \t]*+\n\s*+")

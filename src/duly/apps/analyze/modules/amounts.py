@@ -53,7 +53,7 @@ _SPACE = "[ \u00a0\u202f]"
 _JOINED = "[ \u00a0\u202f-]"
 # Without backtracking: each run of digits and separators is read once.
 _NUMBER = re.compile(
-    rf"(?:(?<![\w.,])|(?<=EUR)|(?<=USD)|(?<=CHF)|(?<=GBP))\d++(?:[.,'\u2019]\d++|{_SPACE}\d{{3}}(?!\d))*+"
+    rf"(?:(?<![\w.,])|(?<=EUR)|(?<=USD)|(?<=CHF)|(?<=GBP))\d++(?>(?:[.,'\u2019]\d++|{_SPACE}\d{{3}}(?!\d))*)"
 )
 # As in TEUR, k€, MEUR: before a code or a sign, not before a word.
 _GLUED = r"(?P<glued>tsd|mio|mia|mrd|[tkm])(?=(?:eur|usd|chf|gbp|jpy)(?!\w)|[€$£¥])"

@@ -20,7 +20,9 @@ VA22 VG24 XK20 YE30
 _LENGTHS = {entry[:2]: int(entry[2:]) for entry in _COUNTRIES.split()}
 _HEAD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?=[ \u00a0]?[A-Za-z0-9]{2})")
 # Digits in groups of four, as only IBANs are written.
-_FOURS = re.compile(r"[A-Z]{2}[0-9]{2}(?:[ \u00a0]?[0-9]{4}){2,7}+(?:[ \u00a0]?[0-9]{1,3})?+(?![A-Za-z0-9])")
+_FOURS = re.compile(
+    r"[A-Z]{2}[0-9]{2}(?>(?:[ \u00a0]?[0-9]{4}){2,7}(?:[ \u00a0]?[0-9]{1,3})?)(?![A-Za-z0-9])"
+)
 
 
 def find_ibans(text: str) -> Iterator[FigureMatch]:
