@@ -27,6 +27,7 @@ class Way(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.other: Way | None = None
         self._late: deque[tuple[float, bytes]] = deque()
+        self._early: list[bytes] = []
         self.swallows = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -40,6 +41,10 @@ class Way(asyncio.Protocol):
         loop, delay = asyncio.get_running_loop(), self._link.proxy.delay
         if self.swallows:
             return
+        if not self._is_other_connected:
+            # Before Python 3.11.3 a transport reads although it was paused when its connection was made.
+            self._early.append(data)
+            return
         if not delay and not self._late:
             self._send(data)
             return
@@ -50,6 +55,16 @@ class Way(asyncio.Protocol):
     def _send_late(self) -> None:
         if self._late:
             self._send(self._late.popleft()[1])
+
+    @property
+    def _is_other_connected(self) -> bool:
+        return self.other is not None and self.other.transport is not None
+
+    def send_early(self) -> None:
+        """Pass on what came before the other end was connected."""
+        early, self._early = self._early, []
+        for data in early:
+            self.data_received(data)
 
     def _send(self, data: bytes) -> None:
         if self.other is not None and self.other.transport is not None:
@@ -120,6 +135,7 @@ class Proxy:
             link.hold(on=True)
         else:
             link.server.swallows = self._deaf_new
+            link.client.send_early()
             if not link.client.transport.is_closing():
                 link.client.transport.resume_reading()
 
