@@ -69,27 +69,25 @@ def test_opening_any_policy_is_detected(filled: Conn) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "reference"),
-    [("schedules", {"schedule_id": uuid.uuid4(), "name": "weekly", "project_id": uuid.uuid4()}),
-     ("schedule_ticks", {"schedule_id": uuid.uuid4()})],
-)  # fmt: skip
+    ("table", "target", "key", "others"),
+    [
+        ("schedules", "projects", "project_id", {"schedule_id": uuid.uuid4(), "name": "weekly"}),
+        ("schedule_ticks", "schedules", "schedule_id", {}),
+    ],
+)
 def test_a_foreign_key_error_does_not_reveal_rows_of_another_org(
-    filled: Conn, table: str, reference: dict[str, uuid.UUID]
+    filled: Conn, table: str, target: str, key: str, others: dict[str, object]
 ) -> None:
+    reference = {key: uuid.uuid4()}
     messages = []
     for exists in (False, True):
         with filled.transaction(force_rollback=True):
             if exists:
-                target = {"job_records": "projects", "schedule_ticks": "schedules"}[table]
-                insert(filled, target, B, **_without_job(reference), **({"name": "x"} if exists else {}))
+                insert(filled, target, B, **reference, name="x")
             with pytest.raises(psycopg.errors.ForeignKeyViolation) as caught, filled.transaction():
-                insert(filled, table, A, **reference)
+                insert(filled, table, A, **reference, **others)
             messages.append(caught.value.diag.message_detail)
     assert messages[0] == messages[1]
-
-
-def _without_job(reference: dict[str, uuid.UUID]) -> dict[str, uuid.UUID]:
-    return {name: value for name, value in reference.items() if name != "job_id"}
 
 
 def test_row_level_security_applies_to_direct_reads_of_partitions(filled: Conn) -> None:
