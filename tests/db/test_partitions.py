@@ -39,6 +39,20 @@ def test_ensure_partitions_creates_partitions_for_a_later_time(sql: psycopg.Conn
     assert "duly.job_records_20310601" in _partitions(sql, "job_records")
 
 
+def test_the_primary_key_of_a_partition_is_its_newest_index(sql: psycopg.Connection) -> None:
+    # While the partition is empty, the planner takes the newest of the indexes that fit a statement.
+    sql.execute("set duly.now = '2031-03-15T00:00:00Z'")
+    sql.execute("select duly.ensure_partitions()")
+    query = """
+        select p.partition from duly.partitions p
+        join pg_index i on i.indrelid = format('duly.%I', p.partition)::regclass
+        where p.starts_at is not null
+        group by 1 having max(i.indexrelid) <> max(i.indexrelid) filter (where i.indisprimary)
+    """
+    found = [name for (name,) in sql.execute(query)]
+    assert not [name for name in found if name.startswith("job_records_") or "_2031" in name]
+
+
 def test_rows_of_the_default_partition_move_to_a_new_partition(sql: psycopg.Connection) -> None:
     sql.execute("""
         insert into duly.event_log

@@ -92,16 +92,8 @@ BOUNDS: dict[Verb, Bound] = {
     ),
 }
 STATISTICS = ("of now", "of a hundred jobs", "of nothing")
-REPLANNED = (
-    operations.claim,
-    operations.claim_open,
-    operations.claim_named,
-    operations.promote,
-    operations.abandoned,
-    operations.enqueue_runs,
-    operations.read,
-)
-"""For an empty table one index is as good as another: these plans are good when they are made again."""
+REPLANNED = (operations.enqueue_runs, operations.read)
+"""Planned while a table is small, these read it from end to end, until the session makes its plans again."""
 
 
 class Stocks:
