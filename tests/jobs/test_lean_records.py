@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly import Duly, Job
+from duly import Actor, Duly, Job
 from duly.db.database import Database
 from duly.maintenance.layouts import LayoutSwitch
 
@@ -42,6 +42,7 @@ def build(app: Duly) -> Job[[str], None]:
 def write_full_records(sql: Conn) -> None:
     """Go back to before the switch: records have everything in them."""
     sql.execute("delete from duly.layouts where layout >= 3")
+    sql.execute("update duly.policies set lean = false")
 
 
 def rows(sql: Conn, job_id: uuid.UUID) -> dict[str, list[dict[str, Any]]]:
@@ -210,3 +211,34 @@ async def test_workers_of_the_previous_release_keep_records_full(
     await app.enqueue_many([build.call("FR"), build.call("IT")])
     assert sql.execute("select count(*), count(policy) from duly.job_records").fetchone() == (3, 3)
     assert sql.execute("select count(*) from duly.event_log").fetchone() == (3,)
+
+
+async def test_a_policy_that_the_switch_did_not_see_is_used_by_lean_records_after_it(
+    app: Duly, build: Job[[str], None], acting: uuid.UUID, sql: Conn
+) -> None:
+    lean = "select payload ->> 'region' from duly.job_records where queued_xid is not null order by 1"
+    unseen = "update duly.policies set lean = false"  # its transaction had not committed yet
+    await build.enqueue("DE")
+    sql.execute(unseen)
+    await build.enqueue("FR")
+    sql.execute(unseen)
+    await app.enqueue_many([build.call("IT"), build.call("NL")])
+    assert sql.execute(lean).fetchall() == [("DE",), ("FR",), ("IT",), ("NL",)]
+    assert sql.execute("select lean from duly.policies").fetchall() == [(True,)]
+
+
+async def test_a_queue_that_jobs_were_sent_to_cannot_be_deleted(
+    build: Job[[str], None], acting: uuid.UUID, sql: Conn
+) -> None:
+    await build.enqueue("DE")
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        sql.execute("delete from duly.queues where queue = 'q:planning'")
+
+
+async def test_a_queue_can_be_paused_while_a_transaction_stores_the_first_policy_that_names_it(
+    app: Duly, build: Job[[str], None], acting: uuid.UUID, sql: Conn
+) -> None:
+    async with app.tenant_session(acting) as conn:
+        await build.options(conn=conn).enqueue("DE")
+        async with asyncio.timeout(10):
+            await app.queues.pause("q:planning", actor=Actor.user("ops"), reason="the disk is full")
