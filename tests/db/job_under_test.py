@@ -40,7 +40,6 @@ class JobUnderTest:
                 slots=5,
                 after_org=ZERO_UUID,
                 gates=gates,
-                min_plain=1 if plain else 5,
             )
         if plain:
             [self.held] = claim.jobs

@@ -54,7 +54,6 @@ _COUNTED_IN_CLAIM = [
 _counted_at_failure = edited(
     jobs__claim=_COUNTED_IN_CLAIM,
     jobs__claim_open=_COUNTED_IN_CLAIM,
-    jobs__claim_named=_COUNTED_IN_CLAIM,
     jobs__settle=[
         (
             "update duly.job_states s set",

@@ -101,7 +101,9 @@ async def claim_open(stage: Stage) -> object:
 async def claim_named(stage: Stage) -> object:
     """Claim the job that a notification named."""
     row = await (
-        await stage.conn.execute("select queue, org_id, rank, job_id from duly.ready limit 1", prepare=False)
+        await stage.conn.execute(
+            "select queue, org_id, rank, job_id from duly.ready where fresh limit 1", prepare=False
+        )
     ).fetchone()
     if row is None:
         return None

@@ -54,8 +54,8 @@ with job as materialized (
         org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id)
     select org_id, job_id, 1, 'job.queued', 'queued', 0, now(), 'user', 'u1' from job
 ), ready as (
-    insert into duly.ready (queue, org_id, rank, job_id)
-    select 'q:default', org_id, 0, job_id from job where what = 'ready'
+    insert into duly.ready (queue, org_id, rank, job_id, fresh)
+    select 'q:default', org_id, 0, job_id, n %% 10 <> 0 from job where what = 'ready'
 ), scheduled as (
     insert into duly.scheduled (run_at, org_id, job_id, queue, rank)
     select now() + case what when 'due' then -1 else 1 end * (1 + n) * interval '1 second', org_id, job_id,

@@ -37,7 +37,10 @@ BOUNDS: dict[Verb, Bound] = {
     ),
     operations.claim_open: Bound(
         {"ready": 3 * BATCH, "job_records": BATCH, "gates": BATCH, "workers": 1},
-        {"ready_pkey", "job_records_pkey", "gates_pkey", "gates_by_type", "workers_pkey", "queues_pkey"},
+        {
+            *("ready_pkey", "job_records_pkey", "gates_pkey", "gates_by_type", "workers_pkey", "queues_pkey"),
+            "layouts_pkey",
+        },
     ),
     operations.claim_named: Bound(
         {"ready": 2, "job_records": 1, "gates": 2, "workers": 1},

@@ -99,7 +99,8 @@ class Acts(Sides):
         index %= len(self.known)
         worker, claim_id = self.known[index], self.fresh_id()
         ready = [life for life in self.lives.values() if life.row.waits_in == "ready"]
-        named = [ready[slots % len(ready)]] if way == "named" and ready else []
+        new = [life for life in ready if life.row.attempt == 0] if way == "named" else []
+        named = [new[slots % len(new)]] if new else []
 
         async def write(conn: Connection) -> claims.Claim:
             if named:
@@ -114,7 +115,6 @@ class Acts(Sides):
                 slots=slots,
                 after_org=UUID(int=0),
                 gates=way == "gates",
-                min_plain=1 if way == "plain" else 100,
             )
 
         taken = self.run(write, commit=fate != "undone").jobs

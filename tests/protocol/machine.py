@@ -19,7 +19,7 @@ _grip = st.tuples(st.sampled_from(["zombie", "held", "any"]), _number)
 _grips = st.lists(_grip, min_size=1, max_size=3)
 _ending = st.sampled_from(sorted(ENDINGS))
 _yes = st.booleans()
-_way = st.sampled_from(["gates", "open", "named", "plain", "plain"])
+_way = st.sampled_from(["gates", "open", "open", "named"])
 
 ACTS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "enqueue": (
@@ -82,7 +82,7 @@ class Protocol(RuleBasedStateMachine):
             self.acts.boot()
         for org in (0, 1):
             self.acts.enqueue(org=org, later=False, attempts=3, bridge=bridge)
-        self.acts.claim(index=0, slots=2, fate="answered", way="plain")
+        self.acts.claim(index=0, slots=2, fate="answered", way="open")
 
     @rule(act=st.runner().flatmap(lambda machine: machine.drawn))
     def do(self, act: tuple[str, dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from duly import Context, Duly, SyncContext
+from duly import Actor, Context, Duly, SyncContext
 from duly.testing import FreshDatabase
 from tests.journeys.consistency import check_consistency
 from tests.worker.proxy import Proxy
@@ -69,20 +69,22 @@ async def test_effects_happen_once_when_the_commit_response_is_lost(
 
 
 @pytest.mark.parametrize(
-    ("jobs", "statement"), [(5, "'job.completed', 'completed'"), (20, "insert into duly.job_ends")]
+    ("limit", "statement"), [(50, "'job.completed', 'completed'"), (None, "insert into duly.job_ends")]
 )
 async def test_a_completion_is_written_once_when_the_commit_response_is_lost(
-    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy, jobs: int, statement: str
+    app: Duly, acting: uuid.UUID, sql: psycopg.Connection, proxy: Proxy, limit: int | None, statement: str
 ) -> None:
     @app.job("step.take")
     async def take(n: int) -> int:
         return n
 
-    handles = await app.enqueue_many([take.call(n) for n in range(jobs)])
+    if limit is not None:  # jobs that it counts have a state
+        await app.limits.set(None, "step.take", max_running=limit, actor=Actor.user("ops"), reason="why")
+    handles = await app.enqueue_many([take.call(n) for n in range(5)])
     proxy.drop_commit_response(statement)
     async with working(app):
         await proxy.dropped.wait()
-        assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == list(range(jobs))
+        assert [await handle.result(WAIT_TIMEOUT) for handle in handles] == list(range(5))
     for handle in handles:
         assert await event_types(handle) == ["queued", "started", "completed"]
     assert sql.execute("select count(*) from duly.claims").fetchone() == (0,)

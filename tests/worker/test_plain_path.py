@@ -298,9 +298,13 @@ async def test_a_limit_counts_the_jobs_that_run_on_the_plain_path(
     assert sql.execute("select running from duly.gates").fetchone() == (0,)
 
 
-async def test_few_jobs_do_not_take_the_plain_path(quick: Duly, sql: psycopg.Connection) -> None:
-    await run(quick, "plain.quick", attempts=3, count=3)
-    assert (count(sql, "job_ends"), count(sql, "job_states")) == (0, 3)
+async def test_a_single_job_takes_the_plain_path(quick: Duly, sql: psycopg.Connection) -> None:
+    async with working(quick, slots=50) as worker:
+        await worker.listening.wait()
+        await worker.loop_events.wait("idle")
+        await quick.registry.get("plain.quick").enqueue(1)
+        await worker.loop_events.wait("settled", 1)
+    assert (count(sql, "job_ends"), count(sql, "job_states")) == (1, 0)
 
 
 async def test_workers_of_the_previous_release_keep_the_plain_path_off(

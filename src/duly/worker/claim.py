@@ -26,7 +26,6 @@ from duly.worker.metrics import WorkerMetrics
 
 _MAX_JOBS_PER_CLAIM = 500
 _MAX_JOBS_PER_HINT = 10
-_MIN_PLAIN_JOBS = 10
 _MAX_PEEKS_PER_ROUND = 20
 _CLOSED_GATE_PAUSE = timedelta(milliseconds=250)
 _PEEK_TTL = 0.05
@@ -157,13 +156,11 @@ async def claim_jobs(
     job_type: str = "",
     max_orgs: int = 1000,
     gates: bool = True,
-    min_plain: int = _MIN_PLAIN_JOBS,
 ) -> Claim:
     """Claim up to `slots` runnable jobs of a lane, round-robin over the orgs after `after_org`.
 
     One call visits at most `max_orgs` orgs. Without `gates` it is cheaper, but where a gate stands it claims
-    nothing, and returns `more`; and at least `min_plain` new jobs take the plain path, with a claim of their
-    own.
+    nothing, and returns `more`; and new jobs take the plain path, with a claim of their own.
     """
     plain_claim_id = uuid4()
     values: dict[str, Any] = {
@@ -177,7 +174,7 @@ async def claim_jobs(
     if gates:
         cursor = await conn.execute(statement("jobs/claim"), {**values, "job_type": job_type}, prepare=True)
     else:
-        values |= {"plain_claim_id": plain_claim_id, "min_plain": min_plain}
+        values["plain_claim_id"] = plain_claim_id
         cursor = await conn.execute(statement("jobs/claim_open"), values, prepare=True)
     rows = await cursor.fetchall()
     if not rows:
@@ -189,10 +186,10 @@ async def claim_named_job(conn: Connection, job: NamedJob, *, worker_id: UUID, c
     """Claim the job that a notification named, unless it is gone or a gate might hold it back."""
     values = {"worker_id": worker_id, "claim_id": claim_id, **job._asdict()}
     cursor = await conn.execute(statement("jobs/claim_named"), values, prepare=True)
-    return Claim(_jobs(await cursor.fetchall(), claim_id), job.org_id, more=False)
+    return Claim(_jobs(await cursor.fetchall(), claim_id, claim_id), job.org_id, more=False)
 
 
-def _jobs(rows: Sequence[TupleRow], claim_id: UUID, plain_claim_id: UUID | None = None) -> list[ClaimedJob]:
+def _jobs(rows: Sequence[TupleRow], claim_id: UUID, plain_claim_id: UUID) -> list[ClaimedJob]:
     """Return the jobs of the rows. A row without a policy has the policy of the row before it."""
     jobs, policy, left_jobs = [], "", set[UUID]()
     for row in rows:

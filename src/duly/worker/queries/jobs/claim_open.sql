@@ -2,8 +2,7 @@
 -- The same as `claim` without its gates, which cost a lone job a third of its claim: nearly all installations have none.
 -- If an org that it meets has a gate, or any job type, it claims nothing and returns `more`; the caller uses `claim` then.
 -- Transition: claim, queued -> running. The attempt is counted here. Event: job.started.
--- New jobs take the plain path if there are at least `min_plain` of them: their claim row is all that is written for them,
--- with one batch of events per org. Of fewer, the row of a claim would cost readers more than it saves.
+-- New jobs take the plain path: their claim row is all that is written for them, with one batch of events per org.
 -- Locks: rows of ready, skipping those that others lock; then their state rows.
 -- Index: as in `claim`: one step per org over ready's primary key, then the first rows of each org.
 -- Materialized: without it the planner may claim more rows than the limit.
@@ -56,8 +55,7 @@ with recursive walk as (
     delete from duly.ready r where r.ctid = any (array(select p.row_id from picked p))
 ), plain as materialized (
     select p.org_id, p.job_id from picked p
-    where p.fresh and (select count(*) from picked f where f.fresh) >= %(min_plain)s
-      and exists (select from duly.layouts l where l.layout = 2)
+    where p.fresh and exists (select from duly.layouts l where l.layout = 2)
     order by p.job_id
 ), held as (
     insert into duly.job_states as s (
