@@ -75,9 +75,14 @@ async def test_a_violated_promise_is_reported(app: Duly, sql: psycopg.Connection
         await checker.check_once(sql)
         assert {checker.states[name].verdict for name in ("I2", "I3", "I6", "I12", "I15", "I19")} == {"held"}
         assert checker.states["I7"].verdict == "unseen"
-        sql.execute("update duly.job_states set updated_at = now()")
+        sql.execute("update duly.job_ends set finished_at = now()")
         await enqueue(2)
-        sql.execute("delete from duly.event_log where event_type = 'job.started'")
+        sql.execute(
+            "insert into duly.event_log "
+            "(org_id, job_id, event_seq, event_type, status, attempt, occurred_at, actor_type, actor_id) "
+            "select org_id, job_id, 9, 'job.progressed', 'running', 1, finished_at, 'worker', 'w' "
+            "from duly.job_ends"
+        )
         wait_for_transactions(sql)
         await checker.check_once(sql)
     broken = {name for name, state in checker.states.items() if state.verdict == "broken"}

@@ -82,7 +82,10 @@ BOUNDS: dict[Verb, Bound] = {
             "job_records_pkey",
         },
     ),
-    operations.read: Bound({"job_records": 1, "job_states": 1}, {"job_records_pkey", "job_states_pkey"}),
+    # A bitmap also has claims that were rolled back.
+    operations.read: Bound(
+        {"job_records": 1, "job_states": 1}, {"job_records_pkey", "job_states_pkey", "claims_plain"}
+    ),
     operations.lose: Bound({"workers": WORKERS}, {"workers_pkey", "workers_beating"}),
     # All claims are read, and the two of the lost worker once more; then its jobs.
     operations.abandoned: Bound(
@@ -127,6 +130,8 @@ async def stage_in(stock: Stock) -> AsyncIterator[Stage]:
     try:
         yield Stage(stock, conn, PlanRecorder(conn))
     finally:
+        # Before the next operation begins: it would skip what is locked.
+        await psycopg.AsyncConnection.rollback(conn)
         await conn.close()
 
 

@@ -155,7 +155,8 @@ async def test_large_payloads_and_many_events_are_left_out(
     @app.job("tell.long", retry=RetryPolicy(max_attempts=1))
     async def long(text: str) -> None: ...
 
-    handle = await long.enqueue("ä" * 40_000)
+    # A job with an identity has a state and its own events.
+    handle = await long.options(run_identity="long").enqueue("ä" * 40_000)
     await run_until_ended(app, handle)
     sql.execute(
         "insert into duly.event_log select org_id, job_id, 2 + n, 'job.progressed', status, attempt, "
