@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from bench.peers.adapters._common import Adapter, Gate, board, postgres, run
 from duly import Actor, Duly, Job, context
 
 ORGS = [UUID(int=number) for number in range(1, 21)]
-LARGEST, SMALLEST = 1_000, 500
+BATCH = 1_000
 IN_A_ROW = 250
 TABLES = (
     *("ready", "claims", "scheduled", "key_ledger", "job_records", "job_states", "job_ends"),
@@ -30,7 +30,8 @@ class Ours(Adapter):
     package = "duly"
     settings = (
         "twice the slots, 20 orgs, maintenance on, default leases and heartbeats; "
-        "bulk calls of 500 to 1,000 jobs; single calls 250 of an org, so that those that meet are one write"
+        "bulk calls of 1,000 jobs, org after org; "
+        "single calls 250 of an org, so that those that meet are one write"
     )
     persists = "record, state, an event for every step, idempotency ledger, audit chain"
 
@@ -96,11 +97,11 @@ class Ours(Adapter):
         return f"{os.getpid()}-{next(self.keys)}"
 
     async def send_many(self, kind: str, values: Sequence[int]) -> None:
-        """One call for each part, org after org."""
+        """One call for each thousand, as with PgQueuer, org after org."""
         job = self.jobs[kind]
-        for part in parts(values):
+        for start in range(0, len(values), BATCH):
             with context(org_id=next(self.orgs), actor=Actor.system("bench")):
-                await self.client.enqueue_many([job.call(value) for value in part])
+                await self.client.enqueue_many([job.call(value) for value in values[start : start + BATCH]])
 
     async def left(self) -> int:
         """Count the jobs that are ready, delayed or claimed."""
@@ -122,12 +123,6 @@ class Ours(Adapter):
             stop = await gate.ready()
             async with worker:
                 await stop.wait()
-
-
-def parts(values: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Return batches that are as large as useful, and small enough that every org gets some."""
-    size = min(LARGEST, max(SMALLEST, len(values) // len(ORGS)))
-    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 if __name__ == "__main__":
