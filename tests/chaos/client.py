@@ -52,9 +52,7 @@ class Client:
         await self._arrive()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen())
-            group.create_task(self._repeat_the_unanswered())
-            for work in (self._submit_on, self._submit_on, self._cancel_on, self._probe_on):
-                group.create_task(work())
+            group.create_task(self._ask_on())
             for _ in range(5):
                 group.create_task(self._follow_on())
             group.create_task(self._read_feed(self._name, ORGS[int(self._name[1:]) % len(ORGS)]))
@@ -79,6 +77,14 @@ class Client:
             event.set()
 
     # Submissions.
+
+    async def _ask_on(self) -> None:
+        """Send requests until the stop, and say when the last one has its answer."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._repeat_the_unanswered())
+            for work in (self._submit_on, self._submit_on, self._cancel_on, self._probe_on):
+                group.create_task(work())
+        (self._home / f"{self._name}.answered").touch()
 
     async def _submit_on(self) -> None:
         while not self._stop.is_set():

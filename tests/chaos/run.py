@@ -132,6 +132,7 @@ async def _load(run: Run, pair: Pair, crew: Crew, nemesis: Nemesis, report: Repo
     healed = time.monotonic()
     (run.home / "stop").touch()
     await asyncio.to_thread(_prepare, crew._env, "end")
+    await _until_answered(run, crew)
     report.unfinished = await _until_quiet(run, pair)
     report.quiet_after = time.monotonic() - healed
     (run.home / "quiet").touch()
@@ -143,6 +144,14 @@ async def _until_workers(pair: Pair, count: int) -> None:
         if pair.primary.ask("select count(*) from duly.workers") >= count:
             return
     raise RuntimeError("the workers did not come")
+
+
+async def _until_answered(run: Run, crew: Crew) -> None:
+    """Wait until no client repeats a request: its job would come after the quiet."""
+    async for _ in tries(run.patience, 0.5):
+        if all((run.home / f"{client.name}.answered").exists() for client in crew.clients):
+            return
+    raise RuntimeError("a client gets no answer")
 
 
 async def _until_quiet(run: Run, pair: Pair) -> str:
