@@ -81,6 +81,20 @@ async def test_a_connection_that_dies_in_use_raises_store_unavailable(
         assert await _backend(database)
 
 
+async def test_a_caller_that_waits_is_served_soon_after_the_database_is_back(
+    fresh: FreshDatabase, sql: psycopg.Connection
+) -> None:
+    async with Proxy(fresh.url) as proxy, Database(proxy.url, size=PoolSize(1, 1)) as database:
+        proxy.refuses = 5  # pauses that double would take 15 s
+        with pytest.raises(StoreUnavailable):
+            async with database.engine() as conn:
+                sql.execute(KILL)
+                await conn.execute("select 1")
+        async with asyncio.timeout(12):
+            assert await _backend(database)
+    assert proxy.refuses == 0
+
+
 async def test_a_failed_session_is_rolled_back(database: Database) -> None:
     org = uuid.uuid4()
     with pytest.raises(RuntimeError):

@@ -1,4 +1,4 @@
-"""A proxy in front of PostgreSQL that can drop the response to a commit, or all traffic."""
+"""A proxy in front of PostgreSQL that can drop the response to a commit, or all traffic, or be away."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Proxy:
         self.dropped = asyncio.Event()
         """Set when a response was dropped."""
         self._blackholes: set[asyncio.Event] = set()
+        self.refuses = 0
+        """So many connections are closed as soon as they are made."""
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_unix_server(self._accept, self._home / _SOCKET)
@@ -56,6 +58,10 @@ class Proxy:
         task.add_done_callback(self._serving.discard)
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        if self.refuses:
+            self.refuses -= 1
+            to_client.close()
+            return
         server, to_server = await asyncio.open_unix_connection(self._server_path)
         cut, blackhole = asyncio.Event(), asyncio.Event()
         self._blackholes.add(blackhole)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,7 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from duly.core.errors import StoreError
 from duly.db.traced_cursor import StatementTracer, traced_cursor
@@ -53,6 +55,8 @@ class Connection(AsyncConnection[TupleRow]):
 
 
 Pool = AsyncConnectionPool[Connection]
+_RECONNECT_TIMEOUT = 2.0
+"""Seconds after which an attempt to connect is given up and begun anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ def make_pool(
         max_size=size.max_size,
         timeout=size.timeout,
         open=False,
+        reconnect_timeout=_RECONNECT_TIMEOUT,
+        reconnect_failed=_go_on_connecting(),
         name="duly",
         connection_class=Connection,
         configure=configure,
@@ -100,3 +106,26 @@ def make_pool(
             **traced,
         },
     )
+
+
+def _go_on_connecting() -> Callable[[Pool], Awaitable[None]]:
+    """Return a function that lets a pool go on connecting every second.
+
+    By itself it would double its pauses, in which callers wait although the database is there again, or wait
+    for the next caller.
+    """
+    requests = set[asyncio.Task[None]]()
+
+    async def connect_again(pool: Pool) -> None:
+        if not requests and not pool.closed:
+            # Not here: this is a task of the pool, which it needs to connect.
+            request = asyncio.create_task(_request_connection(pool), name="duly-reconnect")
+            requests.add(request)
+            request.add_done_callback(requests.discard)
+
+    return connect_again
+
+
+async def _request_connection(pool: Pool) -> None:
+    with suppress(PoolTimeout, PoolClosed):
+        await pool.putconn(await pool.getconn(timeout=_RECONNECT_TIMEOUT / 2))
