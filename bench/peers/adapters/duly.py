@@ -1,4 +1,4 @@
-"""Duly with all features on: records, events, ledger, row level security, fencing, fair claims of 20 orgs."""
+"""Duly with all features on: records, events, ledger, row level security, fencing, fair claims of orgs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ours(Adapter):
     name = "Duly"
     package = "duly"
     settings = (
-        "twice the slots, 20 orgs, maintenance on, default leases and heartbeats; "
+        "twice the slots, up to 20 orgs, maintenance on, default leases and heartbeats; "
         "bulk calls of 1,000 jobs, org after org; "
         "single calls 250 of an org, so that those that meet are one write"
     )
